@@ -1,10 +1,10 @@
 //! Agent event streams: the verdict does not depend on splits, and a stream without events is not whole.
 
-use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd, StoppedFor};
+use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd, StopCause};
 
 /// Reads the bytes as a stream of each agent, at once and in two pieces.
 pub fn check(bytes: &[u8]) {
-    let end = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+    let end = AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None };
     for agent in Agent::ALL {
         let mut whole = AgentStream::new(agent);
         whole.push(bytes);
@@ -19,7 +19,7 @@ pub fn check(bytes: &[u8]) {
         assert_eq!((pieces.usage(), pieces.session()), (whole.usage(), whole.session()));
         let usage = whole.usage().run;
         assert_eq!(usage.total, usage.input.saturating_add(usage.output));
-        let stopped = AttemptEnd { process: ProcessEnd::Killed(15), stopped: Some(StoppedFor::Silence) };
+        let stopped = AttemptEnd { process: ProcessEnd::Killed(15), stop_cause: Some(StopCause::Silence) };
         let mut silent = AgentStream::new(agent);
         silent.push(bytes);
         let verdict = silent.finish(stopped).verdict;

@@ -1,10 +1,17 @@
 //! Capping of tool output (CX-5): the input is any output.
 
-use endmark_context::cap::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
+use endmark_context::cap::{Capper, Format, Keep, Limits, ReadMethod, RequestedFormat, Unit, cap};
 
 use crate::input::Numbers;
 
-const ASKED: [Asked; 6] = [Asked::Auto, Asked::Text, Asked::Json, Asked::JsonLines, Asked::Csv, Asked::Diff];
+const ASKED: [RequestedFormat; 6] = [
+    RequestedFormat::Auto,
+    RequestedFormat::Text,
+    RequestedFormat::Json,
+    RequestedFormat::JsonLines,
+    RequestedFormat::Csv,
+    RequestedFormat::Diff,
+];
 
 /// Checks that capped output fits the limit and the input, keeps its format, is idempotent and ignores chunking.
 pub fn check(bytes: &[u8]) {
@@ -16,14 +23,14 @@ pub fn check(bytes: &[u8]) {
             max_items: 1 + numbers.below(40),
             keep: [Keep::Both, Keep::Head, Keep::Tail][numbers.below(3)],
             handle: (numbers.below(2) == 0).then(|| "h0123456789abcdef0123456789abcdef".to_owned()),
-            way: [Way::Command, Way::Tool][numbers.below(2)],
+            way: [ReadMethod::Command, ReadMethod::Tool][numbers.below(2)],
             keeps_types: numbers.below(2) == 0,
         };
         capped(bytes, asked, &limits, 1 + numbers.below(bytes.len() + 1));
     }
 }
 
-fn capped(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
+fn capped(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk: usize) {
     let capped = cap(bytes, asked, limits);
     let mut in_chunks = Capper::new(asked, limits.clone()).expect("the limits leave room");
     let pushed = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));

@@ -82,7 +82,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
         let is_kept =
             matches!(place.kind, UnfinishedKind::String | UnfinishedKind::Array | UnfinishedKind::Object)
                 || place.kind == UnfinishedKind::Number && document.kind() == Kind::Number;
-        assert_eq!(place.left_out, !is_kept, "cut at {cut}: {completed:?}");
+        assert_eq!(place.is_omitted, !is_kept, "cut at {cut}: {completed:?}");
     }
     let mut pairs = vec![(String::new(), closed, *document)];
     while let Some((pointer, said, meant)) = pairs.pop() {
@@ -99,7 +99,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
             Kind::String => {
                 let inside = &said.raw()[..said.raw().len() - 1];
                 assert!(meant.raw().starts_with(inside), "cut at {cut}: `{pointer}`");
-                let (said, meant) = (said.decoded().unwrap(), meant.decoded().unwrap());
+                let (said, meant) = (said.decode().unwrap(), meant.decode().unwrap());
                 assert!(
                     !meant.exact || said.exact && meant.text.starts_with(&*said.text),
                     "cut at {cut}: `{pointer}`"
@@ -127,7 +127,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
                 assert_eq!(fields.len(), sayable, "cut at {cut}: `{pointer}`");
                 for (said, meant) in fields.into_iter().zip(all) {
                     assert_eq!(said.key.raw(), meant.key.raw(), "cut at {cut}: `{pointer}`");
-                    let name = said.key.decoded().unwrap().text;
+                    let name = said.key.decode().unwrap().text;
                     let step = name.replace('~', "~0").replace('/', "~1");
                     pairs.push((format!("{pointer}/{step}"), said.value, meant.value));
                 }

@@ -20,20 +20,20 @@ pub fn check(bytes: &[u8]) {
         let Ok(dialogue) = Dialogue::read(format, bytes) else { continue };
         let conversation = dialogue.conversation();
         spans(conversation, bytes);
-        assert_eq!(dialogue.edited(&[]).unwrap(), bytes);
+        assert_eq!(dialogue.edit(&[]).unwrap(), bytes);
         let items: Vec<&str> = dialogue.items().collect();
         let (turns, new) = beginning(&items, &mut numbers);
         let shorter = dialogue.with_beginning(turns, &new);
         let again = Dialogue::read(format, &shorter).unwrap();
-        assert_eq!(again.around(), dialogue.around());
+        assert_eq!(again.surroundings(), dialogue.surroundings());
         assert!(again.items().eq(new.iter().chain(items.iter().skip(turns)).copied()), "{turns} by {new:?}");
         let edits: Vec<Edit> =
             (0..numbers.below(MAX_EDITS)).filter_map(|_| edit(conversation, &mut numbers)).collect();
-        let Ok(edited) = dialogue.edited(&edits) else { continue };
+        let Ok(edited) = dialogue.edit(&edits) else { continue };
         assert!(Value::parse_body(&edited).is_ok());
         let again = Dialogue::read(format, &edited).unwrap();
-        assert_eq!(again.around(), dialogue.around());
-        let applied = Changes::of(conversation, &edits).unwrap().applied(conversation);
+        assert_eq!(again.surroundings(), dialogue.surroundings());
+        let applied = Changes::new(conversation, &edits).unwrap().apply(conversation);
         assert_eq!(said(&applied), said(again.conversation()), "{edits:?}");
     }
 }

@@ -29,9 +29,9 @@ fn path(text: &str) {
 /// Checks that a valid cursor gives the key that it was issued for.
 fn cursor(text: &str) {
     let pages = Pages::of("fuzz").with_items(1);
-    if let Ok(key) = pages.after::<Value>(Some(text)) {
+    if let Ok(key) = pages.decode_cursor::<Value>(Some(text)) {
         let page = pages.page([&key, &key], |key| (*key).clone()).unwrap();
-        assert_eq!(pages.after(page.next_cursor.as_deref()), Ok(key));
+        assert_eq!(pages.decode_cursor(page.next_cursor.as_deref()), Ok(key));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks for every wire format: the input is a request body, a response body or an event stream (PC-9).
 
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
-use endmark_wire::format::{WireFormat, named};
+use endmark_wire::format::{WireFormat, find_by_name};
 use endmark_wire::json::Value;
 use endmark_wire::reply::{Choice, Event, Piece, ToolCall, Usage};
 use endmark_wire::request::{Address, Request};
@@ -17,7 +17,7 @@ const KEEP: usize = 1 << 16;
 
 /// Reads the input as a request, a response, a stream, an error and a path of this format.
 pub(crate) fn check(format: &str, bytes: &[u8]) {
-    let format = named(format).expect("a format of this name");
+    let format = find_by_name(format).expect("a format of this name");
     let mut numbers = Numbers::of(bytes);
     request(format, bytes, &mut numbers);
     response(format, bytes, &mut numbers);
@@ -67,20 +67,20 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
             Ask::Again,
             Ask::Native { token: "t" },
         ] {
-            let Some(asked) = request.asking(&ask, terms) else { continue };
+            let Some(asked) = request.continuation(&ask, terms) else { continue };
             let again = Request::parse(format, &asked.body, &streamed()).unwrap();
             assert_eq!((again.view().limit, again.view().choices), (Some(77), 1));
             assert_eq!(again.view().has_stop, request.view().has_stop);
         }
     }
-    if let Some((repaired, calls)) = request.repaired() {
-        assert!(calls > 0 && repaired.repaired().is_none());
+    if let Some((repaired, calls)) = request.with_repaired_calls() {
+        assert!(calls > 0 && repaired.with_repaired_calls().is_none());
     }
     let tools = request.tools();
     assert!(
         tools.iter().all(|tool| tool.schema.as_deref().is_none_or(|schema| Value::parse_str(schema).is_ok()))
     );
-    let other = request.elsewhere(Some("other")).unwrap();
+    let other = request.for_other_upstream(Some("other")).unwrap();
     assert_eq!(other.view().model, "other");
     let _ = (request.echoes(text), request.path_for("other", false), request.path_elsewhere(true));
 }
@@ -153,7 +153,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         } else {
             writer.pass(&frame, &event, &mut client);
         }
-        if event.done || event.error.is_some() {
+        if event.is_done || event.error.is_some() {
             break;
         }
     }
@@ -174,7 +174,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     if numbers.flip() {
         let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
         let usage = numbers.flip().then(Usage::default);
-        client.extend(writer.close(&Closing { choices: &ends, usage, end_lost: numbers.flip() }));
+        client.extend(writer.close(&Closing { choices: &ends, usage, is_end_lost: numbers.flip() }));
     } else {
         client.extend(writer.error(&StreamError {
             message: text,
@@ -192,7 +192,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
 }
 
 fn is_held(event: &Event) -> bool {
-    event.closes || !event.finishes.is_empty() || event.done || event.error.is_some()
+    event.closes || !event.finishes.is_empty() || event.is_done || event.error.is_some()
 }
 
 fn kept(choice: &Choice, texts: &[(u32, String)], room: usize) {

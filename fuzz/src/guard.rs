@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) {
     }
     for name in ["t.md", "t.yaml", "t.toml", "t.json"] {
         if let Ok(template) = Template::read(name, &text) {
-            Guard::of_template(template).judge(&Artifact::read(&text));
+            Guard::from_template(template).judge(&Artifact::read(&text));
         }
     }
 }

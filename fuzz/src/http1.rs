@@ -50,9 +50,9 @@ fn read(pieces: &[&[u8]]) -> Read {
             match framing.pass(&shown[read.passed..]) {
                 Ok(step) => {
                     assert!(step.skipped + step.bytes <= shown.len() - read.passed);
-                    assert!(step.skipped == 0 || (step.bytes == 0 && !step.begins));
+                    assert!(step.skipped == 0 || (step.bytes == 0 && !step.begins_request));
                     read.passed += step.skipped;
-                    if step.begins {
+                    if step.begins_request {
                         assert!(step.bytes > 0 && step.bytes <= BOUNDS.bytes);
                         read.heads.push((read.passed, read.passed + step.bytes));
                     }

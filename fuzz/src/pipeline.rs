@@ -47,10 +47,10 @@ pub fn check(bytes: &[u8]) {
                 bounded(&outcome, max_attempts, max_corrections);
                 keeps(&outcome, &beginning, sent);
                 // After the end, input has no effect.
-                pipeline.corrected(Reply::stopped("{}", Stop::Normal));
+                pipeline.accept_correction(Reply::with_stop("{}", Stop::Normal));
                 match answer.clone() {
-                    Ok((reply, join)) => pipeline.resumed(reply, join),
-                    Err(failure) => pipeline.failed(failure),
+                    Ok((reply, join)) => pipeline.accept_continuation(reply, join),
+                    Err(failure) => pipeline.note_failure(failure),
                 }
                 assert_eq!(pipeline.next(), PipelineStep::Done(outcome));
                 return;
@@ -58,13 +58,13 @@ pub fn check(bytes: &[u8]) {
             (PipelineStep::Resume(ask), Ok((reply, join))) => {
                 assert!((1..=max_attempts).contains(&ask.attempt), "{ask:?}");
                 assert_eq!(ask.prompt.is_empty(), ask.wanted != RequestedReply::Rest, "{ask:?}");
-                pipeline.resumed(reply.clone(), *join);
+                pipeline.accept_continuation(reply.clone(), *join);
             }
             (PipelineStep::Correct(ask), Ok((reply, _))) => {
                 assert!((1..=max_corrections).contains(&ask.attempt) && !ask.prompt.is_empty(), "{ask:?}");
-                pipeline.corrected(reply.clone());
+                pipeline.accept_correction(reply.clone());
             }
-            (_, Err(failure)) => pipeline.failed(failure.clone()),
+            (_, Err(failure)) => pipeline.note_failure(failure.clone()),
         }
     }
     panic!("it does not end: {pipeline:?}");

@@ -81,10 +81,10 @@ pub fn check(bytes: &[u8]) {
         assert_eq!(prefill.prefill.unwrap_or_default(), expected);
         assert!(request.echoes(text).contains(&expected));
     }
-    assert_eq!((&prefill.demanded, prefill.has_tools), (&request.demanded, request.has_tools));
+    assert_eq!((&prefill.required_format, prefill.has_tools), (&request.required_format, request.has_tools));
 
     let prompted = continuation(&request.with_prompt(partial, prompt, terms), root, terms);
-    assert!(prompted.demanded.is_none() && !prompted.has_tools && prompted.prefill.is_none());
+    assert!(prompted.required_format.is_none() && !prompted.has_tools && prompted.prefill.is_none());
     ends_in_question(&prompted, prompt);
     let corrected = continuation(&request.with_correction(partial, prompt, terms), root, terms);
     assert!(!corrected.has_tools && corrected.prefill.is_none());
@@ -111,7 +111,7 @@ fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
 }
 
 fn untouched(root: Value<'_>) -> Vec<(&str, &str)> {
-    let fields = root.fields().filter(|field| !TOUCHED.iter().any(|name| field.is(name)));
+    let fields = root.fields().filter(|field| !TOUCHED.iter().any(|name| field.has_name(name)));
     fields.map(|field| (field.key.raw(), field.value.raw())).collect()
 }
 

@@ -117,7 +117,7 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
 /// Returns the fields that no edit here touches.
 fn others(root: Value<'_>) -> Vec<(&str, &str)> {
     let touched = |field: &endmark_wire::json::Field<'_>| {
-        ["choices", "usage", "endmark"].iter().any(|name| field.is(name))
+        ["choices", "usage", "endmark"].iter().any(|name| field.has_name(name))
     };
     root.fields().filter(|field| !touched(field)).map(|field| (field.key.raw(), field.value.raw())).collect()
 }

@@ -28,8 +28,8 @@ const LIBRARIES: [(&str, &str, &str); 2] =
     [("--module", "endmark-python", "lib_native.so"), ("--addon", "endmark-node", "libendmark_node.so")];
 
 /// The parsed options.
-struct Wanted {
-    out: PathBuf,
+struct BuildRequest {
+    output_folder: PathBuf,
     profile: String,
     targets: Vec<String>,
     /// Programs that are already built.
@@ -65,7 +65,10 @@ pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
         run(compile)?;
     }
     let mut pack = Command::new("python3");
-    pack.arg("xtask/dist/pack.py").arg("--out").arg(&wanted.out).env("PYTHONDONTWRITEBYTECODE", "1");
+    pack.arg("xtask/dist/pack.py")
+        .arg("--out")
+        .arg(&wanted.output_folder)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     for program in &wanted.built {
         pack.args(["--target", program]);
     }
@@ -78,9 +81,9 @@ pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
     run(pack)
 }
 
-fn read(arguments: &[String]) -> Result<Wanted, String> {
-    let mut wanted = Wanted {
-        out: PathBuf::from("target/dist"),
+fn read(arguments: &[String]) -> Result<BuildRequest, String> {
+    let mut wanted = BuildRequest {
+        output_folder: PathBuf::from("target/dist"),
         profile: "dist".to_owned(),
         targets: Vec::new(),
         built: Vec::new(),
@@ -90,7 +93,7 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or(USAGE)?.clone();
         match name.as_str() {
-            "--out" => wanted.out = value.into(),
+            "--out" => wanted.output_folder = value.into(),
             "--profile" => wanted.profile = value,
             "--target" => wanted.targets.push(value),
             "--built" => wanted.built.push(value),
@@ -109,7 +112,7 @@ fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathB
     build.args(["--package", "endmark-cli", "--bin", "endmark", "--profile", profile, "--target", target]);
     build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
     run(build)?;
-    Ok(built_in(root).join(target).join(profile).join("endmark"))
+    Ok(build_folder(root).join(target).join(profile).join("endmark"))
 }
 
 /// Builds a library for the architecture of this target, and returns its folder.
@@ -121,11 +124,11 @@ fn build_library(root: &Path, target: &str, package: &str, path: &OsStr) -> Resu
     // Python's module supports every Python version, so the build must not inspect one.
     build.env("PYO3_NO_PYTHON", "1");
     run(build)?;
-    Ok(built_in(root).join(target).join("release"))
+    Ok(build_folder(root).join(target).join("release"))
 }
 
 /// Returns the folder for builds. It is separate because other flags would recompile everything in the usual folder.
-fn built_in(root: &Path) -> PathBuf {
+fn build_folder(root: &Path) -> PathBuf {
     root.join("target/dist-build")
 }
 
@@ -139,7 +142,7 @@ fn zigbuild(root: &Path, path: &OsStr) -> Result<Command, String> {
     flags.push("=/cargo --remap-path-prefix=");
     flags.push(root);
     flags.push("=/endmark");
-    let folder = built_in(root);
+    let folder = build_folder(root);
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let mut build = Command::new("cargo");
     build.args(["zigbuild", "--locked", "--target-dir"]).arg(&folder);

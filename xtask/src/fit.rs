@@ -11,7 +11,7 @@ const WEIGHTS: &str = "crates/endmark-recovery/src/stitch/decision/weights.rs";
 /// Weights are stored in this fraction of a unit of the logarithm of the odds, as in `decision.rs`.
 const UNIT: f64 = 1024.0;
 /// The strength of the regularisation, so that a feature of few cases gets no large weight.
-const DOUBT: f64 = 1.0;
+const PRIOR_WEIGHT: f64 = 1.0;
 /// The number of steps of the fit, and the largest change of a weight in one step.
 const ROUNDS: usize = 150;
 const MAX_AT_ONCE: f64 = 4.0;
@@ -20,7 +20,7 @@ const LIKELIHOOD: &str = "AheadOf";
 
 /// A case: whether its seam is right, and the values of its features.
 struct Row {
-    right: f64,
+    correctness: f64,
     values: Vec<f64>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn make(files: &[String]) -> Result<(), String> {
         names = known;
         rows.extend(more);
     }
-    let weights = fitted(&rows, &names)?;
+    let weights = fit_weights(&rows, &names)?;
     let of = |(name, weight): (&String, f64)| format!("    (\"{name}\", {:.0}),\n", weight * UNIT);
     let lines: String = names.iter().zip(weights).map(of).collect();
     let count = names.len();
@@ -66,7 +66,7 @@ fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
     let rows = lines.map(|line| {
         let mut values: Vec<f64> = serde_json::from_str(line).map_err(wrong)?;
         let right = if values.is_empty() { 0.0 } else { values.remove(0) };
-        Ok(Row { right, values })
+        Ok(Row { correctness: right, values })
     });
     Ok((names, rows.collect::<Result<_, String>>()?))
 }
@@ -74,7 +74,7 @@ fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
 /// Returns the weights that maximise the likelihood of the right decisions (Newton's method).
 ///
 /// Likelihood weights are never negative, so that a more likely seam is never less probable.
-fn fitted(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
+fn fit_weights(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
     if let Some(row) = rows.iter().find(|row| row.values.len() != names.len()) {
         return Err(format!("a row has {} values for {} names", row.values.len(), names.len()));
     }
@@ -82,10 +82,10 @@ fn fitted(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
     let mut odds = vec![0.0_f64; rows.len()];
     for _ in 0..ROUNDS {
         for (at, name) in names.iter().enumerate() {
-            let (mut gradient, mut curvature) = (-DOUBT * weights[at], DOUBT);
+            let (mut gradient, mut curvature) = (-PRIOR_WEIGHT * weights[at], PRIOR_WEIGHT);
             for (row, odds) in rows.iter().zip(&odds).filter(|(row, _)| row.values[at] != 0.0) {
                 let probability = 1.0 / (1.0 + (-odds).exp());
-                gradient += (row.right - probability) * row.values[at];
+                gradient += (row.correctness - probability) * row.values[at];
                 curvature += probability * (1.0 - probability) * row.values[at].powi(2);
             }
             let better = weights[at] + (gradient / curvature).clamp(-MAX_AT_ONCE, MAX_AT_ONCE);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn what_is_always_right_weighs_more_than_what_is_never() {
-        let row = |right: f64, values: [f64; 3]| Row { right, values: values.to_vec() };
+        let row = |right: f64, values: [f64; 3]| Row { correctness: right, values: values.to_vec() };
         let rows: Vec<Row> = (0..60)
             .flat_map(|at| {
                 let chance = f64::from(u8::from(at % 4 == 0));
@@ -113,13 +113,13 @@ mod tests {
             })
             .collect();
         let names = ["Any", "Good", "Bad"].map(str::to_owned);
-        let weights = fitted(&rows, &names).unwrap();
+        let weights = fit_weights(&rows, &names).unwrap();
         let probability = |odds: f64| 1.0 / (1.0 + (-odds).exp());
         assert!(probability(weights[0] + weights[1]) > 0.9, "{weights:?}");
         assert!(probability(weights[0] + weights[2]) < 0.1, "{weights:?}");
         assert!((probability(weights[0]) - 0.25).abs() < 0.05, "{weights:?}");
-        assert!(fitted(&rows, &names[1..]).is_err());
+        assert!(fit_weights(&rows, &names[1..]).is_err());
         let likelihoods = ["Any", "Good", "AheadOfAll"].map(str::to_owned);
-        assert!(fitted(&rows, &likelihoods).unwrap()[2].abs() < 1e-9);
+        assert!(fit_weights(&rows, &likelihoods).unwrap()[2].abs() < 1e-9);
     }
 }

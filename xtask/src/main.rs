@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<bool, String> {
     let (command, names) = arguments.split_first().ok_or(USAGE)?;
     match command.as_str() {
-        "check" => checked(names),
+        "check" => run_checks(names),
         "dist" => dist::make(names).map(|()| true),
         "fit" => fit::make(names).map(|()| true),
         "models" if names.is_empty() => models::make().map(|()| true),
@@ -52,7 +52,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
 }
 
 /// Runs the chosen checks. Returns whether all passed.
-fn checked(names: &[String]) -> Result<bool, String> {
+fn run_checks(names: &[String]) -> Result<bool, String> {
     let chosen = choose(names)?;
     let workspace = Workspace::load().map_err(|error| error.to_string())?;
     let mut passed = true;

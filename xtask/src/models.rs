@@ -16,13 +16,13 @@ const LIMITS_FILE: &str = "litellm/model_prices_and_context_window_backup.json";
 pub(crate) fn make() -> Result<(), String> {
     let folder = env::temp_dir().join(format!("endmark-models-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let made = make_in(&folder);
+    let made = make_package(&folder);
     // If this fails, the files stay in the folder for temporary files.
     let _ = fs::remove_dir_all(&folder);
     made
 }
 
-fn make_in(folder: &Path) -> Result<(), String> {
+fn make_package(folder: &Path) -> Result<(), String> {
     let environment = folder.join("venv");
     run("python3", [OsStr::new("-m"), OsStr::new("venv"), environment.as_os_str()])?;
     let python = environment.join("bin/python");
@@ -36,8 +36,8 @@ fn make_in(folder: &Path) -> Result<(), String> {
         .into_iter()
         .chain([folder.as_os_str(), OsStr::new(LIMITS)])
         .collect::<Vec<_>>())?;
-    let wheel = wheel_in(folder)?;
-    let version = version_of(&wheel)?;
+    let wheel = find_wheel(folder)?;
+    let version = wheel_version(&wheel)?;
     run(
         &python,
         [OsStr::new("-m"), OsStr::new("zipfile"), OsStr::new("-e"), wheel.as_os_str(), folder.as_os_str()],
@@ -58,7 +58,7 @@ fn run<A: AsRef<OsStr>>(
     }
 }
 
-fn wheel_in(folder: &Path) -> Result<PathBuf, String> {
+fn find_wheel(folder: &Path) -> Result<PathBuf, String> {
     let entries =
         fs::read_dir(folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
     let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -68,7 +68,7 @@ fn wheel_in(folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Returns the version in a wheel's name, `NAME-VERSION-….whl`.
-fn version_of(wheel: &Path) -> Result<String, String> {
+fn wheel_version(wheel: &Path) -> Result<String, String> {
     let name = wheel.file_name().unwrap_or_default().to_string_lossy();
     name.split('-').nth(1).map(str::to_owned).ok_or_else(|| format!("{name} has no version in its name"))
 }

@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use endmark::context::cap::{Asked, CapError, FORMATS, Keep, Limits, Unit, Way};
-use endmark::context::compact::{NotMade, Policy};
+use endmark::context::cap::{CapError, FORMATS, Keep, Limits, ReadMethod, RequestedFormat, Unit};
+use endmark::context::compact::{NotCompacted, Policy};
 use endmark::context::count::{Family, request, text as count_text};
-use endmark::context::read::{Content, ExcerptError, Place, part_of, tool};
+use endmark::context::read::{Content, ExcerptError, Place, read_part, tool};
 use endmark::context::{Models, Moment, Tokens, dollars};
 use endmark::envelope::Warning;
 use endmark::wire::conversation::Dialogue;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, input, parse, text, unknown};
+use crate::options::{answer, input, parse, text, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,7 +75,7 @@ fn limits(chars: Option<usize>, bytes: Option<usize>, most_tokens: Option<usize>
     Ok(Limits { most, unit, ..default })
 }
 
-fn not_capped(error: &CapError) -> Failure {
+fn cap_failure(error: &CapError) -> Failure {
     match error {
         CapError::Limits(_) => Failure::invalid("invalid_limit", error),
         CapError::NotUtf8 { .. } => Failure::invalid("not_utf8", error),
@@ -87,9 +87,9 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let limits = options.limits()?;
     let name = options.format.as_deref().unwrap_or("auto");
     let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
-    let asked =
-        Asked::named(name).ok_or_else(|| Failure::invalid("invalid_format", unknown()).about(&["format"]))?;
-    let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| not_capped(&error))?;
+    let asked = RequestedFormat::from_name(name)
+        .ok_or_else(|| Failure::invalid("invalid_format", unknown()).about(&["format"]))?;
+    let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| cap_failure(&error))?;
     answer(&Capped {
         text: &capped.text,
         format: capped.format.name(),
@@ -105,13 +105,13 @@ impl CapOptions {
             None | Some("both") => Keep::Both,
             Some("head") => Keep::Head,
             Some("tail") => Keep::Tail,
-            Some(word) => return Err(unknown("keep", word, "both, head or tail")),
+            Some(word) => return Err(unknown_word("keep", word, "both, head or tail")),
         };
         Ok(Limits {
             keep,
             max_items: self.max_items.unwrap_or(limits.max_items),
             handle: self.handle.clone(),
-            way: if self.tool { Way::Tool } else { Way::Command },
+            way: if self.tool { ReadMethod::Tool } else { ReadMethod::Command },
             ..limits
         })
     }
@@ -146,16 +146,16 @@ struct Excerpt<'e> {
 
 pub(crate) fn read(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, ReadOptions<'_>) = (input(inputs, 0)?, parse(options)?);
-    let wanted = wanted(options.arguments.get())?;
+    let wanted = parse_wanted(options.arguments.get())?;
     let limits = limits(options.max_chars, options.max_bytes, options.max_tokens)?;
     limits.check().map_err(|error| Failure::invalid("invalid_limit", error))?;
-    let limits = Limits { handle: Some(wanted.handle), way: Way::Tool, ..limits };
-    let excerpt = part_of(raw, &wanted.part, &limits).map_err(|error| match &error {
+    let limits = Limits { handle: Some(wanted.handle), way: ReadMethod::Tool, ..limits };
+    let excerpt = read_part(raw, &wanted.part, &limits).map_err(|error| match &error {
         ExcerptError::Part(part) => Failure::invalid(part.code(), part),
-        ExcerptError::Cap(cap) => not_capped(cap),
+        ExcerptError::Cap(cap) => cap_failure(cap),
     })?;
     let mut shown = Excerpt {
-        for_model: excerpt.for_a_model(&limits).map_err(|error| not_capped(&error))?,
+        for_model: excerpt.to_model_text(&limits).map_err(|error| cap_failure(&error))?,
         ..Excerpt::default()
     };
     match &excerpt.content {
@@ -180,8 +180,8 @@ pub(crate) fn read(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     answer(&shown)
 }
 
-fn wanted(arguments: &str) -> Result<tool::Wanted, Failure> {
-    tool::Wanted::parse(arguments).map_err(|error| Failure::invalid("invalid_part", error))
+fn parse_wanted(arguments: &str) -> Result<tool::ReadRequest, Failure> {
+    tool::ReadRequest::parse(arguments).map_err(|error| Failure::invalid("invalid_part", error))
 }
 
 #[derive(Serialize)]
@@ -194,7 +194,7 @@ struct ReadTool {
 /// The tool by which a model reads what was left out of a result.
 pub(crate) fn read_tool(_: &[&[u8]], _: &str) -> Result<String, Failure> {
     let schema = RawValue::from_string(tool::SCHEMA.to_owned());
-    let schema = schema.map_err(|error| Failure::bug(&error.to_string()))?;
+    let schema = schema.map_err(|error| Failure::internal(&error.to_string()))?;
     answer(&ReadTool { name: tool::NAME, description: tool::DESCRIPTION, schema })
 }
 
@@ -239,7 +239,7 @@ struct Anchors {
 }
 
 fn wire(name: &str) -> Result<&'static dyn WireFormat, Failure> {
-    format::named(name).ok_or_else(|| {
+    format::find_by_name(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
         Failure::invalid(
             "invalid_format",
@@ -268,7 +268,7 @@ pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure
     let policy = match options.mode.as_deref() {
         None | Some("window") => Policy::window(tokens),
         Some("emergency") => {
-            let fixed_tokens = dialogue.around().map(tokens).iter().sum();
+            let fixed_tokens = dialogue.surroundings().map(tokens).iter().sum();
             Policy { fixed_tokens, ..Policy::emergency(tokens) }
         }
         Some(_) => return invalid("`mode` must be window or emergency"),
@@ -279,7 +279,7 @@ pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure
         ..policy.with_sizes(options.trigger_tokens, options.budget_tokens)
     };
     let compacted = endmark::context::compact::compact(dialogue.conversation(), &policy);
-    let edited = dialogue.edited(&compacted.edits).map_err(not_a_conversation)?;
+    let edited = dialogue.edit(&compacted.edits).map_err(not_a_conversation)?;
     let request = String::from_utf8(edited).map_err(not_a_conversation)?;
     let request = RawValue::from_string(request).map_err(not_a_conversation)?;
     let made = &compacted.receipt;
@@ -292,7 +292,7 @@ pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure
         shortened_results: made.shortened_results,
         over_budget: made.is_over_budget,
         anchors: anchors.collect(),
-        not_compacted: made.not_made.map(NotMade::name),
+        not_compacted: made.not_made.map(NotCompacted::name),
     };
     answer(&Compacted { request: &request, receipt })
 }

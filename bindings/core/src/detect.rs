@@ -25,7 +25,7 @@ pub(crate) fn detect(inputs: &[&[u8]], options: &str) -> Result<String, Failure>
     let format = format(&options.format, options.marker.as_deref())?;
     let detection =
         if options.strict { endmark::detect_strict(raw, &format) } else { endmark::detect(raw, &format) };
-    answer(&DetectionReport::of(&detection).with_offsets(|byte| options.offsets.of(raw, byte)))
+    answer(&DetectionReport::new(&detection).with_offsets(|byte| options.offsets.convert(raw, byte)))
 }
 
 #[derive(Serialize)]
@@ -37,16 +37,16 @@ struct Completed {
 
 pub(crate) fn complete(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, NamedFormat) = (input(inputs, 0)?, parse(options)?);
-    let completed =
-        endmark::complete(raw, &options.read()?).map_err(|error| refused(raw, error, options.offsets))?;
-    answer(&Completed { completed: CompletionReport::of(&completed), escaped: completed.escaped })
+    let completed = endmark::complete(raw, &options.read()?)
+        .map_err(|error| completion_failure(raw, error, options.offsets))?;
+    answer(&Completed { completed: CompletionReport::new(&completed), escaped: completed.escaped })
 }
 
-fn refused(raw: &[u8], error: CompleteError, unit: Unit) -> Failure {
+fn completion_failure(raw: &[u8], error: CompleteError, unit: Unit) -> Failure {
     let code = error.code();
     match error {
         CompleteError::Malformed { index, reason } if unit != Unit::Bytes => {
-            let message = format!("malformed at {}: {reason}", unit.of(raw, index));
+            let message = format!("malformed at {}: {reason}", unit.convert(raw, index));
             Failure::new(FailureKind::Malformed, code, message)
         }
         error => Failure::new(FailureKind::Malformed, code, error),

@@ -102,7 +102,7 @@ pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failur
         Some(most) => envelope.with_max_response_bytes(most),
         None => envelope,
     };
-    let document = envelope.document().map_err(|error| Failure::bug(&error.to_string()))?;
+    let document = envelope.document().map_err(|error| Failure::internal(&error.to_string()))?;
     let exit_code = document.exit_code();
     answer(&Answer { document: document.to_json(), exit_code })
 }

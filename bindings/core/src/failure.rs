@@ -55,7 +55,7 @@ impl Failure {
         Self::new(FailureKind::Invalid, code, message)
     }
 
-    pub(crate) fn bug(said: &str) -> Self {
+    pub(crate) fn internal(said: &str) -> Self {
         let message = format!("a bug in Endmark; please report it with the input that causes it: {said}");
         Self::new(FailureKind::Bug, "bug", message)
     }
@@ -65,12 +65,12 @@ impl Failure {
         Self { options: options.iter().map(ToString::to_string).collect(), ..self }
     }
 
-    pub(crate) fn of_input(self, index: usize) -> Self {
+    pub(crate) fn for_input(self, index: usize) -> Self {
         Self { input: Some(index), ..self }
     }
 
     /// The same with the name of its input in the message.
-    pub(crate) fn naming(self, names: &[&str]) -> Self {
+    pub(crate) fn with_input_name(self, names: &[&str]) -> Self {
         let Some(index) = self.input else { return self };
         let name = names.get(index).or(names.last()).copied().unwrap_or("input");
         Self { message: format!("`{name}` {}", self.message), input: None, ..self }

@@ -3,7 +3,7 @@
 use endmark::context::count::Family;
 use endmark::findings::{
     CheckedResult, Checkpoint, DeliveredResult, FinalReport, FindingForm, FittedResults, MeasuredReceipt,
-    Merged, NotFitted, Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, fitted, read,
+    Merged, NotFitted, Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, read,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -55,7 +55,10 @@ struct EstimateOptions {
 
 pub(crate) fn estimate(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: EstimateOptions = parse(options)?;
-    answer(&Receipt::estimated(options.findings, options.budget_left).measured(None, Family::O200k.name()))
+    answer(
+        &Receipt::estimate(options.findings, options.budget_left)
+            .with_measurement(None, Family::O200k.name()),
+    )
 }
 
 #[derive(Deserialize)]
@@ -74,14 +77,14 @@ struct ShownFitted {
 pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, FitOptions) = (input(inputs, 0)?, parse(options)?);
     let transcript = read(raw);
-    if let Some(refusal) = NotFitted::of(&transcript) {
+    if let Some(refusal) = NotFitted::check(&transcript) {
         return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
     }
     let count = |text: &str| Family::O200k.tokens(text);
     let FittedResults { receipt, text, tokens, findings } =
-        fitted(&transcript.results, options.budget_left, count);
-    let receipt = receipt.measured(Some(tokens), Family::O200k.name());
-    answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::of).collect() })
+        endmark::findings::fit(&transcript.results, options.budget_left, count);
+    let receipt = receipt.with_measurement(Some(tokens), Family::O200k.name());
+    answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::new).collect() })
 }
 
 #[derive(Serialize)]
@@ -106,11 +109,11 @@ pub(crate) fn check(inputs: &[&[u8]], options: &str) -> Result<String, Failure> 
     struct Nothing {}
     let Nothing {} = parse(options)?;
     let transcript = read(input(inputs, 0)?);
-    answer(&Checked::of(&transcript))
+    answer(&Checked::new(&transcript))
 }
 
 impl<'c> Checked<'c> {
-    fn of(transcript: &'c Transcript) -> Self {
+    fn new(transcript: &'c Transcript) -> Self {
         let remark = |remark: &'c Remark| ShownRemark {
             position: remark.position,
             kind: remark.kind.name(),
@@ -118,7 +121,7 @@ impl<'c> Checked<'c> {
             message: remark.to_string(),
         };
         Self {
-            results: transcript.results.iter().map(CheckedResult::of).collect(),
+            results: transcript.results.iter().map(CheckedResult::new).collect(),
             checkpoints: &transcript.checkpoints,
             remarks: transcript.remarks.iter().map(remark).collect(),
             remarks_omitted: transcript.remarks_omitted,
@@ -139,7 +142,7 @@ struct TeamOptions<'o> {
     running: bool,
 }
 
-fn merged(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
+fn merge_inputs(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
     let options: TeamOptions<'_> = parse(options)?;
     let team = match options.team {
         None => Team::default(),
@@ -155,7 +158,7 @@ fn merged(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
 }
 
 pub(crate) fn plan(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    answer(&merged(inputs, options)?.plan())
+    answer(&merge_inputs(inputs, options)?.plan())
 }
 
 #[derive(Serialize)]
@@ -167,7 +170,7 @@ struct ShownMerged {
 
 /// The merged findings, with the report that discloses what may be missing.
 pub(crate) fn merge(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let merged = merged(inputs, options)?;
+    let merged = merge_inputs(inputs, options)?;
     let report = merged.report();
     answer(&ShownMerged { text: merged.text(), markdown: report.markdown(), report })
 }

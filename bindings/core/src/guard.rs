@@ -69,6 +69,6 @@ impl Options {
             }
             criteria.token_usage_warning_threshold = threshold;
         }
-        Ok((Guard::of_template(template), self.name))
+        Ok((Guard::from_template(template), self.name))
     }
 }

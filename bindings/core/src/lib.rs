@@ -90,7 +90,7 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     let Some((_, names, function)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
     };
-    guarded(|| function(inputs, options)).map_err(|failure| failure.naming(names))
+    catch_panic(|| function(inputs, options)).map_err(|failure| failure.with_input_name(names))
 }
 
 /// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a time calls it;
@@ -109,14 +109,14 @@ impl Object {
     /// # Errors
     /// As those of [`call`].
     pub fn new(class: &str, inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
-        guarded(|| match class {
+        catch_panic(|| match class {
             "recovery" => Ok(Kind::Recovery(Box::new(Recovery::new(inputs, options)?))),
             "meter" => Ok(Kind::Meter(Box::new(SessionMeter::new(options)?))),
             "agent_run" => Ok(Kind::Run(Box::new(AgentRun::new(options)?))),
             _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
         })
         .map(|kind| Self(Mutex::new(kind)))
-        .map_err(|failure| failure.naming(input_names(class)))
+        .map_err(|failure| failure.with_input_name(input_names(class)))
     }
 
     /// Calls a method of it.
@@ -126,21 +126,21 @@ impl Object {
     pub fn call(&self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
         // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
         let mut kind = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guarded(|| match &mut *kind {
+        catch_panic(|| match &mut *kind {
             Kind::Recovery(recovery) => recovery.call(method, inputs, options),
             Kind::Meter(meter) => meter.call(method, options),
             Kind::Run(run) => run.call(method, inputs, options),
         })
-        .map_err(|failure| failure.naming(input_names(method)))
+        .map_err(|failure| failure.with_input_name(input_names(method)))
     }
 }
 
 /// A panic is a bug of Endmark's, and must not end the process of its user.
-fn guarded<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+fn catch_panic<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(Failure::bug(&said))
+        Err(Failure::internal(&said))
     })
 }
 
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_that_asks_for_a_report() {
-        let failure = guarded::<()>(|| std::panic::panic_any("index out of range")).unwrap_err();
+        let failure = catch_panic::<()>(|| std::panic::panic_any("index out of range")).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Bug);
         assert!(failure.message.contains("index out of range") && failure.message.contains("report"));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use endmark::context::count::text;
-use endmark::context::{Admitted, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
+use endmark::context::{AdmittedCall, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
 use endmark_setting::Given;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -29,7 +29,7 @@ struct Options {
 pub(crate) struct SessionMeter {
     meter: Meter<'static>,
     /// With the models that they are for.
-    admitted: HashMap<u64, (String, Admitted)>,
+    admitted: HashMap<u64, (String, AdmittedCall)>,
     next: u64,
 }
 
@@ -114,11 +114,11 @@ impl SessionMeter {
         };
         let at = moment(before.at);
         let admitted = if before.is_continuation {
-            self.meter.before_continuation(&call, at)
+            self.meter.admit_continuation(&call, at)
         } else {
-            self.meter.before_call(&call, at)
+            self.meter.admit_call(&call, at)
         }
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| meter_failure(&error))?;
         let id = self.next;
         self.next += 1;
         let shown = ShownAdmitted {
@@ -135,11 +135,11 @@ impl SessionMeter {
         let unknown = || Failure::invalid("unknown_call", "the call is over, or is another meter's");
         let (model, admitted) = self.admitted.remove(&after.id).ok_or_else(unknown)?;
         let outcome = match (&after.tokens, &after.text) {
-            (Some(tokens), _) => AfterCall::Reported(tokens.counted()),
+            (Some(tokens), _) => AfterCall::Reported(tokens.to_tokens()),
             (None, Some(written)) => AfterCall::Unreported { output_tokens: text(written, &model).tokens },
-            (None, None) => AfterCall::Unanswered,
+            (None, None) => AfterCall::NoAnswer,
         };
-        let cost = self.meter.after_call(admitted, &outcome, moment(after.at));
+        let cost = self.meter.settle_call(admitted, &outcome, moment(after.at));
         answer(&json!({
             "tokens": cost.tokens,
             "usd": cost.nano_usd.map(dollars),
@@ -153,16 +153,16 @@ impl SessionMeter {
             "calls": usage.calls,
             "estimated_calls": usage.estimated_calls,
             "unpriced_calls": usage.unpriced_calls,
-            "tokens": ReportedTokens::of(&usage.tokens),
+            "tokens": ReportedTokens::new(&usage.tokens),
             "usd": dollars(usage.nano_usd),
-            "held_tokens": self.meter.held(),
-            "tokens_left": self.meter.left(),
+            "held_tokens": self.meter.held_tokens(),
+            "tokens_left": self.meter.remaining_tokens(),
         }))
     }
 }
 
 impl ReportedTokens {
-    fn counted(&self) -> Tokens {
+    fn to_tokens(&self) -> Tokens {
         Tokens {
             prompt: self.prompt,
             cached: self.cached,
@@ -173,7 +173,7 @@ impl ReportedTokens {
         }
     }
 
-    fn of(tokens: &Tokens) -> Self {
+    fn new(tokens: &Tokens) -> Self {
         Self {
             prompt: tokens.prompt,
             cached: tokens.cached,
@@ -184,7 +184,7 @@ impl ReportedTokens {
     }
 }
 
-fn refused(error: &NotAdmitted) -> Failure {
+fn meter_failure(error: &NotAdmitted) -> Failure {
     let code = match error {
         NotAdmitted::Held { .. } => "held",
         NotAdmitted::UsedUp { .. } => "used_up",

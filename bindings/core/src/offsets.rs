@@ -17,7 +17,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// A byte offset of this text in this unit. Of bytes that are not UTF-8, each one that begins a character counts.
-    pub(crate) fn of(self, text: &[u8], byte: usize) -> usize {
+    pub(crate) fn convert(self, text: &[u8], byte: usize) -> usize {
         let before = text.get(..byte).unwrap_or(text);
         if self == Self::Bytes {
             return before.len();
@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn each_unit_counts_what_its_language_indexes() {
         let text = "aé😀b".as_bytes();
-        let ends =
-            [Unit::Bytes, Unit::CodePoints, Unit::Utf16].map(|unit| (unit.of(text, 7), unit.of(text, 99)));
+        let ends = [Unit::Bytes, Unit::CodePoints, Unit::Utf16]
+            .map(|unit| (unit.convert(text, 7), unit.convert(text, 99)));
         assert_eq!(ends, [(7, 8), (3, 4), (4, 5)]);
         let long = "😀é".repeat(1_000);
         assert_eq!(
-            [Unit::CodePoints, Unit::Utf16].map(|unit| unit.of(long.as_bytes(), long.len())),
+            [Unit::CodePoints, Unit::Utf16].map(|unit| unit.convert(long.as_bytes(), long.len())),
             [2_000, 3_000]
         );
     }

@@ -27,13 +27,13 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
         // The options are written by the package, so that their columns say nothing to its user.
         let message = message.split(" at line ").next().unwrap_or_default();
         if let Some(named) = message.strip_prefix("unknown field ") {
-            let known = quoted(named).skip(1);
+            let known = quoted_words(named).skip(1);
             return unknown_option(&path, &known.collect::<Vec<_>>());
         }
         let kind = TYPES.iter().find(|(kind, _)| message.ends_with(&format!("expected {kind}")));
         let message = kind.map_or(message.to_owned(), |(kind, shown)| message.replace(kind, shown));
         if path == "." {
-            let missing: Vec<&str> = quoted(&message).collect();
+            let missing: Vec<&str> = quoted_words(&message).collect();
             return Failure::invalid("invalid_options", &message).about(&missing);
         }
         Failure::invalid("invalid_options", format!("`{path}`: {message}")).about(&[&path])
@@ -43,7 +43,7 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
 }
 
 /// The words of a message in back quotes.
-fn quoted(message: &str) -> impl Iterator<Item = &str> {
+fn quoted_words(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }
 
@@ -84,12 +84,12 @@ pub(crate) fn check_names(_: &[&[u8]], options: &str) -> Result<String, Failure>
 
 /// Writes the answer of a function.
 pub(crate) fn answer(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::bug(&error.to_string()))
+    serde_json::to_string(value).map_err(|error| Failure::internal(&error.to_string()))
 }
 
 /// The input at a position.
 pub(crate) fn input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
-    let missing = || Failure::invalid("missing_input", "is missing").of_input(index);
+    let missing = || Failure::invalid("missing_input", "is missing").for_input(index);
     inputs.get(index).copied().ok_or_else(missing)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Fai
     let raw = input(inputs, index)?;
     str::from_utf8(raw).map_err(|error| {
         let message = format!("is not UTF-8: byte {} is invalid", error.valid_up_to());
-        Failure::invalid("not_utf8", message).of_input(index)
+        Failure::invalid("not_utf8", message).for_input(index)
     })
 }
 
@@ -109,13 +109,13 @@ pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure
 }
 
 /// From where the model was asked to continue.
-pub(crate) fn asked_from(name: &str) -> Result<AskedFrom, Failure> {
+pub(crate) fn parse_asked_from(name: &str) -> Result<AskedFrom, Failure> {
     let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
     AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()).about(&["from"]))
 }
 
 /// The failure for a word that an option does not have.
-pub(crate) fn unknown(option: &str, word: &str, known: &str) -> Failure {
+pub(crate) fn unknown_word(option: &str, word: &str, known: &str) -> Failure {
     let message = format!("unknown `{option}`: `{word}`: use {known}");
     Failure::invalid("invalid_options", message).about(&[option])
 }

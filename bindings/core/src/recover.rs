@@ -10,8 +10,8 @@ use serde_json::{Value, value::RawValue};
 
 use crate::failure::Failure;
 use crate::offsets::Unit;
-use crate::options::{answer, asked_from, format, parse, text, unknown, unknown_method};
-use crate::stitch::{check_template, in_unit};
+use crate::options::{answer, format, parse, parse_asked_from, text, unknown_method, unknown_word};
+use crate::stitch::{check_template, convert_seam};
 use crate::stop;
 
 #[derive(Deserialize)]
@@ -136,15 +136,15 @@ impl Recovery {
             "resumed" => {
                 let options: ResumedOptions = parse(options)?;
                 let reply = options.reply.read(text(inputs, 0)?, self.demanded.is_some())?;
-                self.pipeline.resumed(reply, join(&options.join)?);
+                self.pipeline.accept_continuation(reply, join(&options.join)?);
             }
             "corrected" => {
                 let reply: ReplyOptions = parse(options)?;
-                self.pipeline.corrected(reply.read(text(inputs, 0)?, self.demanded.is_some())?);
+                self.pipeline.accept_correction(reply.read(text(inputs, 0)?, self.demanded.is_some())?);
             }
             "failed" => {
                 let options: FailedOptions = parse(options)?;
-                self.pipeline.failed(failure(&options.kind, text(inputs, 0)?.to_owned())?);
+                self.pipeline.note_failure(failure(&options.kind, text(inputs, 0)?.to_owned())?);
             }
             _ => return Err(unknown_method(method)),
         }
@@ -153,14 +153,14 @@ impl Recovery {
 
     fn step(&self) -> Result<String, Failure> {
         match self.pipeline.next() {
-            PipelineStep::Resume(ask) => answer(&ShownAsk::of(&ask, self.unit)),
+            PipelineStep::Resume(ask) => answer(&ShownAsk::new(&ask, self.unit)),
             PipelineStep::Correct(ask) => answer(&ShownCorrection {
                 step: "correct",
                 attempt: ask.attempt,
                 prompt: &ask.prompt,
                 text: &ask.text,
             }),
-            PipelineStep::Done(outcome) => answer(&ShownOutcome::of(&outcome, self)),
+            PipelineStep::Done(outcome) => answer(&ShownOutcome::new(&outcome, self)),
         }
     }
 }
@@ -179,13 +179,13 @@ impl Options<'_> {
         let on_ambiguous = match self.on_ambiguous.as_deref() {
             None | Some("stop") => OnAmbiguous::Stop,
             Some("best") => OnAmbiguous::Best,
-            Some(word) => return Err(unknown("on_ambiguous", word, "stop or best")),
+            Some(word) => return Err(unknown_word("on_ambiguous", word, "stop or best")),
         };
         let restart = match self.restart.as_deref() {
             None | Some("any") => Restart::Any,
             Some("same") => Restart::Same,
             Some("off") => Restart::Off,
-            Some(word) => return Err(unknown("restart", word, "any, same or off")),
+            Some(word) => return Err(unknown_word("restart", word, "any, same or off")),
         };
         Ok(PipelinePolicy {
             resume: ResumePolicy {
@@ -216,7 +216,9 @@ impl ReplyOptions {
             Some("dropped") => Ending::Dropped,
             Some("stalled") => Ending::Stalled,
             Some("upstream_error") => Ending::UpstreamError,
-            Some(word) => return Err(unknown("ending", word, "clean, dropped, stalled or upstream_error")),
+            Some(word) => {
+                return Err(unknown_word("ending", word, "clean, dropped, stalled or upstream_error"));
+            }
         };
         let (output_tokens, limit) = (self.output_tokens, self.limit);
         Ok(Reply { text: received.to_owned(), ending, stop, output_tokens, limit, reasoned: self.reasoned })
@@ -229,7 +231,7 @@ fn join(name: &str) -> Result<Join, Failure> {
         "prompted" => Join::Prompted,
         "shown" => Join::Shown,
         "in_message" => Join::InMessage,
-        from => Join::Stitched(asked_from(from).map_err(|_| {
+        from => Join::Stitched(parse_asked_from(from).map_err(|_| {
             let known = "exact, in_message, prompted, shown, cut, token or unknown";
             Failure::invalid("invalid_join", format!("unknown `join`: `{name}`: use {known}"))
         })?),
@@ -243,7 +245,7 @@ fn failure(kind: &str, message: String) -> Result<AskFailure, Failure> {
         "unfit" => AskFailure::Unfit(message),
         "final" => AskFailure::Final(message),
         "budget" => AskFailure::Budget(message),
-        _ => return Err(unknown("kind", kind, "rejected, lost, unfit, final or budget")),
+        _ => return Err(unknown_word("kind", kind, "rejected, lost, unfit, final or budget")),
     })
 }
 
@@ -259,13 +261,13 @@ struct ShownAsk<'a> {
 }
 
 impl<'a> ShownAsk<'a> {
-    fn of(ask: &'a ResumeAsk, unit: Unit) -> Self {
+    fn new(ask: &'a ResumeAsk, unit: Unit) -> Self {
         let wanted = match ask.wanted {
             RequestedReply::Rest => "rest",
             RequestedReply::Again => "again",
             RequestedReply::Restart => "restart",
         };
-        let shown = unit.of(ask.so_far.as_bytes(), ask.shown.length);
+        let shown = unit.convert(ask.so_far.as_bytes(), ask.shown.length);
         let (so_far, prompt) = (ask.so_far.as_str(), ask.prompt.as_str());
         Self { step: "resume", attempt: ask.attempt, cut: ask.kind.name(), wanted, so_far, shown, prompt }
     }
@@ -287,7 +289,7 @@ struct ShownOutcome<'o> {
     attempts: u32,
     corrections: u32,
     cut: Option<&'static str>,
-    /// Of a reply that was passed on as it is, why: `refused`, `paused` or `unknown`.
+    /// Of a reply that was passed on as it is, why: `refused`, `paused` or `unknown_word`.
     passed: Option<&'static str>,
     disclosed: bool,
     seams: Vec<Seam>,
@@ -322,9 +324,9 @@ struct LogRow {
 }
 
 impl<'o> ShownOutcome<'o> {
-    fn of(outcome: &'o PipelineOutcome, recovery: &Recovery) -> Self {
+    fn new(outcome: &'o PipelineOutcome, recovery: &Recovery) -> Self {
         let exhausted = match &outcome.result {
-            PipelineResult::Exhausted(exhausted) => Some(ShownExhausted::of(exhausted, recovery.unit)),
+            PipelineResult::Exhausted(exhausted) => Some(ShownExhausted::new(exhausted, recovery.unit)),
             _ => None,
         };
         let is_valid = recovery.demanded != Some(Format::Json) || outcome.problems.is_empty();
@@ -338,7 +340,7 @@ impl<'o> ShownOutcome<'o> {
         };
         let is_passed = outcome.result == PipelineResult::Passed;
         let passed = outcome.pieces.last().filter(|_| is_passed);
-        let shown = |seam: &Seam| in_unit(seam, &outcome.text, recovery.unit);
+        let shown = |seam: &Seam| convert_seam(seam, &outcome.text, recovery.unit);
         let problem =
             |problem: &'o SchemaProblem| ShownProblem { path: &problem.path, message: &problem.message };
         Self {
@@ -364,11 +366,11 @@ impl<'o> ShownOutcome<'o> {
 }
 
 impl<'e> ShownExhausted<'e> {
-    fn of(exhausted: &'e ResumeExhausted, unit: Unit) -> Self {
+    fn new(exhausted: &'e ResumeExhausted, unit: Unit) -> Self {
         Self {
             attempts: exhausted.attempts,
             merged_raw: &exhausted.merged_raw,
-            verified_len: unit.of(exhausted.merged_raw.as_bytes(), exhausted.verified_len),
+            verified_len: unit.convert(exhausted.merged_raw.as_bytes(), exhausted.verified_len),
             cause: ExhaustedCause::name(exhausted.cause),
             reason: &exhausted.reason,
             best: exhausted.best.as_deref(),

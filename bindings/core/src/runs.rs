@@ -5,14 +5,14 @@ use std::num::{NonZeroU32, NonZeroU64};
 use endmark::context::{Models, dollars};
 use endmark::guard::{
     Agent, AgentStream, Artifact, Assessment, AttemptEnd, AttemptJudgement, AttemptResult, Guard, Notice,
-    ProcessEnd, RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StoppedFor,
-    TokenUsage, Usage,
+    ProcessEnd, RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StopCause, TokenUsage,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::guard;
-use crate::options::{answer, input, parse, text, unknown, unknown_method};
+use crate::options::{answer, input, parse, text, unknown_method, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,7 +116,7 @@ impl AgentRun {
         let options: Options = parse(options)?;
         let name = options.agent.as_deref().unwrap_or("plain");
         let agent = Agent::parse(name)
-            .ok_or_else(|| unknown("agent", name, &Agent::ALL.map(Agent::name).join(", ")))?;
+            .ok_or_else(|| unknown_word("agent", name, &Agent::ALL.map(Agent::name).join(", ")))?;
         let seconds = options.max_seconds.unwrap_or(NonZeroU64::MAX);
         let limits = RunLimits { attempts: options.max_attempts, seconds, nanodollars: None };
         let (guard, name) = options.criteria.read()?;
@@ -130,23 +130,23 @@ impl AgentRun {
             "started" => {
                 self.stream = AgentStream::new(self.agent);
                 let notices = self.run.handle(RunEvent::Started);
-                self.shown(&notices, None)
+                self.to_json(&notices, None)
             }
             "output" => {
                 let options: OutputOptions = parse(options)?;
                 self.stream.push(input(inputs, 0)?);
                 let usage = self.usage(options.usage);
                 let notices = self.run.handle(RunEvent::Used(usage, options.seconds));
-                self.shown(&notices, None)
+                self.to_json(&notices, None)
             }
-            "ended" => self.ended(inputs, parse(options)?),
+            "ended" => self.note_end(inputs, parse(options)?),
             "interrupted" => {
                 let notices = self.run.handle(RunEvent::Interrupted);
-                self.shown(&notices, None)
+                self.to_json(&notices, None)
             }
             "not_started" => {
                 let notices = self.run.handle(RunEvent::NotStarted);
-                self.shown(&notices, None)
+                self.to_json(&notices, None)
             }
             _ => Err(unknown_method(method)),
         }
@@ -168,18 +168,18 @@ impl AgentRun {
         usage
     }
 
-    fn ended(&mut self, inputs: &[&[u8]], options: EndOptions) -> Result<String, Failure> {
+    fn note_end(&mut self, inputs: &[&[u8]], options: EndOptions) -> Result<String, Failure> {
         let written = if inputs.is_empty() { None } else { Some(text(inputs, 0)?) };
-        let stopped = options.stopped.as_deref().map(stopped).transpose()?;
+        let stopped = options.stopped.as_deref().map(parse_stopped).transpose()?;
         let process = match (options.exit_code, options.signal) {
             (_, Some(signal)) => ProcessEnd::Killed(signal),
             (Some(code), None) => ProcessEnd::Exited(code),
             (None, None) => ProcessEnd::Unknown,
         };
-        let judged = self.stream.finish(AttemptEnd { process, stopped });
+        let judged = self.stream.finish(AttemptEnd { process, stop_cause: stopped });
         let artifact = written.map(|written| guard::artifact(written, self.name.as_deref()));
         let report =
-            artifact.as_ref().map_or_else(Assessment::of_missing, |artifact| self.guard.judge(artifact));
+            artifact.as_ref().map_or_else(Assessment::missing, |artifact| self.guard.judge(artifact));
         let checks: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
         let attempted = AttemptResult {
             checks_pass: report.findings().is_empty(),
@@ -187,7 +187,7 @@ impl AgentRun {
             verdict: judged.verdict,
             usage: self.usage(options.usage),
             run_seconds: options.seconds,
-            was_stopped_at_ceiling: stopped == Some(StoppedFor::Ceiling),
+            was_stopped_at_ceiling: stopped == Some(StopCause::Ceiling),
         };
         let notices = self.run.handle(RunEvent::Ended(attempted));
         let path = options.path.as_deref().or(self.name.as_deref()).unwrap_or("the artifact");
@@ -198,7 +198,7 @@ impl AgentRun {
             report: &report,
             retry_prompt: (self.run.state() == State::RetryQueued).then_some(retry),
         };
-        self.shown(&notices, Some(ended))
+        self.to_json(&notices, Some(ended))
     }
 
     fn retry(
@@ -211,11 +211,11 @@ impl AgentRun {
     ) -> String {
         let attempt = (self.run.attempt(), self.run.limits().attempts.get());
         let (verdict, evidence) = (judged.verdict, judged.evidence.as_slice());
-        let said = self.stream.said();
-        RetryPrompt { path, artifact, report, attempt, verdict, evidence, said, task }.text()
+        let said = self.stream.last_message();
+        RetryPrompt { path, artifact, report, attempt, verdict, evidence, last_message: said, task }.text()
     }
 
-    fn shown(&self, notices: &[Notice], ended: Option<Ended<'_>>) -> Result<String, Failure> {
+    fn to_json(&self, notices: &[Notice], ended: Option<Ended<'_>>) -> Result<String, Failure> {
         let step = match self.run.next_step() {
             RunStep::Start(_) => "start",
             RunStep::Wait => "wait",
@@ -238,12 +238,12 @@ impl AgentRun {
     }
 }
 
-fn stopped(word: &str) -> Result<StoppedFor, Failure> {
+fn parse_stopped(word: &str) -> Result<StopCause, Failure> {
     Ok(match word {
-        "silence" => StoppedFor::Silence,
-        "time" => StoppedFor::Time,
-        "ceiling" => StoppedFor::Ceiling,
-        "lingering" => StoppedFor::Lingering,
-        _ => return Err(unknown("stopped", word, "silence, time, ceiling or lingering")),
+        "silence" => StopCause::Silence,
+        "time" => StopCause::Time,
+        "ceiling" => StopCause::Ceiling,
+        "lingering" => StopCause::DidNotExit,
+        _ => return Err(unknown_word("stopped", word, "silence, time, ceiling or lingering")),
     })
 }

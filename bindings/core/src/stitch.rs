@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
-use crate::options::{answer, asked_from, format, parse, text};
+use crate::options::{answer, format, parse, parse_asked_from, text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,8 +44,8 @@ struct Options {
 }
 
 /// A seam of this text with its offset in this unit.
-pub(crate) fn in_unit(seam: &Seam, text: &str, unit: Unit) -> Seam {
-    Seam { at: unit.of(text.as_bytes(), seam.at), ..seam.clone() }
+pub(crate) fn convert_seam(seam: &Seam, text: &str, unit: Unit) -> Seam {
+    Seam { at: unit.convert(text.as_bytes(), seam.at), ..seam.clone() }
 }
 
 #[derive(Serialize)]
@@ -56,12 +56,12 @@ struct ShownMerged<'m> {
 }
 
 impl<'m> ShownMerged<'m> {
-    fn of(merged: &'m Merged, unit: Unit) -> Self {
+    fn new(merged: &'m Merged, unit: Unit) -> Self {
         Self {
             text: &merged.text,
-            seam: in_unit(&merged.seam, &merged.text, unit),
-            verdict: DetectionReport::of_verdict(&merged.verdict)
-                .with_offsets(|byte| unit.of(merged.text.as_bytes(), byte)),
+            seam: convert_seam(&merged.seam, &merged.text, unit),
+            verdict: DetectionReport::from_verdict(&merged.verdict)
+                .with_offsets(|byte| unit.convert(merged.text.as_bytes(), byte)),
         }
     }
 }
@@ -70,30 +70,30 @@ pub(crate) fn merge_chunks(inputs: &[&[u8]], options: &str) -> Result<String, Fa
     let (initial, continuation) = (text(inputs, 0)?, text(inputs, 1)?);
     let options: Options = parse(options)?;
     let format = format(&options.format, options.marker.as_deref())?;
-    let merged = endmark::merge_chunks(initial, continuation, &format, asked_from(&options.from)?);
+    let merged = endmark::merge_chunks(initial, continuation, &format, parse_asked_from(&options.from)?);
     match merged {
-        Ok(merged) => answer(&ShownMerged::of(&merged, options.offsets)),
-        Err(error) => Err(refused(&error, options.offsets)),
+        Ok(merged) => answer(&ShownMerged::new(&merged, options.offsets)),
+        Err(error) => Err(merge_failure(&error, options.offsets)),
     }
 }
 
 /// A refused merge with all that was received.
-fn refused(error: &MergeError, unit: Unit) -> Failure {
+fn merge_failure(error: &MergeError, unit: Unit) -> Failure {
     let details = match error {
         MergeError::Ambiguous { best, .. } | MergeError::StillTruncated { merged: best } => {
-            json!({"attempt": best.text, "verified_len": unit.of(best.text.as_bytes(), settled(best)), "best": ShownMerged::of(best, unit)})
+            json!({"attempt": best.text, "verified_len": unit.convert(best.text.as_bytes(), settled_length(best)), "best": ShownMerged::new(best, unit)})
         }
         MergeError::Malformed { attempt, verified_len, .. }
         | MergeError::NothingToJoin { attempt, verified_len, .. }
         | MergeError::NoSeam { attempt, verified_len, .. } => {
-            json!({"attempt": attempt, "verified_len": unit.of(attempt.as_bytes(), *verified_len), "best": Value::Null})
+            json!({"attempt": attempt, "verified_len": unit.convert(attempt.as_bytes(), *verified_len), "best": Value::Null})
         }
     };
     Failure::new(FailureKind::Merge, error.code(), error).with(details)
 }
 
 /// How much of a merged text is verified: nothing after a seam that is in doubt.
-fn settled(merged: &Merged) -> usize {
+fn settled_length(merged: &Merged) -> usize {
     let end = merged.verdict.truncation().map_or(merged.text.len(), |cut| cut.truncation_index);
     if merged.seam.alternatives > 0 { end.min(merged.seam.at) } else { end }
 }
@@ -111,11 +111,15 @@ pub(crate) fn stitch(inputs: &[&[u8]], options: &str) -> Result<String, Failure>
     let format = format(&options.format, options.marker.as_deref())?;
     let chunks: Vec<String> =
         (0..inputs.len()).map(|index| text(inputs, index).map(str::to_owned)).collect::<Result<_, _>>()?;
-    let stitched = endmark::stitch(&chunks, &format, asked_from(&options.from)?);
+    let stitched = endmark::stitch(&chunks, &format, parse_asked_from(&options.from)?);
     answer(&ShownStitched {
         outcome: stitched.outcome.name(),
         text: &stitched.text,
-        seams: stitched.seams.iter().map(|seam| in_unit(seam, &stitched.text, options.offsets)).collect(),
+        seams: stitched
+            .seams
+            .iter()
+            .map(|seam| convert_seam(seam, &stitched.text, options.offsets))
+            .collect(),
         error: stitched.error.as_ref().map(|error| json!({"code": error.code, "message": error.message})),
     })
 }

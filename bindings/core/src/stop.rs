@@ -16,7 +16,7 @@ const OWN: [Stop; 7] =
 /// A stop sequence only says where the model stopped. The sequence may be in the middle of a document, so where a grammar is demanded,
 /// that one decides.
 pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Ending) {
-    match word.map(meaning) {
+    match word.map(parse_stop) {
         Some(Ok(Stop::Sequence)) if is_demanded => (Some(Stop::Normal), Ending::Clean),
         Some(Ok(stop)) => (Some(stop), Ending::Clean),
         None | Some(Err(Meaning::NotEnded)) => (None, Ending::Dropped),
@@ -27,11 +27,11 @@ pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Endi
 }
 
 /// The reason for which a reply ended, or the meaning of a word that is no end.
-fn meaning(word: &str) -> Result<Stop, Meaning> {
+fn parse_stop(word: &str) -> Result<Stop, Meaning> {
     if let Some(own) = OWN.into_iter().find(|stop| stop.name() == word) {
         return Ok(own);
     }
-    let meaning = Meaning::of("openai_chat", word);
+    let meaning = Meaning::find("openai_chat", word);
     meaning.stop(false).ok_or(meaning)
 }
 
@@ -44,7 +44,7 @@ struct Options {
 /// The meaning of a word, for packages that decide before a recovery begins.
 pub(crate) fn stop_meaning(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: Options = parse(options)?;
-    answer(&match options.stop.as_deref().map(meaning) {
+    answer(&match options.stop.as_deref().map(parse_stop) {
         None | Some(Err(Meaning::NotEnded)) => "not_ended",
         Some(Ok(stop)) => stop.name(),
         Some(Err(Meaning::Failed)) => "failed",

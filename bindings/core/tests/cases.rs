@@ -15,22 +15,26 @@ fn inputs(case: &Value) -> Vec<&[u8]> {
 }
 
 /// The answer or the failure, in the very bytes that each package has to answer.
-fn shown(answer: Result<String, Failure>) -> Value {
+fn answer_bytes(answer: Result<String, Failure>) -> Value {
     match answer {
         Ok(answer) => json!({"answer": answer}),
         Err(failure) => json!({"failure": failure.to_json()}),
     }
 }
 
-fn ran(case: &Value) -> Value {
+fn run_case(case: &Value) -> Value {
     let options = case["options"].to_string();
     let Some(class) = case["class"].as_str() else {
-        return shown(call(case["function"].as_str().unwrap(), &inputs(case), &options));
+        return answer_bytes(call(case["function"].as_str().unwrap(), &inputs(case), &options));
     };
     let object = Object::new(class, &inputs(case), &options).map_err(|failure| failure.message).unwrap();
     let calls = case["calls"].as_array().unwrap();
     let answers = calls.iter().map(|step| {
-        shown(object.call(step["method"].as_str().unwrap(), &inputs(step), &step["options"].to_string()))
+        answer_bytes(object.call(
+            step["method"].as_str().unwrap(),
+            &inputs(step),
+            &step["options"].to_string(),
+        ))
     });
     json!({"answers": answers.collect::<Vec<_>>()})
 }
@@ -42,7 +46,7 @@ fn every_case_has_its_answer() {
     let is_update = env::var_os("ENDMARK_UPDATE_CASES").is_some();
     for case in &mut cases {
         let expected = case.remove("expected");
-        let found = ran(&Value::Object(case.clone()));
+        let found = run_case(&Value::Object(case.clone()));
         if !is_update {
             assert_eq!(Some(&found), expected.as_ref(), "{}", case["name"]);
         }

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
 /// How long a writer waits for another process: on a thread of Node's pool, and on that of the event loop.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PATIENCE_OF_LOOP: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+const EVENT_LOOP_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn failed(error: rusqlite::Error) -> Error {
     Error::from_reason(error.to_string())
@@ -45,7 +45,7 @@ impl LogFile {
     /// Opens the file, and makes the table if it is not there.
     #[napi(constructor)]
     pub fn new(path: String) -> Result<Self> {
-        let file = File::open(&path, LOG_TABLE, PATIENCE)?;
+        let file = File::open(&path, LOG_TABLE, BUSY_TIMEOUT)?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 
@@ -102,7 +102,7 @@ impl OutputsFile {
     /// Opens the file, and makes the table if it is not there.
     #[napi(constructor)]
     pub fn new(path: String, max_bytes: i64) -> Result<Self> {
-        Ok(Self(File::open(&path, OUTPUTS_TABLE, PATIENCE_OF_LOOP)?, max_bytes))
+        Ok(Self(File::open(&path, OUTPUTS_TABLE, EVENT_LOOP_BUSY_TIMEOUT)?, max_bytes))
     }
 
     /// Keeps a value, and removes the least recently used ones above the size.

@@ -12,8 +12,9 @@ mod tests;
 
 pub use address::{address, without_password};
 pub use client::{
-    Address, Client, ClientChoice, Setting, file, needed, overridden, owned, owned_by_others, settings,
+    Address, Client, ClientChoice, Setting, file, other_client_keys, overridden, required_formats, settings,
+    undo_keys,
 };
 pub use document::{Document, Removal, Syntax, UnfitFile, Value};
-pub use file::{ConfigurationFile, lost};
+pub use file::{ConfigurationFile, missing_original};
 pub use revision::{Change, KeptKey, Keys, Record, Reversion, Revision, revert, revise};

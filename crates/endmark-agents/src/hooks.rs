@@ -14,7 +14,7 @@ pub use agent::{HookAgent, HookEvent, HookKind};
 pub use check::checks;
 pub use event::{Event, MAX_EVENT_BYTES};
 pub use findings::findings;
-pub use install::{Change, HeldTo, Installation, PlannedChanges, plan};
+pub use install::{Change, Installation, PlannedChanges, StopRequirement, plan};
 pub use ledger::ledger;
 pub use stop::{StopRequest, stop};
 pub use tool::cap_result;

@@ -26,8 +26,8 @@ use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
 /// How many times to check whether the last call of an ended agent is recorded.
-const LOOKS_FOR_END: u32 = 300;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+const MAX_END_POLLS: u32 = 300;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A key of this length does not occur in a variable's value by chance.
 const MIN_SEARCHED_KEY_BYTES: usize = 16;
@@ -40,14 +40,14 @@ pub fn open_all(
     store: &Store,
     tasks: &mut [Task],
 ) -> Result<(), CommandError> {
-    if !tasks.iter().any(|task| task.is_through) {
+    if !tasks.iter().any(|task| task.runs_through_gateway) {
         return Ok(());
     }
     hide_memory()?;
-    let settings = for_runs(environment, settings)?;
-    for task in tasks.iter_mut().filter(|task| task.is_through) {
+    let settings = run_settings(environment, settings)?;
+    for task in tasks.iter_mut().filter(|task| task.runs_through_gateway) {
         let way = AgentGateway::open(environment, models, &settings, store, task)?;
-        task.between = Some(Box::new(way));
+        task.gateway = Some(Box::new(way));
     }
     Ok(())
 }
@@ -58,12 +58,12 @@ pub fn open_all(
 fn hide_memory() -> Result<(), CommandError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
-        .map_err(|error| of_system(&error.into()))?;
+        .map_err(|error| system_error(&error.into()))?;
     Ok(())
 }
 
 /// Returns the settings of `serve` for agents with keys in the environment instead of the configuration.
-fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
+fn run_settings(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
     let mut settings = settings.clone();
     for upstream in &mut settings.upstreams {
         // Without configured upstreams, the agents use the addresses in the environment.
@@ -106,9 +106,9 @@ fn withheld(
     let has_key =
         |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
     let with_key =
-        environment.beginning_with("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
+        environment.with_prefix("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
     // Variables may contain configuration with keys.
-    let systematic = environment.beginning_with(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
+    let systematic = environment.with_prefix(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
     named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
 }
 
@@ -129,7 +129,7 @@ struct AgentGateway {
     /// When the gateway was started, in UTC.
     since: String,
     /// The number of calls in finished attempts.
-    counted: Cell<u32>,
+    reported_calls: Cell<u32>,
 }
 
 impl AgentGateway {
@@ -144,7 +144,7 @@ impl AgentGateway {
             let mut serving = settings.upstreams.iter().filter(|upstream| upstream.format == *provider);
             serving.any(|upstream| upstream.api_key.is_some())
         };
-        let wanted = agents::providers_of(task.agent);
+        let wanted = agents::agent_providers(task.agent);
         // Other programs that the agent starts use the gateway, too.
         let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
         if !wanted.iter().any(|provider| reached.contains(provider)) {
@@ -158,9 +158,9 @@ impl AgentGateway {
                 ),
             ));
         }
-        let mut gateway_settings = endmark_config::for_gateway(settings, environment)?;
+        let mut gateway_settings = endmark_config::to_gateway(settings, environment)?;
         let withheld = withheld(&gateway_settings, settings, environment);
-        let secret = KeySecret::random().map_err(|error| of_system(&std::io::Error::other(error)))?;
+        let secret = KeySecret::random().map_err(|error| system_error(&std::io::Error::other(error)))?;
         let secret = secret.reveal().to_owned();
         gateway_settings.console = None;
         gateway_settings.sole_key = Some(SoleKey {
@@ -172,7 +172,7 @@ impl AgentGateway {
                 period: Period::Ever,
             }),
         });
-        let of_system = |error: std::io::Error| self::of_system(&error);
+        let of_system = |error: std::io::Error| self::system_error(&error);
         let listener = endmark_gateway::listen(settings.gateway.listener.listen).map_err(of_system)?;
         let origin = format!("http://{}", listener.local_addr().map_err(of_system)?);
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| {
@@ -202,23 +202,23 @@ impl AgentGateway {
             serving,
             store: store.clone(),
             models: Arc::clone(models),
-            since: now(),
-            counted: Cell::new(0),
+            since: current_time(),
+            reported_calls: Cell::new(0),
         })
     }
 
     async fn calls(&self) -> Result<Vec<UsageRow>, String> {
-        for _ in 0..LOOKS_FOR_END {
+        for _ in 0..MAX_END_POLLS {
             if self.server.busy() == 0 {
                 break;
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         // Everything that was queued earlier is committed now.
         self.store.health().await.map_err(|error| error.to_string())?;
         let (identity, since, but_for) =
-            (format!("key:{}", self.task), self.since.clone(), self.counted.get());
-        let calls = self.store.read(move |reader| reader.calls_of_client(&identity, &since, but_for)).await;
+            (format!("key:{}", self.task), self.since.clone(), self.reported_calls.get());
+        let calls = self.store.read(move |reader| reader.client_calls(&identity, &since, but_for)).await;
         calls.map_err(|error| error.to_string())
     }
 }
@@ -236,20 +236,21 @@ impl RunGateway for AgentGateway {
         &self.withheld
     }
 
-    fn received(&self) -> u64 {
+    fn request_count(&self) -> u64 {
         self.server.admitted_calls()
     }
 
     fn has_refused_for_budget(&self) -> bool {
-        self.server.refused_for_budget() > 0
+        self.server.budget_refusals() > 0
     }
 
-    fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>> {
+    fn take_usage(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>> {
         Box::pin(async {
             let calls = self.calls().await?;
-            self.counted
-                .set(self.counted.get().saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX)));
-            Ok(Spent::of(&calls, &self.models).map(|spent| Usage {
+            self.reported_calls.set(
+                self.reported_calls.get().saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX)),
+            );
+            Ok(Spent::from_calls(&calls, &self.models).map(|spent| Usage {
                 run: TokenUsage::new(spent.prompt, spent.completion),
                 largest_call_tokens: Some(spent.largest_call),
                 cost_nanodollars: spent.nano_usd,
@@ -272,14 +273,14 @@ impl Drop for AgentGateway {
     }
 }
 
-fn of_system(error: &std::io::Error) -> CommandError {
+fn system_error(error: &std::io::Error) -> CommandError {
     CommandError::Upstream {
         message: format!("the system does not allow the gateway to run: {error}"),
         hint: None,
     }
 }
 
-fn now() -> String {
+fn current_time() -> String {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }

@@ -63,7 +63,7 @@ Exit codes: 0 success; 1 negative result; 2 bad usage or invalid input; 3 an ups
 failed; 70 a bug in Endmark; 130 interrupted.";
 
 /// The id of the option `--set`, which [`crate::definition`] adds to every command.
-pub(crate) const SETS: &str = "sets";
+pub(crate) const SET_OPTION_ID: &str = "sets";
 
 /// The command line of `endmark`.
 #[derive(Debug, Parser)]
@@ -84,7 +84,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Set a configuration key, as in `resume.mode=on`; can be repeated
-    #[arg(id = SETS, long = "set", value_name = "KEY=VALUE")]
+    #[arg(id = SET_OPTION_ID, long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Print one JSON envelope on standard output
     #[arg(long, global = true)]

@@ -34,7 +34,7 @@ pub(crate) struct LineError {
 }
 
 impl LineError {
-    fn nameless(message: impl Into<String>) -> Self {
+    fn without_id(message: impl Into<String>) -> Self {
         Self { id: Value::Null, message: message.into() }
     }
 
@@ -92,16 +92,16 @@ impl Field {
 pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
     // serde would read an array as the fields in declaration order, and that order is not documented.
     if !line.trim_start().starts_with('{') {
-        return Err(LineError::nameless("the line is not a JSON object"));
+        return Err(LineError::without_id("the line is not a JSON object"));
     }
     serde_json::from_str(line)
-        .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
+        .map_err(|error| LineError { id: read_id(line), message: explain_unreadable(line, fields, &error) })
 }
 
 /// Returns the bytes that a line is about: its `text` unchanged, or its decoded `base64`.
 ///
 /// Otherwise returns what is wrong.
-pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
+pub(crate) fn decode_raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
         (None, Some(base64)) => {
@@ -114,16 +114,16 @@ pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow
 }
 
 /// Returns the id of a line that is an object, even if its other fields cannot be read.
-fn id_of(line: &str) -> Value {
+fn read_id(line: &str) -> Value {
     #[derive(Deserialize)]
-    struct Identified {
+    struct WithId {
         id: Value,
     }
-    serde_json::from_str::<Identified>(line).map(|line| line.id).unwrap_or_default()
+    serde_json::from_str::<WithId>(line).map(|line| line.id).unwrap_or_default()
 }
 
 /// Explains why an object could not be read as a request.
-fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
+fn explain_unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
     match detect_strict(line.as_bytes(), &Format::Json).verdict {
         Verdict::Malformed { index, reason } => format!("the line is not JSON: byte {index}: {reason}"),
         Verdict::Truncated(_) => "the line is not JSON: it is cut off".to_owned(),
@@ -150,10 +150,10 @@ pub(crate) fn run(
     while let Some(read) = input.line(MAX_LINE_BYTES, &mut line)? {
         let answered = match (read, str::from_utf8(&line)) {
             (Line::TooLong, _) => {
-                Err(LineError::nameless(format!("the line is over {MAX_LINE_BYTES} bytes")))
+                Err(LineError::without_id(format!("the line is over {MAX_LINE_BYTES} bytes")))
             }
             (Line::Complete, Ok(line)) => answer(line),
-            (Line::Complete, Err(_)) => Err(LineError::nameless("the line is not UTF-8")),
+            (Line::Complete, Err(_)) => Err(LineError::without_id("the line is not UTF-8")),
         };
         has_invalid |= answered.is_err();
         has_no |= answered.as_ref().is_ok_and(|answer| !answer.is_yes);

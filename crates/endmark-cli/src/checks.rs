@@ -1,6 +1,6 @@
 //! Checks of the setup, each with a hint if it fails.
 
-use endmark_config::{ConfigError, Effective, Environment, SecretSource, reached};
+use endmark_config::{ConfigError, Effective, Environment, SecretSource, client_upstream};
 use endmark_failure::{Check, CommandError};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
@@ -12,7 +12,7 @@ use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
 /// Checks the values that a readable configuration refers to: keys, schemas and texts.
-pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
+pub(crate) fn check_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
     let settings = &effective.settings;
     let read = match &effective.file {
         Some(path) => format!("read from `{}`", path.display()),
@@ -34,7 +34,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             let name = format!("upstreams.{}.api_key", upstream.name);
             let what = format!("the key of the upstream `{}`", upstream.name);
             checks.extend(match (source.read(environment, &what), source) {
-                (Err(error), _) => Some(Check::of_error(name, &error)),
+                (Err(error), _) => Some(Check::from_error(name, &error)),
                 (Ok(_), SecretSource::Value(_)) => None,
                 (Ok(_), SecretSource::Environment(variable)) => {
                     Some(Check::passed(name, format!("the environment variable `{variable}` is set")))
@@ -44,8 +44,8 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
                 }
             });
         }
-        match reached(settings, upstream, environment) {
-            Err(error) => checks.push(Check::of_error(format!("upstreams.{}", upstream.name), &error)),
+        match client_upstream(settings, upstream, environment) {
+            Err(error) => checks.push(Check::from_error(format!("upstreams.{}", upstream.name), &error)),
             Ok(reached) => checks.extend(reached.proxy.map(|proxy| {
                 Check::passed(
                     format!("upstreams.{}.proxy", upstream.name),
@@ -79,10 +79,10 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             ),
         });
     }
-    checks.extend(admin_key(settings, environment).err().map(|error| Check::of_error("admin_key", &error)));
+    checks.extend(admin_key(settings, environment).err().map(|error| Check::from_error("admin_key", &error)));
     // Some errors appear only when the gateway starts. It stops at the first one, which may already be listed above.
     if let Err(error) = with_console(settings, environment) {
-        let found = Check::of_error("gateway", &error);
+        let found = Check::from_error("gateway", &error);
         if !checks.iter().any(|check| check.message.contains(&found.message)) {
             checks.push(found);
         }
@@ -92,7 +92,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
 
 /// Returns the failed checks of a configuration that has other errors, as long as they do not follow from these.
 pub(crate) fn beside_errors(effective: &Effective, environment: &Environment) -> Vec<ConfigError> {
-    let mut checks = of_configuration(effective, environment);
+    let mut checks = check_configuration(effective, environment);
     checks.retain(|check| !check.is_ok && is_of_secret_or_text(&check.name));
     let unusable = |Check { name, message, hint, .. }| ConfigError::Unusable { name, message, hint };
     checks.into_iter().map(unusable).collect()

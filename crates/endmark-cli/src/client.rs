@@ -50,10 +50,10 @@ impl Client {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
         }
         let exchange = async {
-            let response = self.inner.request(request).await.map_err(|error| broken(&error))?;
+            let response = self.inner.request(request).await.map_err(|error| exchange_error(&error))?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-            let body = body.map_err(|error| broken(&*error))?.to_bytes();
+            let body = body.map_err(|error| exchange_error(&*error))?.to_bytes();
             Ok(Response::from_parts(head, body))
         };
         tokio::time::timeout(within, exchange).await.unwrap_or(Err(ClientError::Silent(within)))
@@ -61,6 +61,6 @@ impl Client {
 }
 
 /// Converts an error of a broken exchange, with its causes.
-fn broken(error: &dyn Error) -> ClientError {
+fn exchange_error(error: &dyn Error) -> ClientError {
     ClientError::Broken(endmark_gateway::with_causes(error))
 }

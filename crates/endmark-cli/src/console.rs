@@ -17,7 +17,7 @@ pub(crate) fn with_console(
     environment: &Environment,
 ) -> Result<gateway::Settings, CommandError> {
     let console = Some(console(settings, environment)?);
-    Ok(gateway::Settings { console, ..endmark_config::for_gateway(settings, environment)? })
+    Ok(gateway::Settings { console, ..endmark_config::to_gateway(settings, environment)? })
 }
 
 /// Returns the admin key, if one is set.
@@ -45,7 +45,7 @@ fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console
         is_local: settings.is_local(),
         nonce: nonce()?,
         models: Arc::new(models(settings)),
-        rules: settings.budget.for_gateway().rules,
+        rules: settings.budget.to_gateway().rules,
         zone: settings.budget.zone.clone(),
         keep_days: settings.gateway.store_policy.keep_days.into(),
         keep_text: settings.gateway.store_policy.keep_text,

@@ -42,18 +42,19 @@ pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, C
     criteria.required_sections.extend(demands.sections.iter().cloned());
     criteria.forbidden_phrases.extend(demands.forbidden.iter().cloned());
     criteria.handoffs_are_forbidden &= !demands.forbid_only;
-    Ok(Guard::of_template(template))
+    Ok(Guard::from_template(template))
 }
 
 /// Builds the guard of a template.
-pub(crate) fn of_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
-    self::template(context, template).map(Guard::of_template)
+pub(crate) fn guard_from_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
+    self::template(context, template).map(Guard::from_template)
 }
 
 /// Reads a template.
 fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
-    let text =
-        Input::open_file(path, context.terminal).and_then(Input::written_text).map_err(with_next_step)?;
+    let text = Input::open_file(path, context.terminal)
+        .and_then(Input::read_hand_written)
+        .map_err(with_next_step)?;
     Template::read(&path.to_string_lossy(), &text).map_err(|error| {
         CommandError::input("invalid_criteria", format!("`{}`: {error}", path.display()), error.hint())
     })
@@ -74,10 +75,10 @@ pub(crate) fn with_next_step(error: CommandError) -> CommandError {
 }
 
 /// Decodes the text of a file.
-pub(crate) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+pub(crate) fn decode_text(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     String::from_utf8(bytes).map_err(|error| {
-        let name = name_of(file);
+        let name = display_name(file);
         let at = error.utf8_error().valid_up_to();
         let message = if is_utf16 {
             format!("`{name}` is UTF-16")
@@ -92,6 +93,6 @@ pub(crate) fn is_standard_input(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-pub(crate) fn name_of(file: &Path) -> String {
+pub(crate) fn display_name(file: &Path) -> String {
     if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
 }

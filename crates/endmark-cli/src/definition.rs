@@ -7,11 +7,11 @@ mod groups;
 
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::arguments::{Arguments, SETS};
+use crate::arguments::{Arguments, SET_OPTION_ID};
 
 /// Returns the complete command.
 pub(crate) fn definition() -> Command {
-    groups::grouped(reading_numbers(taking_sets(Arguments::command())))
+    groups::with_groups(with_negative_numbers(with_set_option(Arguments::command())))
 }
 
 /// Parses the matches. The values of `--set` keep their order on the command line.
@@ -23,22 +23,23 @@ pub(crate) fn read(mut matches: ArgMatches) -> Result<Arguments, clap::Error> {
 }
 
 /// Adds the option `--set` to every subcommand.
-fn taking_sets(command: Command) -> Command {
-    let Some(set) = command.get_arguments().find(|argument| argument.get_id() == SETS).cloned() else {
+fn with_set_option(command: Command) -> Command {
+    let Some(set) = command.get_arguments().find(|argument| argument.get_id() == SET_OPTION_ID).cloned()
+    else {
         return command;
     };
-    command.mut_subcommands(|subcommand| taking_sets(subcommand.arg(set.clone())))
+    command.mut_subcommands(|subcommand| with_set_option(subcommand.arg(set.clone())))
 }
 
 /// Accepts a negative number as the value of the preceding option.
 ///
 /// Otherwise clap would read the number as options, and its error would not name the real problem.
-fn reading_numbers(command: Command) -> Command {
+fn with_negative_numbers(command: Command) -> Command {
     let number = |argument: Arg| {
         let takes_value = argument.get_action().takes_values() && !argument.is_positional();
         if takes_value { argument.allow_negative_numbers(true) } else { argument }
     };
-    command.mut_args(number).mut_subcommands(reading_numbers)
+    command.mut_args(number).mut_subcommands(with_negative_numbers)
 }
 
 /// Returns the values of every `--set`. The values of a command precede those of its subcommand.
@@ -46,7 +47,7 @@ fn sets(matches: &ArgMatches) -> Vec<String> {
     let mut sets = Vec::new();
     let mut innermost = Some(matches);
     while let Some(matches) = innermost {
-        let values = matches.try_get_many::<String>(SETS).ok().flatten();
+        let values = matches.try_get_many::<String>(SET_OPTION_ID).ok().flatten();
         sets.extend(values.into_iter().flatten().cloned());
         innermost = matches.subcommand().map(|(_, matches)| matches);
     }

@@ -4,5 +4,5 @@ mod exchange;
 mod scripted_upstream;
 mod story;
 
-pub(crate) use exchange::Received;
-pub(crate) use story::{Scene, Told, tell};
+pub(crate) use exchange::ReceivedReply;
+pub(crate) use story::{PlayedStory, Scene, run_story};

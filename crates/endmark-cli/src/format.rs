@@ -6,14 +6,14 @@ use endmark_text::{Format, FormatError};
 use crate::arguments::FormatArguments;
 
 /// Returns the format of these arguments, or `auto` if they name none.
-pub(crate) fn of_arguments(arguments: &FormatArguments) -> Result<Format, CommandError> {
-    named(arguments.format.as_deref(), arguments.marker.as_deref(), &Format::Auto).map_err(|error| {
+pub(crate) fn from_arguments(arguments: &FormatArguments) -> Result<Format, CommandError> {
+    find_format(arguments.format.as_deref(), arguments.marker.as_deref(), &Format::Auto).map_err(|error| {
         CommandError::Input { code: "invalid_format", message: error.to_string(), hint: None }
     })
 }
 
 /// Returns the format with this name. A marker alone means the marker format; without both, returns the default.
-pub(crate) fn named(
+pub(crate) fn find_format(
     name: Option<&str>,
     marker: Option<&str>,
     default: &Format,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 
-use crate::progress::Counted;
+use crate::progress::CountedInput;
 use crate::view::terminal::Terminal;
 
 /// Size of the read buffer.
@@ -19,7 +19,7 @@ const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/f
 /// A file, or standard input if no file is named or its name is `-`.
 pub(crate) struct Input {
     path: PathBuf,
-    reader: BufReader<Counted>,
+    reader: BufReader<CountedInput>,
 }
 
 impl Input {
@@ -53,11 +53,11 @@ impl Input {
 
     /// Reads from another source. `path` names it in errors.
     pub(crate) fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
-        Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, Counted(source)) }
+        Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, CountedInput(source)) }
     }
 
     /// Reads the whole input.
-    pub(crate) fn bytes(mut self) -> Result<Vec<u8>, CommandError> {
+    pub(crate) fn read_bytes(mut self) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         match self.reader.read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
@@ -86,7 +86,7 @@ impl Input {
     }
 
     /// Reads the whole input if it has at most `limit` bytes.
-    pub(crate) fn bytes_up_to(mut self, limit: u64) -> Result<Vec<u8>, CommandError> {
+    pub(crate) fn read_bytes_up_to(mut self, limit: u64) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         let read = self.reader.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes);
         let count = read.map_err(|source| CommandError::Read { path: self.path.clone(), source })?;
@@ -100,13 +100,13 @@ impl Input {
     /// Reads the whole input as text.
     pub(crate) fn text(self) -> Result<String, CommandError> {
         let path = self.path.clone();
-        text_of(&path, self.bytes()?)
+        decode_text(&path, self.read_bytes()?)
     }
 
     /// Reads the whole input as text, up to the size limit for hand-written files.
-    pub(crate) fn written_text(self) -> Result<String, CommandError> {
+    pub(crate) fn read_hand_written(self) -> Result<String, CommandError> {
         let path = self.path.clone();
-        text_of(&path, self.bytes_up_to(MAX_WRITTEN_BYTES)?)
+        decode_text(&path, self.read_bytes_up_to(MAX_WRITTEN_BYTES)?)
     }
 
     /// Reads the next line without its newline, at most `limit` bytes. Returns `None` at the end.
@@ -154,7 +154,7 @@ fn open_data(path: &Path) -> io::Result<File> {
     }
 }
 
-fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let message = format!("`{}` is not UTF-8: byte {at} is invalid", path.display());

@@ -11,8 +11,8 @@ use crate::standard_error;
 use crate::view::terminal::Terminal;
 
 /// Shorter work shows no progress.
-const SHOWN_AFTER: Duration = Duration::from_secs(2);
-const REDRAWN_EVERY: Duration = Duration::from_millis(500);
+const DISPLAY_DELAY: Duration = Duration::from_secs(2);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Progress messages for long-running work that reads no input.
@@ -28,7 +28,7 @@ impl ProgressMessages {
 
     /// Shows the message if the last one, or the start, is long enough ago.
     pub(crate) fn show(&mut self, message: impl FnOnce() -> String) {
-        if self.shown.elapsed() > SHOWN_AFTER {
+        if self.shown.elapsed() > DISPLAY_DELAY {
             self.shown = Instant::now();
             self.terminal.progress(&message());
         }
@@ -39,9 +39,9 @@ impl ProgressMessages {
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 
 /// A reader that counts its bytes.
-pub(crate) struct Counted(pub(crate) Box<dyn Read>);
+pub(crate) struct CountedInput(pub(crate) Box<dyn Read>);
 
-impl Read for Counted {
+impl Read for CountedInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer)?;
         BYTES_READ.fetch_add(u64::try_from(read).unwrap_or_default(), Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Read for Counted {
 /// The progress line, which is cleared when this is dropped.
 pub(crate) struct Progress {
     end: Option<Sender<()>>,
-    drawing: Option<JoinHandle<()>>,
+    drawer: Option<JoinHandle<()>>,
 }
 
 impl Progress {
@@ -61,7 +61,7 @@ impl Progress {
     /// Shows nothing unless standard error is a terminal. Also shows nothing while the user may be typing: standard
     /// input is a terminal, and less than a megabyte was read. A batch may serve another program for hours, so its line
     /// appears only while more megabytes arrive, and never if its answers go to a terminal.
-    pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
+    pub(crate) fn start(command: &Command, terminal: Terminal) -> Option<Self> {
         let (work, is_batch) = match command {
             Command::Detect(arguments) => ("detect", arguments.batch),
             Command::Cap(arguments) => ("cap", arguments.batch),
@@ -78,9 +78,9 @@ impl Progress {
         let (end, ended) = mpsc::channel::<()>();
         let began = Instant::now();
         let draw = move || {
-            let (mut wait, mut shown) = (SHOWN_AFTER, 0);
+            let (mut wait, mut shown) = (DISPLAY_DELAY, 0);
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                wait = REDRAWN_EVERY;
+                wait = REDRAW_INTERVAL;
                 let megabytes = BYTES_READ.load(Ordering::Relaxed) / 1_000_000;
                 if megabytes == 0 && io::stdin().is_terminal() || is_batch && megabytes == shown {
                     continue;
@@ -91,20 +91,20 @@ impl Progress {
                     format!("{CLEAR_LINE}{work}: {megabytes} MB read, {seconds} s").into_bytes(),
                 );
             }
-            if wait == REDRAWN_EVERY {
+            if wait == REDRAW_INTERVAL {
                 standard_error::write(CLEAR_LINE.as_bytes().to_vec());
             }
         };
         // If the thread cannot start, only the line is missing.
         let drawing = thread::Builder::new().name("progress".to_owned()).spawn(draw).ok()?;
-        Some(Self { end: Some(end), drawing: Some(drawing) })
+        Some(Self { end: Some(end), drawer: Some(drawing) })
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
-        if let Some(drawing) = self.drawing.take() {
+        if let Some(drawing) = self.drawer.take() {
             // A thread that panicked has nothing to clear.
             let _ = drawing.join();
         }

@@ -21,17 +21,17 @@ use crate::view::terminal::Terminal;
 
 /// Runs the command, shows its result, and returns the exit code.
 pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
-    let early = Early::of(&typed);
+    let early = EarlyOptions::parse(&typed);
     let exit = run_and_show(typed, environment, early);
     // An error in a hook must not block its agent, because some agents treat an exit code as a verdict.
     if early.is_hook { Exit::Success } else { exit }
 }
 
-fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) -> Exit {
+fn run_and_show(typed: Vec<OsString>, environment: Environment, early: EarlyOptions) -> Exit {
     let started = Instant::now();
     let arguments = match parse(typed, early.color) {
         Ok(arguments) => arguments,
-        Err(error) => return misused(&error, early, &environment, started),
+        Err(error) => return report_misuse(&error, early, &environment, started),
     };
     let global = &arguments.global;
     // The output of `exec` is always JSON, because only programs read it.
@@ -44,7 +44,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
         }
     }
     let context = Context { terminal, environment, global: arguments.global };
-    let progress = Progress::of(&arguments.command, terminal);
+    let progress = Progress::start(&arguments.command, terminal);
     let ran = panic::catch_unwind(AssertUnwindSafe(|| commands::run(&context, arguments.command)));
     drop(progress);
     let shown = match ran.unwrap_or_else(|panic| Err(CommandError::Bug(panic_message(&*panic)))) {
@@ -91,7 +91,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
 
 /// Options that are read before parsing, so that a parse error is shown in the requested form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Early {
+struct EarlyOptions {
     json: bool,
     /// `--json` is present. `exec` answers in JSON without it, but shows its help as text.
     is_json_typed: bool,
@@ -100,8 +100,8 @@ struct Early {
     is_hook: bool,
 }
 
-impl Early {
-    fn of(typed: &[OsString]) -> Self {
+impl EarlyOptions {
+    fn parse(typed: &[OsString]) -> Self {
         let words: Vec<&str> =
             typed.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
         let is_color = |choice: &str| {
@@ -123,14 +123,14 @@ impl Early {
 }
 
 /// The global options whose value is the next word.
-const WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
+const OPTIONS_WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
 
 /// Returns the subcommands on the command line, and the words that follow them.
 fn commands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let mut is_value = false;
     words.iter().skip(1).copied().filter(move |word| {
         let is_name = !is_value && !word.starts_with('-');
-        is_value = !is_value && WITH_VALUE.contains(word);
+        is_value = !is_value && OPTIONS_WITH_VALUE.contains(word);
         is_name
     })
 }
@@ -145,7 +145,12 @@ fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Er
 }
 
 /// Shows an error, help or version text of clap.
-fn misused(error: &clap::Error, early: Early, environment: &Environment, started: Instant) -> Exit {
+fn report_misuse(
+    error: &clap::Error,
+    early: EarlyOptions,
+    environment: &Environment,
+    started: Instant,
+) -> Exit {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if early.json && !is_asked_for {
         let text = error.render().to_string();

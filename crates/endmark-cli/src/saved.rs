@@ -13,12 +13,12 @@ use serde::Serialize;
 
 /// The judged part of a saved reply: the first incomplete part, or else its first text.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedPart {
     pub(crate) reply: Source,
     /// Offsets are relative to the part.
     pub(crate) detection: Detection,
     /// Why the provider's finish reason leaves open whether the part is whole.
-    pub(crate) undecided: Option<&'static str>,
+    pub(crate) undecided_reason: Option<&'static str>,
 }
 
 /// The source of the judged text.
@@ -37,7 +37,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Returns the same on one line.
-    pub(crate) fn for_people(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let stop = self.stop.as_deref().unwrap_or("nothing");
         format!("a reply of {}: {}, which ended with `{stop}`", self.format, self.part)
     }
@@ -48,7 +48,7 @@ struct Part<'a> {
     name: String,
     text: &'a str,
     /// The grammar that the text must follow.
-    demanded: Option<Format>,
+    required_format: Option<Format>,
     /// Whether this is the last part of the choice. The output limit cuts only the last part of a reply.
     is_last: bool,
 }
@@ -56,7 +56,7 @@ struct Part<'a> {
 impl Part<'_> {
     /// Whether the part is the arguments of a tool call, which must be JSON.
     fn is_call(&self) -> bool {
-        self.demanded.is_some()
+        self.required_format.is_some()
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, Com
         );
     }
     match reply.choices.as_slice() {
-        [choice] if choice.tool_calls.is_empty() && choice.mendable => match text_judged(choice) {
+        [choice] if choice.tool_calls.is_empty() && choice.mendable => match judge_text(choice) {
             Judgement::Cut(_) => Ok(Some((choice.text.clone(), Stop::Limit))),
             Judgement::Whole { .. } => Ok(Some((choice.text.clone(), Stop::Normal))),
             Judgement::Passed => refused(
@@ -92,21 +92,21 @@ pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, Com
 }
 
 /// Judges a choice that has only a text: whole, cut, or ended for a reason that rules out a continuation.
-fn text_judged(choice: &Choice) -> Judgement {
-    let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
-    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), ending_of(choice, None))
+fn judge_text(choice: &Choice) -> Judgement {
+    let text = Part { name: String::new(), text: &choice.text, required_format: None, is_last: true };
+    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), saved_ending(choice, None))
 }
 
 /// Judges a saved reply, or returns `None` if the bytes are not a saved reply.
-pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
+pub(crate) fn judge_saved(raw: &[u8]) -> Option<JudgedPart> {
     let SavedReply { format, reply, error } = saved_reply(raw)?;
     let mut first = None;
     for choice in &reply.choices {
         let stop = choice.finish.as_ref().map(|finish| finish.word.clone());
         for part in parts(choice) {
-            let (detection, cut) = part_judged(choice, &part, ending_of(choice, error.as_ref()));
+            let (detection, cut) = judge_part(choice, &part, saved_ending(choice, error.as_ref()));
             let is_whole = detection.verdict.is_whole();
-            let undecided = undecided(choice, &part, &detection).filter(|_| is_whole);
+            let undecided = undecided_reason(choice, &part, &detection).filter(|_| is_whole);
             let reply = Source {
                 format: format.name(),
                 model: reply.model.clone(),
@@ -114,7 +114,7 @@ pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
                 stop: stop.clone(),
                 cut,
             };
-            let judged = Judged { reply, detection, undecided };
+            let judged = JudgedPart { reply, detection, undecided_reason: undecided };
             if !is_whole || undecided.is_some() {
                 return Some(judged);
             }
@@ -131,10 +131,11 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
     let calls = choice.tool_calls.iter().enumerate().map(|(at, call)| Part {
         name: format!("arguments of {}", call.name),
         text: &call.arguments,
-        demanded: Some(Format::Json),
+        required_format: Some(Format::Json),
         is_last: at == last_call && !is_text_last,
     });
-    let text = Part { name: "text".to_owned(), text: &choice.text, demanded: None, is_last: is_text_last };
+    let text =
+        Part { name: "text".to_owned(), text: &choice.text, required_format: None, is_last: is_text_last };
     let has_text = !choice.text.is_empty() || choice.tool_calls.is_empty();
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
@@ -142,11 +143,11 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
 /// Returns how a saved choice ended.
 ///
 /// A provider error, or an unfinished state without a finish reason, shows that the choice was interrupted.
-fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
+fn saved_ending(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     match error {
         Some(_) => Ending::UpstreamError,
         None if choice.unfinished && choice.finish.is_none() => Ending::Dropped,
-        None => choice.ended_by(Ending::Clean),
+        None => choice.ending_after(Ending::Clean),
     }
 }
 
@@ -154,7 +155,7 @@ fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
 ///
 /// An interrupted or paused reply stopped after its last part, so earlier parts count as complete.
 fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
-    let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
+    let grammar = part.required_format.as_ref().or(detection.detected.as_ref());
     let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop).filter(|_| ending == Ending::Clean);
     judge(&Evidence {
@@ -165,7 +166,7 @@ fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: En
         output_tokens: None,
         limit: None,
         has_text: !part.text.trim().is_empty(),
-        reasoned: choice.reasoned,
+        reasoned: choice.has_reasoning,
     })
 }
 
@@ -179,8 +180,8 @@ fn stops_early(choice: &Choice) -> bool {
 ///
 /// The part's own text decides, unless the text is whole and the provider reports an incomplete reply. A paused turn
 /// is incomplete, too, but has no kind of cut.
-fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
-    let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
+fn judge_part(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
+    let mut detection = detect(part.text.as_bytes(), part.required_format.as_ref().unwrap_or(&Format::Auto));
     let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
     let kind = match judgement(choice, part, &detection, ending) {
         Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
@@ -209,7 +210,7 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
 ///
 /// Either the part is not strict JSON, or the provider refused or filtered it or gave an unknown finish reason. A
 /// normal finish reason is trusted, as in the gateway.
-fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
+fn undecided_reason(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
         _ if detection.hint == Some(Hint::ControlCharacters) => {
             Some("it is whole only if raw control characters in JSON strings are accepted")

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use endmark_console::reports;
-use endmark_envelope::schema::of_answer;
+use endmark_envelope::schema::for_answer;
 use endmark_findings::ResultForm;
 use schemars::Schema;
 use serde_json::Value;
@@ -24,46 +24,46 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 /// The schema of each command's answer.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("budget", of_answer::<reports::budgets::BudgetsReport>()),
-        ("cap", of_answer::<cap::Report<'_>>()),
-        ("compact", of_answer::<compact::Report>()),
-        ("completions", of_answer::<completions::Report<'_>>()),
-        ("config-check", of_answer::<checks::Report<'_>>()),
-        ("config-path", of_answer::<config::PathReport>()),
-        ("config-show", of_answer::<config::Report<'_>>()),
-        ("count", of_answer::<count::Report>()),
-        ("demo", of_answer::<demo::Report<'_>>()),
-        ("detect", of_answer::<detect::Report<'_>>()),
-        ("doctor", of_answer::<checks::Report<'_>>()),
+        ("budget", for_answer::<reports::budgets::BudgetsReport>()),
+        ("cap", for_answer::<cap::Report<'_>>()),
+        ("compact", for_answer::<compact::Report>()),
+        ("completions", for_answer::<completions::Report<'_>>()),
+        ("config-check", for_answer::<checks::Report<'_>>()),
+        ("config-path", for_answer::<config::PathReport>()),
+        ("config-show", for_answer::<config::Report<'_>>()),
+        ("count", for_answer::<count::Report>()),
+        ("demo", for_answer::<demo::Report<'_>>()),
+        ("detect", for_answer::<detect::Report<'_>>()),
+        ("doctor", for_answer::<checks::Report<'_>>()),
         // The output of another program has an arbitrary shape.
-        ("exec", of_answer::<Value>()),
-        ("findings-check", of_answer::<findings::check::Report<'_>>()),
-        ("findings-fit", of_answer::<findings::fit::Report>()),
-        ("findings-merge", of_answer::<findings::merge::MergeReport<'_>>()),
-        ("findings-plan", of_answer::<endmark_findings::Plan<'_>>()),
-        ("findings-progress", of_answer::<findings::progress::Report<'_>>()),
-        ("findings-protocol", of_answer::<findings::protocol::Report<'_>>()),
-        ("findings-report", of_answer::<findings::merge::FinalAnswer<'_>>()),
+        ("exec", for_answer::<Value>()),
+        ("findings-check", for_answer::<findings::check::Report<'_>>()),
+        ("findings-fit", for_answer::<findings::fit::Report>()),
+        ("findings-merge", for_answer::<findings::merge::MergeReport<'_>>()),
+        ("findings-plan", for_answer::<endmark_findings::Plan<'_>>()),
+        ("findings-progress", for_answer::<findings::progress::Report<'_>>()),
+        ("findings-protocol", for_answer::<findings::protocol::Report<'_>>()),
+        ("findings-report", for_answer::<findings::merge::FinalAnswer<'_>>()),
         // The JSON form in which agents deliver results; it is not an answer of a command.
         ("findings-result", schemars::schema_for!(ResultForm)),
-        ("guard", of_answer::<guard::GuardReport<'_>>()),
-        ("hook-install", of_answer::<hook::install::Report>()),
-        ("init", of_answer::<init::Report>()),
-        ("keys", of_answer::<keys::Report>()),
-        ("log", of_answer::<reports::recoveries::RecoveriesReport<'_>>()),
-        ("mcp", of_answer::<()>()),
-        ("man", of_answer::<man::Report<'_>>()),
-        ("read", of_answer::<read::Report<'_>>()),
-        ("report", of_answer::<reports::cuts::CutsReport<'_>>()),
-        ("resume", of_answer::<resume::Report<'_>>()),
-        ("run", of_answer::<supervision::Report>()),
-        ("runs", of_answer::<runs::Report>()),
-        ("serve", of_answer::<serve::Report>()),
-        ("setup", of_answer::<setup::Report>()),
-        ("sim", of_answer::<sim::Report>()),
-        ("stitch", of_answer::<stitch::Report<'_>>()),
-        ("store", of_answer::<store::Report>()),
-        ("usage", of_answer::<reports::usage::UsageReport>()),
+        ("guard", for_answer::<guard::GuardReport<'_>>()),
+        ("hook-install", for_answer::<hook::install::Report>()),
+        ("init", for_answer::<init::Report>()),
+        ("keys", for_answer::<keys::Report>()),
+        ("log", for_answer::<reports::recoveries::RecoveriesReport<'_>>()),
+        ("mcp", for_answer::<()>()),
+        ("man", for_answer::<man::Report<'_>>()),
+        ("read", for_answer::<read::Report<'_>>()),
+        ("report", for_answer::<reports::cuts::CutsReport<'_>>()),
+        ("resume", for_answer::<resume::Report<'_>>()),
+        ("run", for_answer::<supervision::Report>()),
+        ("runs", for_answer::<runs::Report>()),
+        ("serve", for_answer::<serve::Report>()),
+        ("setup", for_answer::<setup::Report>()),
+        ("sim", for_answer::<sim::Report>()),
+        ("stitch", for_answer::<stitch::Report<'_>>()),
+        ("store", for_answer::<store::Report>()),
+        ("usage", for_answer::<reports::usage::UsageReport>()),
     ]
 }
 

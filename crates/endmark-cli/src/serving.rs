@@ -6,41 +6,41 @@ use endmark_failure::CommandError;
 use crate::context::Context;
 
 /// The name of the upstream that `--upstream` defines.
-const NAMED_UPSTREAM: &str = "default";
+const FLAG_UPSTREAM_NAME: &str = "default";
 
 /// Loads the configuration with these overrides. The upstream of `--upstream` replaces all others.
-pub(crate) fn configuration_with(
+pub(crate) fn load_configuration(
     context: &Context,
     upstream: Option<&str>,
     mut flags: Vec<Override>,
 ) -> Result<Effective, CommandError> {
     flags.extend(upstream.map(|url| Override {
         flag: "--upstream".to_owned(),
-        key: format!("upstreams.{NAMED_UPSTREAM}.base_url"),
+        key: format!("upstreams.{FLAG_UPSTREAM_NAME}.base_url"),
         value: url.to_owned(),
     }));
     let mut effective = context.configuration(flags)?;
     if upstream.is_some() {
-        effective.settings.upstreams.retain(|upstream| upstream.name == NAMED_UPSTREAM);
+        effective.settings.upstreams.retain(|upstream| upstream.name == FLAG_UPSTREAM_NAME);
     }
     Ok(effective)
 }
 
 /// Returns a warning for each upstream that has no key although clients send the gateway's keys, which are never
 /// forwarded.
-pub(crate) fn keyless(settings: &Settings) -> Vec<String> {
+pub(crate) fn keyless_warnings(settings: &Settings) -> Vec<String> {
     let refused = |upstream: &Upstream| {
         let name = &upstream.name;
         format!(
             "`require_key` is set, but the upstream `{name}` has no key, so every request to it gets 403: {}",
-            key_for(name)
+            key_hint(name)
         )
     };
     settings.keyless().filter(|_| settings.gateway.listener.require_key).map(refused).collect()
 }
 
 /// Returns the hint for an upstream without a key.
-pub(crate) fn key_for(upstream: &str) -> String {
+pub(crate) fn key_hint(upstream: &str) -> String {
     format!(
         "set `[upstreams.{upstream}] api_key = {{ env = \"NAME\" }}` (any text if the server needs no key)"
     )

@@ -23,7 +23,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 pub(crate) fn never_wait() -> io::Result<()> {
     if QUEUE.get().is_none() {
         // If another thread set the queue meanwhile, this empty one is dropped.
-        let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, say_lost)?);
+        let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, report_lost)?);
     }
     Ok(())
 }
@@ -39,8 +39,8 @@ pub(crate) fn write(lines: Vec<u8>) {
 }
 
 /// Returns the number of writes lost so far.
-pub(crate) fn lost() -> u64 {
-    QUEUE.get().map_or(0, Queue::lost)
+pub(crate) fn lost_writes() -> u64 {
+    QUEUE.get().map_or(0, Queue::lost_pushes)
 }
 
 /// Waits up to [`FLUSH_TIMEOUT`] until queued lines are written.
@@ -55,6 +55,6 @@ pub(crate) fn flush_within(timeout: Duration) {
     }
 }
 
-fn say_lost(lines: u64) {
+fn report_lost(lines: u64) {
     tracing::warn!(lines, "lines of the log were lost because standard error was not read in time");
 }

@@ -30,10 +30,10 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
 #[cfg(test)]
 pub(crate) use answer::Report;
-use many::AllOver;
-pub(crate) use take_up::take_up;
-use telling::Telling;
-use wish::{Shared, Wish};
+use many::FinishedRuns;
+pub(crate) use take_up::resume_runs;
+use telling::RunReporter;
+use wish::{RunOptions, Shared};
 
 /// How long the process waits at its end for webhook events in flight.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// Supervises one command, or all runs of a file, until they end.
 pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
-    let kept = kept_in(&effective.settings);
+    let kept = runs_folder(&effective.settings);
     let transcripts = |id: &str| match &arguments.output_folder {
         Some(folder) if arguments.spec.is_none() => folder.clone(),
         Some(folder) => folder.join(id),
@@ -49,42 +49,42 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
     };
     let models = Arc::new(models(&effective.settings));
     let shared = Shared { context, models, transcripts: &transcripts };
-    let typed = Wish::typed(arguments);
+    let typed = RunOptions::from_arguments(arguments);
     let tasks = match &arguments.spec {
         Some(path) => spec::read(&shared, path, &typed)?,
         None => vec![typed.check(&shared)?],
     };
-    let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
+    let telling = RunReporter::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
     let store = open_store(&effective.settings, &tasks)?;
     forget_old(&effective.settings, &kept);
     let (all, warnings) =
-        supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
+        supervise_tasks(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let painter = context.terminal.output;
     let answer = if arguments.spec.is_some() {
-        answer::of_all(context.terminal.tables(), all)?
+        answer::answer_all(context.terminal.tables(), all)?
     } else {
-        let over = all.over.into_iter().next();
-        answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run has ended".to_owned()))?)?
+        let over = all.finished.into_iter().next();
+        answer::answer_one(painter, over.ok_or_else(|| CommandError::Bug("no run has ended".to_owned()))?)?
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
 }
 
 /// Opens the store for these tasks. Only a gateway of a run needs the shared budgets.
 fn open_store(settings: &Settings, tasks: &[Task]) -> Result<Store, CommandError> {
-    let is_through = tasks.iter().any(|task| task.is_through);
+    let is_through = tasks.iter().any(|task| task.runs_through_gateway);
     let open = if is_through { Store::open } else { Store::open_for_runs };
-    open(&settings.files.store).map_err(|error| CommandError::of_store(&error))
+    open(&settings.files.store).map_err(|error| CommandError::from_store(&error))
 }
 
 /// Supervises all tasks, at most `at_once` in parallel, and closes the store. Also returns warnings.
-fn supervised(
+fn supervise_tasks(
     shared: &Shared<'_>,
     settings: &Settings,
     store: &Store,
     mut tasks: Vec<Task>,
     at_once: u16,
-    telling: Telling,
-) -> Result<(AllOver, Vec<Warning>), CommandError> {
+    telling: RunReporter,
+) -> Result<(FinishedRuns, Vec<Warning>), CommandError> {
     let telling = Rc::new(RefCell::new(telling));
     let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
     let all = runtime()?.block_on(async {
@@ -99,9 +99,9 @@ fn supervised(
             telling.borrow_mut().warn("some events did not reach the webhook");
         }
         store.close().await;
-        all.map_err(|error| of_system(&error))
+        all.map_err(|error| system_error(&error))
     })?;
-    let outcomes = all.over.iter().flat_map(|over| &over.outcome.warnings);
+    let outcomes = all.finished.iter().flat_map(|over| &over.outcome.warnings);
     let telling = telling.borrow();
     let unpublished = store.unpublished().map(|error| {
         format!("other machines do not see the runs as they are now: {error}; the next run or gateway with this journal reports them")
@@ -113,10 +113,10 @@ fn supervised(
 
 fn runtime() -> Result<Runtime, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| of_system(&error))
+    runtime.map_err(|error| system_error(&error))
 }
 
-fn of_system(error: &io::Error) -> CommandError {
+fn system_error(error: &io::Error) -> CommandError {
     CommandError::Upstream {
         message: format!("the system does not allow the command to run: {error}"),
         hint: None,
@@ -124,7 +124,7 @@ fn of_system(error: &io::Error) -> CommandError {
 }
 
 /// Returns the folder next to the store that has a subfolder for each run.
-pub(crate) fn kept_in(settings: &Settings) -> PathBuf {
+pub(crate) fn runs_folder(settings: &Settings) -> PathBuf {
     let mut folder = settings.files.store.path().as_os_str().to_owned();
     folder.push("-runs");
     PathBuf::from(folder)

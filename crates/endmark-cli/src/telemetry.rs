@@ -23,7 +23,7 @@ const PROTOCOL: &str = "http/protobuf";
 const LOCAL: &str = "http://localhost:4318";
 
 /// Returns the endpoint for traces, or `None` if no traces are requested.
-fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
+fn requested_endpoint(environment: &Environment) -> Result<Option<String>, CommandError> {
     let first =
         |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, environment.get(name)?)));
     let endpoint = first(ENDPOINTS).map(|(_, endpoint)| endpoint.to_owned());
@@ -33,18 +33,18 @@ fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
     let endpoint = match environment.get(EXPORTER) {
         Some("none") => return Ok(None),
         Some("otlp") => Some(endpoint.unwrap_or_else(|| LOCAL.to_owned())),
-        Some(other) => return Err(unknown(EXPORTER, other, "otlp` or `none")),
+        Some(other) => return Err(unknown_value(EXPORTER, other, "otlp` or `none")),
         None => endpoint,
     };
     if let Some((name, other)) =
         first(PROTOCOLS).filter(|(_, protocol)| *protocol != PROTOCOL && endpoint.is_some())
     {
-        return Err(unknown(name, other, PROTOCOL));
+        return Err(unknown_value(name, other, PROTOCOL));
     }
     Ok(endpoint)
 }
 
-fn unknown(name: &str, value: &str, known: &str) -> CommandError {
+fn unknown_value(name: &str, value: &str, known: &str) -> CommandError {
     let message = format!("{name} is `{value}`, but Endmark supports only `{known}`");
     CommandError::input(
         "unknown_telemetry",
@@ -60,7 +60,7 @@ pub(crate) enum Traces {}
 /// Returns a warning if traces are requested but this build has none.
 #[cfg(not(feature = "otel"))]
 pub(crate) fn warning(environment: &Environment) -> Result<Option<String>, CommandError> {
-    Ok(asked(environment)?.map(|endpoint| {
+    Ok(requested_endpoint(environment)?.map(|endpoint| {
         format!(
             "traces are requested for {endpoint}, but this build of Endmark does not support them: build it with `--features otel`, \
              or set OTEL_SDK_DISABLED=true"
@@ -73,7 +73,9 @@ mod tests {
     use super::*;
 
     fn endpoint(variables: &[(&str, &str)]) -> Result<Option<String>, CommandError> {
-        asked(&Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into()))))
+        requested_endpoint(&Environment::new(
+            variables.iter().map(|(name, value)| ((*name).into(), (*value).into())),
+        ))
     }
 
     #[test]

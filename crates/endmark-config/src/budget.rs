@@ -89,7 +89,7 @@ const UNKNOWN_PATHS: OneOf<UnknownPaths> =
 
 impl Budget {
     /// Converts it for the gateway.
-    pub fn for_gateway(&self) -> BudgetSettings {
+    pub fn to_gateway(&self) -> BudgetSettings {
         use {Period::Day, Period::Ever, Unit::NanoUsd, Unit::Tokens};
         let rules = [
             (Scope::Session, Ever, Tokens, self.session_tokens),

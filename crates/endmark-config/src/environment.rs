@@ -46,7 +46,7 @@ impl Environment {
     }
 
     /// Returns the variables whose names have this prefix, ordered by name.
-    pub fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .range(prefix.to_owned()..)
             .take_while(move |(name, _)| name.starts_with(prefix))

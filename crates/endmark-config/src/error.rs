@@ -33,7 +33,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Returns all errors as one, if there are any.
-    pub fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+    pub fn combine(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {
             0 | 1 => errors.pop().map_or(Ok(()), Err),
             _ => Err(Self::Several(errors)),

@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigErr
                 DeValue::Table(inner) if !inner.is_empty() && reference(inner).is_none() => {
                     open.push((name, inner));
                 }
-                _ => assignments.push((key.span().start, name, given(value))),
+                _ => assignments.push((key.span().start, name, parse_value(value))),
             }
         }
     }
@@ -44,7 +44,7 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigErr
     Ok(assignments.into_iter().map(located).collect())
 }
 
-fn given(value: &Spanned<DeValue<'_>>) -> Given {
+fn parse_value(value: &Spanned<DeValue<'_>>) -> Given {
     match value.get_ref() {
         DeValue::String(text) => Given::Text(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())

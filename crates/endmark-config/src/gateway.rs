@@ -9,14 +9,11 @@ use endmark_gateway as gateway;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 
 use super::environment::Environment;
-use super::network::reached;
+use super::network::client_upstream;
 use super::settings::{Settings, Upstream};
 
 /// Returns the gateway's settings, including the secrets and schemas that the configuration only refers to.
-pub fn for_gateway(
-    settings: &Settings,
-    environment: &Environment,
-) -> Result<gateway::Settings, CommandError> {
+pub fn to_gateway(settings: &Settings, environment: &Environment) -> Result<gateway::Settings, CommandError> {
     let mut upstreams = Vec::with_capacity(settings.upstreams.len());
     for upstream in &settings.upstreams {
         upstreams.push(self::upstream(settings, upstream, environment)?);
@@ -25,7 +22,7 @@ pub fn for_gateway(
         tls: tls(settings),
         upstreams,
         models: Some(Arc::new(models(settings))),
-        budget: settings.budget.for_gateway(),
+        budget: settings.budget.to_gateway(),
         schemas: schemas(settings)?,
         ..settings.gateway.clone()
     })
@@ -47,7 +44,7 @@ fn upstream(
         model: upstream.model.clone(),
         summary_model: upstream.summary_model.clone(),
         endmark: upstream.endmark,
-        ..reached(settings, upstream, environment)?
+        ..client_upstream(settings, upstream, environment)?
     })
 }
 

@@ -48,12 +48,12 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 });
 
 /// Returns the key of this full name.
-pub(crate) fn named(name: &str) -> Option<&'static Key> {
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name() == name)
 }
 
 /// Returns the key that this environment variable sets.
-pub(crate) fn of_variable(variable: &str) -> Option<&'static Key> {
+pub(crate) fn find_by_variable(variable: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.variable() == variable)
 }
 

@@ -91,9 +91,9 @@ impl Kind<StoreLocation> for StorePlace {
 
 /// A secret, or a reference to one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept;
+pub(crate) struct SecretOrReference;
 
-impl Kind<Option<SecretSource>> for Kept {
+impl Kind<Option<SecretSource>> for SecretOrReference {
     fn read(&self, given: &Given) -> Result<Option<SecretSource>, Expected> {
         match given {
             Given::FromEnvironment(name) => Ok(Some(SecretSource::Environment(name.clone()))),
@@ -106,7 +106,7 @@ impl Kind<Option<SecretSource>> for Kept {
     }
 
     fn show(&self, value: &Option<SecretSource>) -> Value {
-        value.as_ref().map_or(Value::Null, SecretSource::shown)
+        value.as_ref().map_or(Value::Null, SecretSource::display_value)
     }
 
     fn accepts(&self) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use endmark_failure::nearest;
-use endmark_gateway::{BaseUrl, PREFILLS, Secret, Unfit, UnusablePattern};
+use endmark_gateway::{BaseUrl, PREFILLS, Secret, UnfitFallback, UnusablePattern};
 use endmark_runs::AGENT_VARIABLES;
 use endmark_setting::{Expected, Given};
 use endmark_store::StoreLocation;
@@ -48,7 +48,7 @@ pub(crate) struct Layers {
 impl Layers {
     /// Expands `~` in the store's path, as documentation and shells write it: no shell expands it in a file, or after
     /// `sqlite:`.
-    fn at_home(&self, name: &str, given: &Given) -> Given {
+    fn expand_home(&self, name: &str, given: &Given) -> Given {
         let text = given.text().ok().filter(|_| name == "store");
         let below = text.as_deref().and_then(|text| text.trim().strip_prefix("sqlite:~/"));
         match (below, &self.home) {
@@ -80,9 +80,9 @@ impl Layers {
                 check_name(schema, "a schema", &origin)?;
                 self.set_schema(schema, given, folder)
             }
-            _ => match keys::named(name) {
+            _ => match keys::find(name) {
                 Some(key) => {
-                    let given = self.at_home(name, given);
+                    let given = self.expand_home(name, given);
                     let set = key.set(&mut self.settings, &given);
                     if let Some(folder) = folder {
                         key.place_below(&mut self.settings, folder);
@@ -90,7 +90,7 @@ impl Layers {
                     set
                 }
                 None if is_section(name) && matches!(given, Given::Other("table")) => return Ok(()),
-                None => return Err(unknown(name, given, origin)),
+                None => return Err(unknown_key(name, given, origin)),
             },
         };
         expected.map_err(|expected| ConfigError::Value {
@@ -120,14 +120,14 @@ impl Layers {
                 faults.extend(self.set(name, &Given::Written(value.to_owned()), origin, None).err());
             }
         }
-        for (variable, value) in environment.beginning_with(environment::PREFIX) {
+        for (variable, value) in environment.with_prefix(environment::PREFIX) {
             let origin = Origin::Environment(variable.to_owned());
             let given = Given::Written(value.to_owned());
             let is_other_name = environment::OTHER_NAMES.iter().any(|(other, _)| *other == variable);
             if is_other_name || AGENT_VARIABLES.contains(&variable) {
                 continue;
             }
-            if let Some(name) = self.key_of_variable(variable) {
+            if let Some(name) = self.variable_key(variable) {
                 faults.extend(self.set(&name, &given, origin, None).err());
             } else if ![environment::CONFIG, environment::LOG].contains(&variable) {
                 let known = KEYS
@@ -169,8 +169,9 @@ impl Layers {
         if upstream.base_url.is_some() {
             return self.check_fallback(upstream);
         }
-        let said =
-            UPSTREAM_KEYS.iter().map(|key| self.provenance.of(&format!("upstreams.{}.{key}", upstream.name)));
+        let said = UPSTREAM_KEYS
+            .iter()
+            .map(|key| self.provenance.origin(&format!("upstreams.{}.{key}", upstream.name)));
         let origin = said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
         Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
     }
@@ -178,12 +179,12 @@ impl Layers {
     /// Gives a PostgreSQL store its journal and its password. Returns an error for each setting that cannot be used.
     fn finish_store(&mut self, environment: &Environment) -> Vec<ConfigError> {
         let refused = |key: &str, expected: String| {
-            let (key, origin) = (key.to_owned(), self.provenance.of(key));
+            let (key, origin) = (key.to_owned(), self.provenance.origin(key));
             ConfigError::Value { key, origin, expected }
         };
         let files = &self.settings.files;
         // A single command may name another store than the configuration.
-        let is_named_by_flag = matches!(self.provenance.of("store"), Origin::Flag(_));
+        let is_named_by_flag = matches!(self.provenance.origin("store"), Origin::Flag(_));
         let Some(postgres) = files.store.postgres() else {
             if files.journal.is_none() || is_named_by_flag {
                 return Vec::new();
@@ -212,7 +213,7 @@ impl Layers {
             },
             None => environment.get("PGPASSWORD").filter(|_| !postgres.has_password()).map(str::to_owned),
         };
-        if self.provenance.of("budget.on_store_error") == Origin::Default {
+        if self.provenance.origin("budget.on_store_error") == Origin::Default {
             self.settings.budget.on_store_error = OnStoreError::Closed;
         }
         let files = &mut self.settings.files;
@@ -226,11 +227,12 @@ impl Layers {
 
     /// Half a price would give sums that are too small.
     fn check_prices(&self) -> Result<(), ConfigError> {
-        let missing = |price: &Price| price.missing().map(|key| (price.pattern.clone(), key));
+        let missing = |price: &Price| price.missing_key().map(|key| (price.pattern.clone(), key));
         let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
         let said = PRICE_KEYS.iter().map(|key| format!("prices.{pattern}.{key}"));
-        let said =
-            said.map(|key| (self.provenance.of(&key), key)).find(|(origin, _)| *origin != Origin::Default);
+        let said = said
+            .map(|key| (self.provenance.origin(&key), key))
+            .find(|(origin, _)| *origin != Origin::Default);
         let (origin, key) = said.unwrap_or((Origin::Default, format!("prices.{pattern}.{missing}")));
         let expected = format!("set together with `{missing}`, in dollars per million tokens");
         Err(ConfigError::Value { key, origin, expected })
@@ -244,7 +246,7 @@ impl Layers {
             _ => return Ok(()),
         };
         let expected = format!("set together with `{missing}`, which is missing");
-        Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.of(given), expected })
+        Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.origin(given), expected })
     }
 
     /// A fallback is another upstream of this configuration with the same format: it gets the client's request
@@ -255,11 +257,11 @@ impl Layers {
         let others = || self.settings.upstreams.iter().filter(speaks_the_same);
         let Some(fallback) = &upstream.fallback else { return Ok(()) };
         if let Some(other) = others().find(|other| other.name == *fallback) {
-            let unfit = |base_url| Unfit::of(base_url, other.format, other.model.as_deref());
+            let unfit = |base_url| UnfitFallback::check(base_url, other.format, other.model.as_deref());
             let unfit = other.base_url.as_ref().and_then(unfit);
             return unfit.map_or(Ok(()), |unfit| {
                 let key = format!("upstreams.{fallback}.{}", unfit.key());
-                let origin = self.provenance.of(&key);
+                let origin = self.provenance.origin(&key);
                 Err(ConfigError::Value { key, origin, expected: unfit.to_string() })
             });
         }
@@ -269,12 +271,12 @@ impl Layers {
             names => format!("the name of another upstream of the same `format`: {}", names.join(", ")),
         };
         let key = format!("upstreams.{}.fallback", upstream.name);
-        Err(ConfigError::Value { origin: self.provenance.of(&key), key, expected })
+        Err(ConfigError::Value { origin: self.provenance.origin(&key), key, expected })
     }
 
     /// Returns the full name of the key that this variable sets.
-    fn key_of_variable(&self, variable: &str) -> Option<String> {
-        if let Some(key) = keys::of_variable(variable) {
+    fn variable_key(&self, variable: &str) -> Option<String> {
+        if let Some(key) = keys::find_by_variable(variable) {
             return Some(key.name().to_owned());
         }
         if let Some(schema) = variable.strip_prefix(environment::SCHEMAS) {
@@ -344,7 +346,7 @@ fn set_upstream(
         }
         "for_models" => upstream.conditions.models = patterns(given, "qwen*")?,
         "for_headers" => upstream.conditions.headers = patterns(given, "x-team: blue")?,
-        "prefill" => upstream.prefill = PREFILLS.meaning(given)?,
+        "prefill" => upstream.prefill = PREFILLS.parse(given)?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
         "summary_model" => upstream.summary_model = given.optional_text()?,
@@ -354,7 +356,7 @@ fn set_upstream(
             upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));
         }
         _ => {
-            upstream.api_key = Some(match kept(given, folder) {
+            upstream.api_key = Some(match secret_reference(given, folder) {
                 Some(source) => source,
                 None => SecretSource::Value(Secret::new(
                     given
@@ -385,7 +387,7 @@ fn patterns<P: FromStr<Err = UnusablePattern>>(given: &Given, example: &str) -> 
 }
 
 /// Returns the reference of a secret that is kept elsewhere.
-fn kept(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
+fn secret_reference(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
     match given {
         Given::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
         Given::FromFile(path) => Some(SecretSource::File(below(folder, Path::new(path)))),
@@ -394,7 +396,7 @@ fn kept(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
 }
 
 fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> {
-    if let Some(source) = kept(given, folder) {
+    if let Some(source) = secret_reference(given, folder) {
         return Ok(ProxyChoice::Kept(source));
     }
     match given.text().unwrap_or_default().trim() {
@@ -428,7 +430,7 @@ fn is_section(name: &str) -> bool {
     ["upstreams", "schemas", "prices"].contains(&name) || KEYS.iter().any(is_below)
 }
 
-fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
+fn unknown_key(name: &str, given: &Given, origin: Origin) -> ConfigError {
     if is_section(name) {
         let expected = format!("a table: write its keys under `[{name}]`");
         return ConfigError::Value { key: name.to_owned(), origin, expected };

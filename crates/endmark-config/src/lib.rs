@@ -30,15 +30,15 @@ pub use environment::{
     ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
 };
 pub use error::ConfigError;
-pub use gateway::{for_gateway, models};
+pub use gateway::{models, to_gateway};
 use layers::Layers;
 pub use layers::base_url;
-pub use listening::reachable;
-pub use network::{reached, reached_at};
+pub use listening::reachable_address;
+pub use network::{client_upstream, client_upstream_at};
 pub use provenance::{Origin, Provenance};
 pub use secret_source::SecretSource;
 pub use settings::{Runs, Settings, Upstream};
-pub use show::{Shown, shown};
+pub use show::{KeyListing, all_values};
 
 /// The name of the store's file.
 const STORE_FILE: &str = "endmark.db";
@@ -90,7 +90,7 @@ pub fn load(
     overrides: &[Override],
 ) -> Result<Effective, ConfigError> {
     let (effective, faults) = examine(environment, named, overrides)?;
-    ConfigError::all(faults)?;
+    ConfigError::combine(faults)?;
     Ok(effective)
 }
 
@@ -130,7 +130,7 @@ pub fn examine(
     found.retain(|fault| !faults.iter().any(|cause| cause.may_cause(fault)));
     faults.append(&mut found);
     if layers.settings.files.store == StoreLocation::sqlite(STORE_FILE) {
-        warnings.extend(without_home(environment, &layers.provenance));
+        warnings.extend(missing_home_warning(environment, &layers.provenance));
     }
     layers.settings.files.store = layers.settings.files.store.absolute();
     Ok((Effective { settings: layers.settings, provenance: layers.provenance, file, warnings }, faults))
@@ -141,11 +141,11 @@ fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
     named
         .map(Path::to_owned)
         .or_else(|| environment.get(environment::CONFIG).map(PathBuf::from))
-        .or_else(|| searched(environment).into_iter().find(|path| is_there(path)))
+        .or_else(|| search_paths(environment).into_iter().find(|path| exists(path)))
 }
 
 /// A pipe or a device counts, too: it is refused when it is read.
-fn is_there(path: &Path) -> bool {
+fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
@@ -163,8 +163,8 @@ fn default_store(environment: &Environment) -> StoreLocation {
 }
 
 /// Returns a warning if there is neither a configured store nor a home folder.
-fn without_home(environment: &Environment, provenance: &Provenance) -> Option<String> {
-    let is_chosen = provenance.of("store") != Origin::Default;
+fn missing_home_warning(environment: &Environment, provenance: &Provenance) -> Option<String> {
+    let is_chosen = provenance.origin("store") != Origin::Default;
     (!is_chosen && default_store(environment) == StoreLocation::sqlite(STORE_FILE)).then(|| {
         format!(
             "neither `XDG_STATE_HOME` nor `HOME` names a folder, so the store is `{STORE_FILE}` in the current one; `--store` names another"
@@ -173,7 +173,7 @@ fn without_home(environment: &Environment, provenance: &Provenance) -> Option<St
 }
 
 /// Returns the paths at which a configuration file is searched for, in order.
-pub fn searched(environment: &Environment) -> Vec<PathBuf> {
+pub fn search_paths(environment: &Environment) -> Vec<PathBuf> {
     let folder = environment
         .get("XDG_CONFIG_HOME")
         .map(PathBuf::from)

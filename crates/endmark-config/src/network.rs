@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
 
 /// Returns the upstream's address with its proxy and its authorities, but without its key.
-pub fn reached(
+pub fn client_upstream(
     settings: &Settings,
     upstream: &Upstream,
     environment: &Environment,
@@ -20,7 +20,7 @@ pub fn reached(
     let base_url =
         base_url.ok_or_else(|| CommandError::Bug(format!("the upstream `{}` has no URL", upstream.name)))?;
     let proxy = match &upstream.proxy {
-        ProxyChoice::Environment => of_environment(&base_url, environment)?,
+        ProxyChoice::Environment => environment_proxy(&base_url, environment)?,
         ProxyChoice::None => None,
         ProxyChoice::Named(proxy) => Some(proxy.clone()),
         ProxyChoice::Kept(source) => {
@@ -36,25 +36,25 @@ pub fn reached(
     };
     let mut authorities = authorities(settings)?;
     if let Some(path) = &upstream.ca_file {
-        authorities = authorities.and(&read(path)?);
+        authorities = authorities.merged_with(&read(path)?);
     }
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
 }
 
 /// Returns a server that is not a configured upstream. It uses the proxy and the authorities of the
 /// environment and of the common settings.
-pub fn reached_at(
+pub fn client_upstream_at(
     settings: &Settings,
     base_url: BaseUrl,
     environment: &Environment,
 ) -> Result<gateway::Upstream, CommandError> {
-    let proxy = of_environment(&base_url, environment)?;
+    let proxy = environment_proxy(&base_url, environment)?;
     let authorities = authorities(settings)?;
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new("server", base_url) })
 }
 
-fn of_environment(base_url: &BaseUrl, environment: &Environment) -> Result<Option<Proxy>, CommandError> {
-    Proxy::of_environment(base_url, |name| environment.get(name)).map_err(|error| {
+fn environment_proxy(base_url: &BaseUrl, environment: &Environment) -> Result<Option<Proxy>, CommandError> {
+    Proxy::from_environment(base_url, |name| environment.get(name)).map_err(|error| {
         let message = format!("the environment variable {error}");
         let hint =
             "Correct or unset it, or go without it: `proxy = \"none\"` in `[upstreams.NAME]`, or NO_PROXY.";

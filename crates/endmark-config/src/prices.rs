@@ -32,14 +32,14 @@ impl Price {
     }
 
     /// Returns the missing key without which the price is incomplete, if any.
-    pub fn missing(&self) -> Option<&'static str> {
+    pub fn missing_key(&self) -> Option<&'static str> {
         let is_there = [("input", self.input), ("output", self.output)];
         is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
     }
 
     /// Returns the keys with their values and descriptions.
     pub fn values(&self) -> [(&'static str, Value, &'static str); 4] {
-        let dollars = |rate: Option<Rate>| json!(rate.map(in_dollars));
+        let dollars = |rate: Option<Rate>| json!(rate.map(to_dollars));
         [
             ("input", dollars(self.input), "dollars per million tokens of a prompt"),
             ("cached_input", dollars(self.cached_input), "dollars per million tokens read from a cache"),
@@ -50,7 +50,7 @@ impl Price {
 }
 
 /// Converts a rate back to the dollars that the user wrote: the nearest floating-point number.
-fn in_dollars(rate: Rate) -> f64 {
+fn to_dollars(rate: Rate) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "checked just below")]
     let dollars = rate as f64 / 1e9;
     debug_assert_eq!(rate_from_dollars(dollars), Ok(rate));

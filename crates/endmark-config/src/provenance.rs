@@ -44,7 +44,7 @@ impl Provenance {
     }
 
     /// Returns the origin of a key's value.
-    pub fn of(&self, key: &str) -> Origin {
+    pub fn origin(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or(Origin::Default)
     }
 }

@@ -34,7 +34,7 @@ impl SecretSource {
                     format!("the environment variable `{variable}` is not set, and should hold {what}");
                 CommandError::input("missing_key", message, format!("Set `{variable}`, or name another one."))
             })?,
-            Self::File(path) => contents(path).map_err(|error| {
+            Self::File(path) => read_contents(path).map_err(|error| {
                 let message =
                     format!("the file `{}`, which holds {what}, cannot be read: {error}", path.display());
                 CommandError::input("missing_key", message, "Name a file that exists and may be read.")
@@ -58,7 +58,7 @@ impl SecretSource {
     }
 
     /// Returns what may be displayed: the source, never the secret.
-    pub fn shown(&self) -> Value {
+    pub fn display_value(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),
             Self::Environment(name) => json!({"env": name}),
@@ -76,6 +76,6 @@ impl SecretSource {
     }
 }
 
-fn contents(path: &Path) -> io::Result<String> {
+fn read_contents(path: &Path) -> io::Result<String> {
     read_regular_text(path, MAX_BYTES)
 }

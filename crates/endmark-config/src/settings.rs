@@ -10,8 +10,8 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
 use super::budget::Budget;
-use super::kinds::{Kept, StorePlace};
-use super::listening::reachable;
+use super::kinds::{SecretOrReference, StorePlace};
+use super::listening::reachable_address;
 use super::prices::Price;
 use super::secret_source::SecretSource;
 
@@ -58,7 +58,7 @@ impl Settings {
     /// Returns the URL at which this machine reaches a listener at this address.
     pub fn origin(&self, listen: SocketAddr) -> String {
         let scheme = if self.tls.certificate.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", reachable(listen))
+        format!("{scheme}://{}", reachable_address(listen))
     }
 
     /// Returns the upstreams without their own key. The gateway refuses requests to them with one of its own
@@ -73,11 +73,11 @@ settings! {
     #[derive(Debug, Clone)]
     pub struct Files {
         /// The key for the pages below /endmark/; without one they are open only on the loopback address without require_key.
-        admin_key: Option<SecretSource> = None, Kept;
+        admin_key: Option<SecretSource> = None, SecretOrReference;
         /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
         /// With PostgreSQL: the password, instead of that of the URL or of the variable PGPASSWORD.
-        store_password: Option<SecretSource> = None, Kept;
+        store_password: Option<SecretSource> = None, SecretOrReference;
         /// With PostgreSQL: a SQLite file of this instance alone, on a disk that survives a restart.
         journal: Option<PathBuf> = None, FilePath;
         /// Certificate authorities (PEM) for upstreams, in addition to the system's.

@@ -11,7 +11,7 @@ use super::settings::{ProxyChoice, Upstream};
 
 /// One key with its value, origin and description.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct KeyListing {
     /// The full name of the key.
     pub key: String,
     /// The value. Null if unset; secrets are `***`.
@@ -23,12 +23,12 @@ pub struct Shown {
 }
 
 /// Returns every key that can be set, section by section.
-pub fn shown(effective: &Effective) -> Vec<Shown> {
+pub fn all_values(effective: &Effective) -> Vec<KeyListing> {
     let show = |key: String, value: Value, summary: &'static str| {
-        let origin = effective.provenance.of(&key);
-        Shown { key, value, origin, summary }
+        let origin = effective.provenance.origin(&key);
+        KeyListing { key, value, origin, summary }
     };
-    let mut all: Vec<Shown> = KEYS
+    let mut all: Vec<KeyListing> = KEYS
         .iter()
         .map(|key| show(key.name().to_owned(), key.value(&effective.settings), key.summary()))
         .collect();
@@ -54,7 +54,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
         ProxyChoice::Named(proxy) => json!(proxy.to_string()),
-        ProxyChoice::Kept(source) => source.shown(),
+        ProxyChoice::Kept(source) => source.display_value(),
     };
     let conditions = &upstream.conditions;
     [
@@ -66,12 +66,16 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ),
         (
             "api_key",
-            upstream.api_key.as_ref().map_or(Value::Null, SecretSource::shown),
+            upstream.api_key.as_ref().map_or(Value::Null, SecretSource::display_value),
             "its own key, instead of the client's",
         ),
-        ("for_paths", all(&conditions.paths), "paths that are for it, of which it then gets no others"),
-        ("for_models", all(&conditions.models), "its models; `*` matches anything"),
-        ("for_headers", all(&conditions.headers), "header fields of requests that are for it"),
+        (
+            "for_paths",
+            string_list(&conditions.paths),
+            "paths that are for it, of which it then gets no others",
+        ),
+        ("for_models", string_list(&conditions.models), "its models; `*` matches anything"),
+        ("for_headers", string_list(&conditions.headers), "header fields of requests that are for it"),
         (
             "prefill",
             json!(PREFILLS.word(upstream.prefill)),
@@ -98,6 +102,6 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
     ]
 }
 
-fn all(patterns: &[impl ToString]) -> Value {
+fn string_list(patterns: &[impl ToString]) -> Value {
     patterns.iter().map(ToString::to_string).collect()
 }

@@ -49,7 +49,7 @@ fn without_anything_said_the_public_endpoints_are_served() {
         ]
     );
     assert_eq!(effective.settings.gateway.resume.max_attempts, 2);
-    assert_eq!(effective.provenance.of("listen"), Origin::Default);
+    assert_eq!(effective.provenance.origin("listen"), Origin::Default);
 }
 
 #[test]
@@ -59,9 +59,12 @@ fn the_later_layer_wins_and_is_remembered() {
     let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
     let resume = &effective.settings.gateway.resume;
     assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (Mode::Warn, 5, 9));
-    assert!(matches!(effective.provenance.of("resume.continuation_tokens"), Origin::File { line: 4, .. }));
-    assert_eq!(effective.provenance.of("resume.mode"), Origin::Environment("ENDMARK_RESUME_MODE".into()));
-    assert_eq!(effective.provenance.of("resume.max_attempts"), Origin::Flag("--set".into()));
+    assert!(matches!(
+        effective.provenance.origin("resume.continuation_tokens"),
+        Origin::File { line: 4, .. }
+    ));
+    assert_eq!(effective.provenance.origin("resume.mode"), Origin::Environment("ENDMARK_RESUME_MODE".into()));
+    assert_eq!(effective.provenance.origin("resume.max_attempts"), Origin::Flag("--set".into()));
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
         Some(SecretSource::Value(Secret::new("sk-secret".to_owned())))
     );
     assert!(!format!("{effective:?}").contains("sk-secret"));
-    let key = shown(&effective).into_iter().find(|shown| shown.key == "upstreams.z-one.api_key").unwrap();
+    let key =
+        all_values(&effective).into_iter().find(|shown| shown.key == "upstreams.z-one.api_key").unwrap();
     assert_eq!(key.value, json!("***"));
 }
 
@@ -98,7 +102,7 @@ fn what_an_upstream_is_for_is_read_and_shown() {
     ] {
         let key = format!("upstreams.a.{key}");
         assert_eq!(
-            shown(&effective).into_iter().find(|shown| shown.key == key).unwrap().value,
+            all_values(&effective).into_iter().find(|shown| shown.key == key).unwrap().value,
             value,
             "{key}"
         );
@@ -213,10 +217,10 @@ fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
     let store = &effective.settings.files.store;
     assert_eq!(store.path(), folder.path().join("j.db"));
     assert!(store.postgres().unwrap().uses_tls());
-    assert!(effective.settings.budget.for_gateway().is_closed_on_store_error);
+    assert!(effective.settings.budget.to_gateway().is_closed_on_store_error);
     let open = load_text(SHARED, &[], &["budget.on_store_error=open"]).unwrap();
-    assert!(!open.settings.budget.for_gateway().is_closed_on_store_error);
-    let shown = format!("{:?} {:?}", shown(&effective), effective.settings);
+    assert!(!open.settings.budget.to_gateway().is_closed_on_store_error);
+    let shown = format!("{:?} {:?}", all_values(&effective), effective.settings);
     assert!(shown.contains("postgres://em@db.example:5432/endmark") && !shown.contains("hunter2"));
     // A single command may read another store.
     let other =
@@ -272,7 +276,7 @@ fn the_password_of_the_database_comes_from_a_file_or_the_environment() {
     let password = |variables: &[(&str, &str)], text: &str| {
         std::fs::write(&path, text).unwrap();
         let effective = load(&environment(variables), Some(&path), &[]).unwrap();
-        let shown = format!("{:?}", shown(&effective));
+        let shown = format!("{:?}", all_values(&effective));
         assert!(!shown.contains("from-"), "it is shown");
         effective.settings.files.store
     };

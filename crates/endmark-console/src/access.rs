@@ -57,7 +57,7 @@ impl Access {
             Rule::Closed => Err(Failure::Closed),
             Rule::Key(_) => {
                 let has_key = bearer(headers).is_some_and(|key| self.is_key(key));
-                let is_in = has_key || cookies(headers).any(|cookie| self.is_signed(cookie, now()));
+                let is_in = has_key || cookies(headers).any(|cookie| self.is_signed(cookie, unix_now()));
                 if is_in { Ok(()) } else { Err(Failure::Unauthorized) }
             }
         }
@@ -66,7 +66,7 @@ impl Access {
     /// Returns the cookie for the admin key, or `None` for another key.
     pub(crate) fn log_in(&self, key: &str) -> Option<String> {
         self.is_key(key).then(|| {
-            let value = self.signed(now() + LOGGED_IN_SECONDS);
+            let value = self.sign(unix_now() + LOGGED_IN_SECONDS);
             format!(
                 "{COOKIE_NAME}={value}; Path=/endmark; Max-Age={LOGGED_IN_SECONDS}; HttpOnly; SameSite=Strict"
             )
@@ -97,13 +97,13 @@ impl Access {
         self.rule == Rule::Key(hash(key))
     }
 
-    fn signed(&self, until: u64) -> String {
+    fn sign(&self, until: u64) -> String {
         format!("{until}.{}", self.signature(&format!("cookie {until}")))
     }
 
     fn is_signed(&self, cookie: &str, now: u64) -> bool {
         let until = cookie.split_once('.').and_then(|(until, _)| until.parse::<u64>().ok());
-        until.is_some_and(|until| until > now && hash(cookie) == hash(&self.signed(until)))
+        until.is_some_and(|until| until > now && hash(cookie) == hash(&self.sign(until)))
     }
 
     /// Signs with two nested hashes, so that a signature cannot be extended to a longer text.
@@ -131,7 +131,7 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
 }
 
-fn now() -> u64 {
+fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -66,10 +66,10 @@ impl Failure {
     }
 
     /// Returns the error as a JSON document.
-    pub(crate) fn in_json(&self) -> Response<ConsoleBody> {
+    pub(crate) fn to_json_response(&self) -> Response<ConsoleBody> {
         let (code, status) = self.kind();
         let document = json!({ "error": { "code": code, "message": self.to_string() } });
-        let mut response = document_of("application/json", format!("{document}\n"));
+        let mut response = document_response("application/json", format!("{document}\n"));
         *response.status_mut() = status;
         if matches!(self, Self::Unauthorized) {
             let challenge = HeaderValue::from_static("Bearer realm=\"endmark\"");
@@ -80,19 +80,19 @@ impl Failure {
 }
 
 /// Returns data as a JSON document.
-pub(crate) fn json_of(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
+pub(crate) fn json_response(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
     let mut text = serde_json::to_vec(data)?;
     text.push(b'\n');
-    Ok(document_of("application/json", text))
+    Ok(document_response("application/json", text))
 }
 
 /// Returns a document that must not be cached and that pages of other origins cannot use.
-pub(crate) fn document_of(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
-    response_of(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
+pub(crate) fn document_response(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
+    body_response(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
-/// Like `document_of`, for a body that may still be arriving.
-pub(crate) fn response_of(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
+/// Like `document_response`, for a body that may still be arriving.
+pub(crate) fn body_response(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
     let mut response = Response::new(body);
     let headers = [
         (header::CONTENT_TYPE, kind),

@@ -11,7 +11,7 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 
 /// The prefix of all routes.
-pub(crate) const BELOW: &str = "/endmark/api/";
+pub(crate) const ROUTE_PREFIX: &str = "/endmark/api/";
 
 /// Maximum rows of one page.
 const MAX_ROWS: u32 = 1_000;
@@ -21,7 +21,7 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
     let path = visit.head.uri.path();
     let query = visit.head.uri.query();
     let store = &visit.store;
-    let route = path.strip_prefix(BELOW).unwrap_or_default().trim_end_matches('/');
+    let route = path.strip_prefix(ROUTE_PREFIX).unwrap_or_default().trim_end_matches('/');
     match route.split_once('/').unwrap_or((route, "")) {
         ("usage", "") => usage::usage(console, store, query).await,
         ("report", "") => usage::report(console, store, query).await,
@@ -35,7 +35,7 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
         ("runs", "events") => events::follow(console, visit).await,
         ("runs", id) => lists::run(store, query, id).await,
         _ => Err(Failure::NotFound(format!(
-            "{path} is not a page of Endmark: below {BELOW} there are usage, report, requests, recoveries, recoveries/ID, \
+            "{path} is not a page of Endmark: below {ROUTE_PREFIX} there are usage, report, requests, recoveries, recoveries/ID, \
              sessions/ID, compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
         ))),
     }

@@ -87,14 +87,14 @@ impl Console {
 
     /// Answers a request for a path below `/endmark/`.
     pub async fn respond(&self, visit: Visit) -> Response<ConsoleBody> {
-        if !visit.head.uri.path().starts_with(api::BELOW) {
+        if !visit.head.uri.path().starts_with(api::ROUTE_PREFIX) {
             return page::respond(self, &visit).await;
         }
         let answered = match self.admit(&visit.head) {
             Ok(()) => api::respond(self, &visit).await,
             Err(failure) => Err(failure),
         };
-        answered.unwrap_or_else(|failure| failure.in_json())
+        answered.unwrap_or_else(|failure| failure.to_json_response())
     }
 
     fn admit(&self, head: &Parts) -> Result<(), Failure> {

@@ -20,11 +20,11 @@ mod words;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use maud::Markup;
 
-use crate::answer::{ConsoleBody, Failure, document_of};
+use crate::answer::{ConsoleBody, Failure, document_response};
 use crate::console::{Console, Visit};
 
 /// The prefix of the pages.
-const BELOW: &str = "/endmark";
+const PAGE_PREFIX: &str = "/endmark";
 
 /// Pages may load content only from the gateway. Inline scripts and styles do not run.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -35,13 +35,13 @@ const ROWS: u32 = 50;
 
 /// Answers a request for a page.
 pub(crate) async fn respond(console: &Console, visit: &Visit) -> Response<ConsoleBody> {
-    let shown = shown(console, visit).await;
-    shown.unwrap_or_else(|failure| failed(console, &failure))
+    let shown = render(console, visit).await;
+    shown.unwrap_or_else(|failure| error_page(console, &failure))
 }
 
-async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+async fn render(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let (head, store) = (&visit.head, &visit.store);
-    let path = head.uri.path().strip_prefix(BELOW).unwrap_or_default().trim_matches('/');
+    let path = head.uri.path().strip_prefix(PAGE_PREFIX).unwrap_or_default().trim_matches('/');
     let query = head.uri.query();
     let parts = path.split_once('/').unwrap_or((path, ""));
     // These files are open to every client that may send requests to the gateway.
@@ -79,16 +79,16 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
 
 fn document(page: Markup) -> Response<ConsoleBody> {
     let mut response =
-        document_of("text/html; charset=utf-8", visible::with_visible_controls(page.into_string()));
+        document_response("text/html; charset=utf-8", visible::with_visible_controls(page.into_string()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-fn failed(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
+fn error_page(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
     if matches!(failure, Failure::Unauthorized) {
-        return login::go_to("/endmark/login");
+        return login::redirect("/endmark/login");
     }
     let (_, status) = failure.kind();
     let mut response = document(layout::failure(console, failure));
@@ -98,7 +98,7 @@ fn failed(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
 
 /// Redirects the browser to another page.
 fn see_other(place: &str) -> Response<ConsoleBody> {
-    let mut response = document_of("text/plain", "");
+    let mut response = document_response("text/plain", "");
     *response.status_mut() = StatusCode::SEE_OTHER;
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use endmark_wire::percent_decoded;
+use endmark_wire::percent_decode;
 
 use crate::answer::Failure;
 
@@ -16,7 +16,7 @@ impl Query {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let decoded = |text: &str| percent_decoded(&text.replace('+', " "));
+            let decoded = |text: &str| percent_decode(&text.replace('+', " "));
             let (name, value) = (decoded(name), decoded(value));
             if !known.contains(&name.as_str()) {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -39,7 +39,7 @@ impl Query {
     }
 
     /// Like `text`, but owned.
-    pub(crate) fn owned(&self, name: &str) -> Option<String> {
+    pub(crate) fn owned_text(&self, name: &str) -> Option<String> {
         self.text(name).map(str::to_owned)
     }
 

@@ -7,14 +7,14 @@ use endmark_store::{
     BudgetPlace, FinalStatus, Fleet, FleetRuns, LogFilter, LogRow, Recovery, RefusedRequest, RequestFilter,
     RequestPage, RequestRow, RunCursor, Store, StoredRun, UsageRow,
 };
-use endmark_wire::percent_decoded;
+use endmark_wire::percent_decode;
 
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reports::cuts::FoundCuts;
 use crate::reports::span::{self, MomentError};
-use crate::reports::usage::{EVER, UsageKey, UsageReport};
+use crate::reports::usage::{ALL_TIME, UsageKey, UsageReport};
 use crate::reports::{budgets, compactions, session};
 
 /// The parameters of each.
@@ -36,7 +36,7 @@ pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
 const MAX_EVENTS: u32 = 10_000;
 
 /// The separator of the parts of a budget's key. Only the subject, which is last, can contain it.
-const BETWEEN_PARTS: char = '~';
+const KEY_SEPARATOR: char = '~';
 
 /// Rows of a list, and the key after which it continues, if it does.
 pub(crate) type Page<T> = (Vec<T>, Option<String>);
@@ -56,7 +56,7 @@ pub(crate) async fn usage(
     store: &Store,
     query: &Query,
 ) -> Result<(UsageReport, UsageKey), Failure> {
-    let by = by(query.text("by"))?;
+    let by = parse_key(query.text("by"))?;
     let moment = |name: &str, ever: &str| match query.text(name) {
         Some(typed) => span::moment(typed),
         None => Ok(ever.to_owned()),
@@ -66,7 +66,8 @@ pub(crate) async fn usage(
             "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w after it, as in `7d`"
         ))
     };
-    let (since, until) = (moment("since", EVER.0).map_err(bad)?, moment("until", EVER.1).map_err(bad)?);
+    let (since, until) =
+        (moment("since", ALL_TIME.0).map_err(bad)?, moment("until", ALL_TIME.1).map_err(bad)?);
     let of_all = store.shared_sums(by.dimension(), &since, &until).await;
     if let Ok(Some(sums)) = &of_all {
         return Ok((UsageReport::of_all(sums, by, &console.models), by));
@@ -76,7 +77,7 @@ pub(crate) async fn usage(
     Ok((UsageReport { this_gateway_alone: of_all.is_err(), ..report }, by))
 }
 
-fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
+fn parse_key(typed: Option<&str>) -> Result<UsageKey, Failure> {
     let Some(typed) = typed else { return Ok(UsageKey::Model) };
     let known = UsageKey::ALL.into_iter().find(|key| key.name() == typed);
     known.ok_or_else(|| {
@@ -87,12 +88,12 @@ fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
 
 /// The report of the ledger about a span of time.
 pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
-    let seconds = seconds_of(since)?;
+    let seconds = parse_span(since)?;
     let models = Arc::clone(&console.models);
     Ok(store.read(move |reader| FoundCuts::read(reader, seconds, &models)).await?)
 }
 
-fn seconds_of(span: &str) -> Result<u64, Failure> {
+fn parse_span(span: &str) -> Result<u64, Failure> {
     span::seconds(span).ok_or_else(|| {
         Failure::BadRequest(format!(
             "`{span}` is not a span of time: write a number and m, h, d or w, as in `7d`"
@@ -115,11 +116,11 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     };
     Ok(LogFilter {
         final_status: query.text("status").map(status).transpose()?,
-        task_id: query.owned("task"),
-        model: query.owned("model"),
-        provider: query.owned("provider"),
-        cut_kind: query.owned("cut_kind"),
-        request_id: query.owned("request"),
+        task_id: query.owned_text("task"),
+        model: query.owned_text("model"),
+        provider: query.owned_text("provider"),
+        cut_kind: query.owned_text("cut_kind"),
+        request_id: query.owned_text("request"),
         before: query.number("before")?,
     })
 }
@@ -147,10 +148,10 @@ pub(crate) const REFUSED: &str = "refused";
 /// Requests, the newest first.
 pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
     let mut filter = request_filter(query)?;
-    let since = query.text("since").map(seconds_of).transpose()?;
+    let since = query.text("since").map(parse_span).transpose()?;
     let outcome = filter.outcome.clone();
     let read = store.read(move |reader| {
-        filter.since = since.map(|seconds| reader.before(seconds)).transpose()?;
+        filter.since = since.map(|seconds| reader.time_before(seconds)).transpose()?;
         let page = match filter.outcome.as_deref() {
             Some(REFUSED) => RequestPage::default(),
             _ => reader.requests(&filter, limit)?,
@@ -167,7 +168,7 @@ pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result
 /// Adds the refused requests of a page, in order of time.
 fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &RequestFilter, limit: u32) {
     let key = |row: &RequestRow| (row.started_at().to_owned(), row.request_id().to_owned());
-    let refused = refused.into_iter().map(RequestRow::refused).filter(|row| {
+    let refused = refused.into_iter().map(RequestRow::from_refusal).filter(|row| {
         let (is, key) = (
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value),
             key(row),
@@ -192,22 +193,22 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
 }
 
 fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
-    let outcome = query.owned("outcome");
+    let outcome = query.owned_text("outcome");
     if let Some(unknown) = outcome.as_deref().filter(|outcome| !OUTCOMES.contains(outcome)) {
         let known = OUTCOMES.join(", ");
         return Err(Failure::BadRequest(format!("`outcome` is `{unknown}`: it can be one of {known}")));
     }
     let before = query.text("before").map(|typed| {
-        let parts = typed.split_once(BETWEEN_PARTS);
+        let parts = typed.split_once(KEY_SEPARATOR);
         let parts = parts.map(|(at, id)| (at.to_owned(), id.to_owned()));
         parts.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
     });
     Ok(RequestFilter {
         outcome,
-        model: query.owned("model"),
-        upstream: query.owned("upstream"),
-        credential: query.owned("key"),
-        session: query.owned("session"),
+        model: query.owned_text("model"),
+        upstream: query.owned_text("upstream"),
+        credential: query.owned_text("key"),
+        session: query.owned_text("session"),
         since: None,
         before: before.transpose()?,
     })
@@ -215,17 +216,17 @@ fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
 
 /// Returns the `before` of the next page of requests.
 pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
-    page.next.as_ref().map(|(at, id)| format!("{at}{BETWEEN_PARTS}{id}"))
+    page.next.as_ref().map(|(at, id)| format!("{at}{KEY_SEPARATOR}{id}"))
 }
 
 /// Returns everything about a recovery by its number, or a request by its id.
 pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
-    let id = percent_decoded(id);
+    let id = percent_decode(id);
     let asked = id.clone();
     let read = store.read(move |reader| {
         let found = reader.show(&asked)?;
         let request = found.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
-        let calls = reader.calls_of(request.as_deref().unwrap_or(&asked))?;
+        let calls = reader.request_calls(request.as_deref().unwrap_or(&asked))?;
         Ok((found, calls))
     });
     let (found, calls) = read.await?;
@@ -253,7 +254,7 @@ pub(crate) async fn session(
     store: &Store,
     id: &str,
 ) -> Result<session::SessionReport, Failure> {
-    let (id, models) = (percent_decoded(id), Arc::clone(&console.models));
+    let (id, models) = (percent_decode(id), Arc::clone(&console.models));
     let asked = id.clone();
     let mut found = store.read(move |reader| session::SessionReport::read(reader, &asked, &models)).await?;
     if let Some(found) = &mut found {
@@ -271,14 +272,14 @@ pub(crate) async fn budgets(
 ) -> Result<Page<budgets::BudgetEntry>, Failure> {
     let after = query.text("after").map(place).transpose()?;
     let read =
-        store.read(move |reader| Ok((reader.budgets_behind(after.as_ref(), limit + 1)?, reader.keys()?)));
+        store.read(move |reader| Ok((reader.budgets_after(after.as_ref(), limit + 1)?, reader.keys()?)));
     let (rows, keys) = read.await?;
-    let (rows, next) = cut(rows, limit, |row| place_text(&BudgetPlace::of(row)));
-    Ok((rows.iter().map(|row| budgets::BudgetEntry::of(row, &console.rules, &keys)).collect(), next))
+    let (rows, next) = cut(rows, limit, |row| place_text(&BudgetPlace::new(row)));
+    Ok((rows.iter().map(|row| budgets::BudgetEntry::new(row, &console.rules, &keys)).collect(), next))
 }
 
 fn place(typed: &str) -> Result<BudgetPlace, Failure> {
-    let mut parts = typed.splitn(4, BETWEEN_PARTS).map(str::to_owned);
+    let mut parts = typed.splitn(4, KEY_SEPARATOR).map(str::to_owned);
     let mut part = || parts.next();
     let place = (|| {
         let (window, scope, unit) = (part()?, part()?, part()?);
@@ -290,7 +291,7 @@ fn place(typed: &str) -> Result<BudgetPlace, Failure> {
 fn place_text(place: &BudgetPlace) -> String {
     [&place.window, &place.scope, &place.unit, &place.subject]
         .map(String::as_str)
-        .join(&BETWEEN_PARTS.to_string())
+        .join(&KEY_SEPARATOR.to_string())
 }
 
 /// Runs of all machines, the newest first, and whether they are of this machine alone since the database fails.
@@ -300,19 +301,19 @@ pub(crate) async fn runs(
     limit: u32,
 ) -> Result<(Page<AgentRun>, bool), Failure> {
     let before = query.text("before").map(|typed| {
-        let parts = typed.split_once(BETWEEN_PARTS);
+        let parts = typed.split_once(KEY_SEPARATOR);
         let cursor = parts.map(|(at, id)| RunCursor { started_at: at.to_owned(), id: id.to_owned() });
         cursor.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
     });
     let FleetRuns { runs, failure } = Fleet::of(store).runs(before.transpose()?, limit + 1).await?;
-    let place = |run: &StoredRun| format!("{}{BETWEEN_PARTS}{}", run.started_at, run.run.id);
+    let place = |run: &StoredRun| format!("{}{KEY_SEPARATOR}{}", run.started_at, run.run.id);
     let (runs, next) = cut(runs, limit, place);
     Ok(((runs.into_iter().map(AgentRun::from).collect(), next), failure.is_some()))
 }
 
 /// Returns a run by its id or a prefix of it, with its events.
 pub(crate) async fn run(store: &Store, id: &str) -> Result<(AgentRun, Vec<RunEventReport>), Failure> {
-    let id = percent_decoded(id);
+    let id = percent_decode(id);
     let Some((run, events)) = Fleet::of(store).run(&id, MAX_EVENTS).await? else {
         let message = format!("no run `{id}` is recorded, or more than one begins with that");
         return Err(Failure::NotFound(message));

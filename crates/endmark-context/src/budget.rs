@@ -81,14 +81,14 @@ impl Unit {
     ///
     /// ```
     /// use endmark_context::budget::Unit;
-    /// assert_eq!(Unit::of_name(Unit::NanoUsd.name()), Unit::NanoUsd);
+    /// assert_eq!(Unit::from_name(Unit::NanoUsd.name()), Unit::NanoUsd);
     /// ```
-    pub fn of_name(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or(Self::Tokens)
     }
 
     /// Formats an amount for people.
-    pub fn shown(self, amount: u64) -> String {
+    pub fn format(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
             Self::NanoUsd => format!("${}", crate::dollars_for_people(amount)),

@@ -21,14 +21,14 @@ mod utf16;
 use endmark_envelope::{FieldPath, Warning};
 
 pub(crate) use format::binary;
-pub(crate) use json::decoded as decoded_json_string;
+pub(crate) use json::decode as decoded_json_string;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
-pub use format::{Asked, FORMATS, Format};
+pub use format::{FORMATS, Format, RequestedFormat};
 pub use limits::{
-    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LimitError, Limits, MIN_LIMIT, READ_TOOL, Unit,
-    Way,
+    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LimitError, Limits, MIN_LIMIT, READ_TOOL,
+    ReadMethod, Unit,
 };
 
 /// A value within its limits.
@@ -61,7 +61,7 @@ impl Capped {
     /// Removes the handle everywhere, because the full value could not be stored.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {
-        for way in Way::ALL {
+        for way in ReadMethod::ALL {
             self.text = self.text.replace(&marker::way_to_read(handle, way), "");
         }
         self.text = self.text.replace(&format!("\"{handle}\""), "null");
@@ -89,16 +89,16 @@ pub enum CapError {
 /// The result never exceeds the limit or the input, and depends only on the input. Capping it again changes nothing.
 ///
 /// ```
-/// use endmark_context::cap::{Asked, Limits, cap};
+/// use endmark_context::cap::{RequestedFormat, Limits, cap};
 ///
 /// let rows: Vec<String> = (0..11_000).map(|id| format!(r#"{{"id": {id}, "state": "{}"}}"#, if id == 7_000 { "lost" } else { "ok" })).collect();
-/// let capped = cap(format!("[{}]", rows.join(", ")).as_bytes(), Asked::Auto, &Limits::default())?;
+/// let capped = cap(format!("[{}]", rows.join(", ")).as_bytes(), RequestedFormat::Auto, &Limits::default())?;
 /// assert!(capped.text.contains(r#"{"id": 7000, "state": "lost"}"#));
 /// assert!(capped.text.ends_with(r#", {"endmark_omitted": {"items": 10500, "of": 11000, "handle": null}}]"#));
 /// assert_eq!(capped.warnings[0].message, "10,500 of 11,000 items are left out");
 /// # Ok::<(), endmark_context::cap::CapError>(())
 /// ```
-pub fn cap(value: &[u8], asked: Asked, limits: &Limits) -> Result<Capped, CapError> {
+pub fn cap(value: &[u8], asked: RequestedFormat, limits: &Limits) -> Result<Capped, CapError> {
     let mut capper = Capper::new(asked, limits.clone())?;
     capper.push(value)?;
     capper.finish()

@@ -23,24 +23,24 @@ mod told;
 use std::collections::HashSet;
 
 use crate::conversation::{
-    Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place, Role, TurnsOfResults,
+    Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place, ResultTurns, Role,
 };
 use anchors::Anchor;
 pub use anchors::AnchorKind;
 use groups::CallGroups;
 pub use invariants::{Violation, violations};
 use ledger::Ledger;
-use plan::{Fixed, LEDGER_TENTHS, Plan, Planner, VALUE_TENTHS};
+use plan::{FixedParts, LEDGER_TENTHS, Plan, Planner, VALUE_TENTHS};
 pub use policy::{
     Count, EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, Mode, Policy, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
 };
 pub use progress::Progress;
-pub use receipt::{NotMade, Receipt};
+pub use receipt::{NotCompacted, Receipt};
 use relevance::Relevance;
 use sizes::TURN_TOKENS;
-pub use sizes::{Sizes, sizes_of};
+pub use sizes::{Sizes, turn_sizes};
 use summary::Draft;
-pub use told::{NotTold, Told, question};
+pub use told::{ModelNarrative, NarrativeRejection, question};
 
 /// How much of the trigger (or the budget, if smaller) a window compaction leaves of the history, in tenths.
 const AFTER_TENTHS: u64 = 6;
@@ -98,28 +98,28 @@ pub fn compact_with(
     conversation: &Conversation<'_>,
     policy: &Policy,
     sizes: &Sizes,
-    told: Option<&Told>,
+    told: Option<&ModelNarrative>,
 ) -> Compacted {
-    compact_on(conversation, policy, sizes, told, &mut Progress::default())
+    compact_further(conversation, policy, sizes, told, &mut Progress::default())
 }
 
 /// Like [`compact_with`], for a conversation that continues.
 ///
 /// `progress` records the outcome of earlier attempts with this policy. Compaction stops after three attempts in a row
 /// without progress (CX-1).
-pub fn compact_on(
+pub fn compact_further(
     conversation: &Conversation<'_>,
     policy: &Policy,
     sizes: &Sizes,
-    told: Option<&Told>,
+    told: Option<&ModelNarrative>,
     progress: &mut Progress,
 ) -> Compacted {
     let machine = match machine(conversation, policy, sizes, told) {
         Ok(machine) => machine,
-        Err(history) => return Compacted::nothing(history, NotMade::BelowTrigger),
+        Err(history) => return Compacted::unchanged(history, NotCompacted::BelowTrigger),
     };
     if let Some(why) = progress.stops(machine.history, machine.budget) {
-        return Compacted::nothing(machine.history, why);
+        return Compacted::unchanged(machine.history, why);
     }
     let compacted = machine.run();
     progress.note(&compacted.receipt, machine.budget);
@@ -131,15 +131,15 @@ fn machine<'m>(
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
     sizes: &'m Sizes,
-    told: Option<&'m Told>,
+    told: Option<&'m ModelNarrative>,
 ) -> Result<Machine<'m>, u64> {
     let pairs = Pairs::of(conversation);
-    let fixed = Fixed::of(conversation, &pairs);
-    let history = sizes.from(fixed.head);
+    let fixed = FixedParts::of(conversation, &pairs);
+    let history = sizes.tokens_from(fixed.head);
     let whole = history + policy.fixed_tokens + (0..fixed.head).map(|turn| sizes.turn(turn)).sum::<u64>();
     let measured = if policy.mode == Mode::Emergency { whole } else { history };
     let budget = match policy.keep_share {
-        Some(share) => share_of(history + condensed_before(&fixed, sizes), share),
+        Some(share) => fraction_of(history + earlier_savings(&fixed, sizes), share),
         None => policy.budget_tokens,
     };
     let is_due = match policy.keep_share {
@@ -150,13 +150,13 @@ fn machine<'m>(
         return Err(history);
     }
     let beside = whole - history;
-    Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, told })
+    Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, narrative: told })
 }
 
 /// Returns the anchors of the whole conversation within `room_tokens`. Returns `None` if there are no anchors.
 ///
 /// An agent that condenses its conversation itself needs them afterwards.
-pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
+pub fn anchor_ledger(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
     let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
     let sizes = Sizes::of(conversation, count);
     let machine = machine(conversation, &policy, &sizes, None).ok()?;
@@ -175,7 +175,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
         most_value_tokens: None,
     };
     let written = draft.write(room_tokens, count);
-    (!written.kept.is_empty()).then_some(written.text)
+    (!written.kept_anchors.is_empty()).then_some(written.text)
 }
 
 /// Returns a share of a number of tokens.
@@ -185,12 +185,12 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
     clippy::cast_sign_loss,
     reason = "tokens of a conversation, and a share between 0 and 1"
 )]
-fn share_of(tokens: u64, share: f64) -> u64 {
+fn fraction_of(tokens: u64, share: f64) -> u64 {
     (tokens as f64 * share.clamp(0.0, 1.0)) as u64
 }
 
 /// Returns how many tokens earlier compactions removed.
-fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
+fn earlier_savings(fixed: &FixedParts, sizes: &Sizes) -> u64 {
     let more = |(turn, summary): &(usize, summary::Summary)| summary.tokens.saturating_sub(sizes.turn(*turn));
     fixed.summaries.iter().map(more).sum()
 }
@@ -209,13 +209,13 @@ struct Machine<'m> {
     policy: &'m Policy,
     sizes: &'m Sizes,
     pairs: Pairs,
-    fixed: Fixed,
+    fixed: FixedParts,
     history: u64,
     /// Tokens of the request outside its history.
     beside: u64,
     budget: u64,
     /// The narrative, if a model has written it.
-    told: Option<&'m Told>,
+    narrative: Option<&'m ModelNarrative>,
 }
 
 impl Machine<'_> {
@@ -249,8 +249,8 @@ impl Machine<'_> {
         if !is_due {
             return true;
         }
-        let Ok(changes) = Changes::of(self.conversation, &compacted.edits) else { return true };
-        let after = changes.applied(self.conversation);
+        let Ok(changes) = Changes::new(self.conversation, &compacted.edits) else { return true };
+        let after = changes.apply(self.conversation);
         let sizes = Sizes::of(&after, self.policy.count);
         machine(&after, self.policy, &sizes, None).map_or(true, |machine| {
             let most = self.policy.keep_turns.max(1);
@@ -291,20 +291,20 @@ impl Machine<'_> {
         let shortened = self.shorten(&planner, &plan, relevance, &stays, &mut visible, &mut edits);
         let is_new = |turn: &usize| self.fixed.summaries.iter().all(|(own, _)| own != turn);
         if !folded.iter().any(is_new) && shortened == 0 {
-            return (plan, Compacted::nothing(self.history, NotMade::NothingToCondense));
+            return (plan, Compacted::unchanged(self.history, NotCompacted::NothingToCondense));
         }
         let mut ledger = Ledger::default();
         for turn in &folded {
             ledger.absorb(&found[*turn], *turn, count);
         }
         ledger.forget(&visible);
-        let lines = self.told.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
+        let lines = self.narrative.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // Subtracts the kept tokens from those of the original history, so that the next compaction can recover the
         // original size.
         let kept = self.tokens_after(&edits, &stays);
-        let before = self.history + condensed_before(&self.fixed, self.sizes);
+        let before = self.history + earlier_savings(&self.fixed, self.sizes);
         let draft = Draft {
             messages,
             tokens: before.saturating_sub(kept),
@@ -315,10 +315,10 @@ impl Machine<'_> {
             relevance,
             most_value_tokens: self.policy.keep_share.is_none().then_some(MAX_VALUE_TOKENS),
         };
-        let mut written = summary::Written::default();
+        let mut written = summary::WrittenSummary::default();
         if !folded.is_empty() {
             written = draft.write(self.room(kept), count);
-            Self::put_in(&folded, &written.text, &mut edits);
+            Self::insert_summary(&folded, &written.text, &mut edits);
         }
         let after = kept + if folded.is_empty() { 0 } else { written.tokens + TURN_TOKENS };
         // A small gain does not justify condensing a summary again, or shortening results.
@@ -328,14 +328,14 @@ impl Machine<'_> {
             _ => self.history - self.history * MIN_GAIN_TENTHS / 10,
         };
         if after > limit {
-            return (plan, Compacted::nothing(self.history, NotMade::TooLittleGain));
+            return (plan, Compacted::unchanged(self.history, NotCompacted::TooLittleGain));
         }
         let mut receipt = Receipt::of(self.conversation, &folded, self.history, after);
         receipt.shortened_results = shortened;
         receipt.is_over_budget = after > self.budget;
         let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count() as u64;
         receipt.anchors = receipt::anchors(&ledger, conclusions, &written);
-        (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
+        (plan, Compacted { edits, folded, receipt }.check_invariants(self.conversation))
     }
 
     /// Returns the anchors of each turn. The anchors of an earlier summary are those of its ledger.
@@ -343,7 +343,7 @@ impl Machine<'_> {
         let of = |turn: usize| {
             let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
             own.map_or_else(
-                || anchors::of_turn(self.conversation, &self.pairs, turn),
+                || anchors::turn_anchors(self.conversation, &self.pairs, turn),
                 |(_, own)| own.anchors.clone(),
             )
         };
@@ -374,7 +374,7 @@ impl Machine<'_> {
                 None => narrative::lines(self.conversation, &self.pairs, *turn, self.policy.mode),
             }
         };
-        narrative::grouped(folded.iter().flat_map(of))
+        narrative::merge_duplicates(folded.iter().flat_map(of))
     }
 
     /// Returns the grouped calls of earlier summaries.
@@ -422,7 +422,7 @@ impl Machine<'_> {
             let result = self.conversation.turns[place.turn].parts[place.part].result();
             let Some(result) = result.filter(|_| is_kept) else { continue };
             let tokens = self.sizes.part(place);
-            let short = digest::shortened(&result.text, tokens, most, relevance, visible, self.policy.count);
+            let short = digest::shorten(&result.text, tokens, most, relevance, visible, self.policy.count);
             anchors::exact_words(short.as_deref().unwrap_or(&result.text), visible);
             if let Some(text) = short {
                 edits.push(Edit::SetText { place, text });
@@ -447,13 +447,13 @@ impl Machine<'_> {
 
     /// Returns the tokens of the history after these edits, without its summary.
     fn tokens_after(&self, edits: &[Edit], stays: &[bool]) -> u64 {
-        let Ok(changes) = Changes::of(self.conversation, edits) else {
+        let Ok(changes) = Changes::new(self.conversation, edits) else {
             return self.history;
         };
         let mut kept = 0;
         for (turn, standing) in self.conversation.turns.iter().enumerate().skip(self.fixed.head) {
-            for before in changes.inserted(turn) {
-                kept += self.tokens_of(before, &changes);
+            for before in changes.inserted_messages(turn) {
+                kept += self.message_tokens(before, &changes);
             }
             if !stays[turn] || changes.drops_turn(turn) {
                 continue;
@@ -467,13 +467,13 @@ impl Machine<'_> {
             }
         }
         kept + changes
-            .inserted(self.conversation.turns.len())
+            .inserted_messages(self.conversation.turns.len())
             .iter()
-            .map(|it| self.tokens_of(it, &changes))
+            .map(|it| self.message_tokens(it, &changes))
             .sum::<u64>()
     }
 
-    fn tokens_of(&self, message: &Message, changes: &Changes) -> u64 {
+    fn message_tokens(&self, message: &Message, changes: &Changes) -> u64 {
         let count = self.policy.count;
         let results = match message {
             Message::User(text) => return TURN_TOKENS + count(text),
@@ -484,14 +484,14 @@ impl Machine<'_> {
             NewResult::Absent { text, .. } => count(text),
         });
         let turns = match self.conversation.order.turns_of_results {
-            TurnsOfResults::Each => results.len() as u64,
-            TurnsOfResults::Shared | TurnsOfResults::OneAlone => 1,
+            ResultTurns::OnePerResult => results.len() as u64,
+            ResultTurns::Shared | ResultTurns::SingleTurn => 1,
         };
         TURN_TOKENS * turns + tokens.sum::<u64>()
     }
 
     /// Inserts the summary at the first run of condensed turns, and drops the other condensed turns.
-    fn put_in(folded: &[usize], text: &str, edits: &mut Vec<Edit>) {
+    fn insert_summary(folded: &[usize], text: &str, edits: &mut Vec<Edit>) {
         let Some(start) = folded.first().copied() else { return };
         let run = folded.iter().zip(start..).take_while(|(turn, expected)| **turn == *expected).count();
         let message = Message::User(text.to_owned());
@@ -501,14 +501,14 @@ impl Machine<'_> {
 }
 
 impl Compacted {
-    fn nothing(history: u64, reason: NotMade) -> Self {
-        Self { edits: Vec::new(), folded: Vec::new(), receipt: Receipt::nothing(history, reason) }
+    fn unchanged(history: u64, reason: NotCompacted) -> Self {
+        Self { edits: Vec::new(), folded: Vec::new(), receipt: Receipt::unchanged(history, reason) }
     }
 
     /// Panics in debug builds if an invariant is violated.
-    fn checked(self, conversation: &Conversation<'_>) -> Self {
+    fn check_invariants(self, conversation: &Conversation<'_>) -> Self {
         if cfg!(debug_assertions) {
-            let changes = Changes::of(conversation, &self.edits);
+            let changes = Changes::new(conversation, &self.edits);
             let found = changes.as_ref().map(|changes| violations(conversation, changes));
             debug_assert!(
                 matches!(&found, Ok(found) if found.is_empty()),

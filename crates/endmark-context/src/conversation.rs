@@ -27,21 +27,21 @@ pub struct Order {
     /// The results of a turn's calls must follow the turn directly.
     pub results_behind_calls: bool,
     /// Which turns contain the results.
-    pub turns_of_results: TurnsOfResults,
+    pub turns_of_results: ResultTurns,
     /// The first turn after the system turns must be a user turn.
     pub user_first: bool,
 }
 
 /// How the results of a turn's calls are distributed over turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TurnsOfResults {
+pub enum ResultTurns {
     /// Each result is a separate turn.
-    Each,
+    OnePerResult,
     /// A turn may hold several results, and other parts.
     #[default]
     Shared,
     /// One turn holds all results, and nothing else.
-    OneAlone,
+    SingleTurn,
 }
 
 /// A message of a conversation, or an item of a message.
@@ -157,7 +157,7 @@ pub struct Media<'a> {
 
 impl<'a> Turn<'a> {
     /// Whether the turn has content of the user other than tool results.
-    pub fn is_of_user(&self) -> bool {
+    pub fn is_from_user(&self) -> bool {
         self.role == Role::User && self.parts.iter().any(|part| part.result().is_none())
     }
 

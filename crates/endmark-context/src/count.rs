@@ -15,7 +15,7 @@ mod tally;
 
 pub use family::{Family, drop_unused_vocabularies};
 pub use image::{Dimensions, dimensions};
-pub use request::{RequestTokens, Unreadable, estimated_request, request, request_unless};
+pub use request::{RequestTokens, Unreadable, estimate_request, request, request_unless};
 pub use tally::{TextTally, unread_tokens};
 
 /// Tokens that were counted here, not reported by a provider.

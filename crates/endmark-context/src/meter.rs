@@ -1,4 +1,4 @@
-//! A meter for a program's own model calls (CX-6, CX-7): [`Meter::before_call`] and [`Meter::after_call`].
+//! A meter for a program's own model calls (CX-6, CX-7): [`Meter::admit_call`] and [`Meter::settle_call`].
 
 use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit};
 use crate::models::Models;
@@ -16,13 +16,13 @@ use crate::tokens::Tokens;
 /// let mut meter = Meter::new(Models::builtin()).with_tokens(10_000);
 /// let at = Moment::parse("2026-11-24 12:00").unwrap();
 /// let before = BeforeCall { model: "gpt-5", prompt_tokens: 900, max_output_tokens: 500 };
-/// let admitted = meter.before_call(&before, at)?;
-/// assert_eq!((admitted.max_output_tokens, meter.held(), meter.left()), (500, 1_400, Some(8_600)));
+/// let admitted = meter.admit_call(&before, at)?;
+/// assert_eq!((admitted.max_output_tokens, meter.held_tokens(), meter.remaining_tokens()), (500, 1_400, Some(8_600)));
 /// // … the call is made; its provider reports what it took …
 /// let tokens = Tokens { prompt: 880, cached: 512, completion: 240, ..Tokens::default() };
-/// let cost = meter.after_call(admitted, &AfterCall::Reported(tokens), at);
+/// let cost = meter.settle_call(admitted, &AfterCall::Reported(tokens), at);
 /// assert_eq!((cost.tokens, dollars(cost.nano_usd.unwrap()).as_str()), (1_120, "0.002924000"));
-/// assert_eq!((meter.held(), meter.left()), (0, Some(8_880)));
+/// assert_eq!((meter.held_tokens(), meter.remaining_tokens()), (0, Some(8_880)));
 /// # Ok::<(), endmark_context::NotAdmitted>(())
 /// ```
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub struct Meter<'a> {
     models: &'a Models,
     tokens: Option<Account>,
     nano_usd: Option<Account>,
-    warned: Level,
-    held: u64,
+    warned_level: Level,
+    held_tokens: u64,
     usage: SessionUsage,
 }
 
@@ -62,10 +62,10 @@ pub struct BeforeCall<'a> {
     pub max_output_tokens: u64,
 }
 
-/// A call that may be made. Its hold lasts until it is passed to [`Meter::after_call`].
+/// A call that may be made. Its hold lasts until it is passed to [`Meter::settle_call`].
 #[must_use = "what it holds is held until it is given back"]
 #[derive(Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmittedCall {
     model: String,
     held_tokens: u64,
     held_nano_usd: u64,
@@ -90,7 +90,7 @@ pub enum AfterCall {
         output_tokens: u64,
     },
     /// The call was not made, or the provider failed or refused it. It costs nothing.
-    Unanswered,
+    NoAnswer,
 }
 
 /// Cost of one call.
@@ -108,7 +108,7 @@ pub struct CallCost {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
     /// The budget does not admit the call now: calls in progress hold the rest of it.
-    #[error("other calls hold what is left of the budget: {} spent and {} held of {}; ask again when one of them is over", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
+    #[error("other calls hold what is left of the budget: {} spent and {} held of {}; ask again when one of them is over", unit.format(account.spent), unit.format(account.held), unit.format(account.limit))]
     Held {
         /// Unit of the budget.
         unit: Unit,
@@ -116,7 +116,7 @@ pub enum NotAdmitted {
         account: Account,
     },
     /// The budget does not admit the call, and the closing call was made already.
-    #[error("the budget is used up: {} spent and {} held of {}", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
+    #[error("the budget is used up: {} spent and {} held of {}", unit.format(account.spent), unit.format(account.held), unit.format(account.limit))]
     UsedUp {
         /// Unit of the budget.
         unit: Unit,
@@ -124,7 +124,7 @@ pub enum NotAdmitted {
         account: Account,
     },
     /// The call may need more than the whole budget.
-    #[error("the call may need {}, more than the whole budget of {}; ask for less", unit.shown(*needed), unit.shown(account.limit))]
+    #[error("the call may need {}, more than the whole budget of {}; ask for less", unit.format(*needed), unit.format(account.limit))]
     TooLarge {
         /// Unit of the budget.
         unit: Unit,
@@ -142,7 +142,7 @@ impl<'a> Meter<'a> {
     /// Returns a session without a budget that uses this price table.
     pub fn new(models: &'a Models) -> Self {
         let usage = SessionUsage::default();
-        Self { models, tokens: None, nano_usd: None, warned: Level::Low, held: 0, usage }
+        Self { models, tokens: None, nano_usd: None, warned_level: Level::Low, held_tokens: 0, usage }
     }
 
     /// Sets the budget in tokens. 0 means unlimited.
@@ -165,13 +165,13 @@ impl<'a> Meter<'a> {
     }
 
     /// Returns the tokens that calls in progress hold.
-    pub fn held(&self) -> u64 {
-        self.held
+    pub fn held_tokens(&self) -> u64 {
+        self.held_tokens
     }
 
     /// Returns the tokens left in the budget, after holds. `None` without a budget in tokens.
-    pub fn left(&self) -> Option<u64> {
-        self.tokens.map(|account| account.left())
+    pub fn remaining_tokens(&self) -> Option<u64> {
+        self.tokens.map(|account| account.remaining())
     }
 
     /// Decides whether a call may be made, and holds its highest possible cost.
@@ -181,26 +181,26 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.
-    pub fn before_call(&mut self, call: &BeforeCall<'_>, at: Moment) -> Result<Admitted, NotAdmitted> {
-        let not_admitted = match self.before_continuation(call, at) {
+    pub fn admit_call(&mut self, call: &BeforeCall<'_>, at: Moment) -> Result<AdmittedCall, NotAdmitted> {
+        let not_admitted = match self.admit_continuation(call, at) {
             Ok(admitted) => return Ok(admitted),
             Err(error @ NotAdmitted::NoPrice(_)) => return Err(error),
             Err(error) => error,
         };
-        let full = self.hold_of(call, call.max_output_tokens, at)?;
+        let full = self.highest_cost(call, call.max_output_tokens, at)?;
         let is_closed = |account: &Option<Account>| account.is_some_and(|account| account.is_closed);
         let is_closed_by =
-            |account: Option<Account>, amount| account.is_some_and(|account| account.is_closed_by(amount));
+            |account: Option<Account>, amount| account.is_some_and(|account| account.is_closing_call(amount));
         let closes = is_closed_by(self.tokens, full.0) || is_closed_by(self.nano_usd, full.1);
         if !closes || is_closed(&self.tokens) || is_closed(&self.nano_usd) {
             return Err(not_admitted);
         }
         let output = call.max_output_tokens.min(CLOSING_OUTPUT_TOKENS);
-        let closing = self.hold_of(call, output, at)?;
+        let closing = self.highest_cost(call, output, at)?;
         for account in [&mut self.tokens, &mut self.nano_usd].into_iter().flatten() {
             account.is_closed = true;
         }
-        Ok(Admitted { max_output_tokens: output, ..self.hold(call, closing, true) })
+        Ok(AdmittedCall { max_output_tokens: output, ..self.hold(call, closing, true) })
     }
 
     /// Decides the same for a call that must not become the closing call, such as the continuation of a cut reply, because
@@ -208,27 +208,27 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.
-    pub fn before_continuation(
+    pub fn admit_continuation(
         &mut self,
         call: &BeforeCall<'_>,
         at: Moment,
-    ) -> Result<Admitted, NotAdmitted> {
-        let full = self.hold_of(call, call.max_output_tokens, at)?;
+    ) -> Result<AdmittedCall, NotAdmitted> {
+        let full = self.highest_cost(call, call.max_output_tokens, at)?;
         self.refusal(full).map_or_else(|| Ok(self.hold(call, full, false)), Err)
     }
 
     /// Releases the hold of a call and charges its cost.
-    pub fn after_call(&mut self, admitted: Admitted, after: &AfterCall, at: Moment) -> CallCost {
-        let Admitted { model, held_tokens, held_nano_usd, prompt_tokens, .. } = admitted;
+    pub fn settle_call(&mut self, admitted: AdmittedCall, after: &AfterCall, at: Moment) -> CallCost {
+        let AdmittedCall { model, held_tokens, held_nano_usd, prompt_tokens, .. } = admitted;
         let estimated = |completion| Tokens { prompt: prompt_tokens, completion, ..Tokens::default() };
         let (taken, answered, is_estimated) = match *after {
             AfterCall::Reported(tokens) => (tokens, true, false),
             AfterCall::Unreported { output_tokens } => (estimated(output_tokens), true, true),
-            AfterCall::Unanswered => (Tokens::default(), false, false),
+            AfterCall::NoAnswer => (Tokens::default(), false, false),
         };
         let tokens = taken.prompt.saturating_add(taken.completion);
         let nano_usd = self.price(&model, &taken, at);
-        self.held = self.held.saturating_sub(held_tokens);
+        self.held_tokens = self.held_tokens.saturating_sub(held_tokens);
         settle(&mut self.tokens, held_tokens, tokens);
         settle(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));
         if answered {
@@ -242,7 +242,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Returns the highest possible cost of a call: tokens, and nano-dollars if the budget is in dollars.
-    fn hold_of(&self, call: &BeforeCall<'_>, output: u64, at: Moment) -> Result<(u64, u64), NotAdmitted> {
+    fn highest_cost(
+        &self,
+        call: &BeforeCall<'_>,
+        output: u64,
+        at: Moment,
+    ) -> Result<(u64, u64), NotAdmitted> {
         let tokens = Tokens { prompt: call.prompt_tokens, completion: output, ..Tokens::default() };
         let nano_usd = match self.nano_usd {
             None => 0,
@@ -273,8 +278,13 @@ impl<'a> Meter<'a> {
         used_up.or(held.map(|(unit, account, _)| NotAdmitted::Held { unit, account }))
     }
 
-    fn hold(&mut self, call: &BeforeCall<'_>, (tokens, nano_usd): (u64, u64), is_closing: bool) -> Admitted {
-        self.held = self.held.saturating_add(tokens);
+    fn hold(
+        &mut self,
+        call: &BeforeCall<'_>,
+        (tokens, nano_usd): (u64, u64),
+        is_closing: bool,
+    ) -> AdmittedCall {
+        self.held_tokens = self.held_tokens.saturating_add(tokens);
         let mut level = Level::Low;
         for (account, amount) in [(&mut self.tokens, tokens), (&mut self.nano_usd, nano_usd)] {
             if let Some(account) = account {
@@ -282,9 +292,9 @@ impl<'a> Meter<'a> {
                 level = level.max(account.level());
             }
         }
-        let is_news = level > self.warned;
-        self.warned = self.warned.max(level);
-        Admitted {
+        let is_news = level > self.warned_level;
+        self.warned_level = self.warned_level.max(level);
+        AdmittedCall {
             model: call.model.to_owned(),
             held_tokens: tokens,
             held_nano_usd: nano_usd,

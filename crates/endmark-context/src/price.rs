@@ -53,7 +53,7 @@ pub struct Rates {
 impl Rates {
     /// Returns these rates, with those of `base` where these have no value.
     #[must_use]
-    pub fn over(self, base: Self) -> Self {
+    pub fn or_base(self, base: Self) -> Self {
         Self {
             input: self.input.or(base.input),
             output: self.output.or(base.output),
@@ -128,25 +128,25 @@ impl Prices {
     /// ```
     pub fn cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<Cost> {
         let (millionths, is_unknown_tier) = self.exact_cost(tokens, at, tier)?;
-        Some(Cost { nano_usd: rounded(millionths), is_unknown_tier })
+        Some(Cost { nano_usd: round_half_up(millionths), is_unknown_tier })
     }
 
     /// Returns the cost in millionths of nano-dollars, not rounded, and whether the tier is unknown.
     pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
-        let standard = applying(&self.standard, at)?;
+        let standard = last_applying(&self.standard, at)?;
         let mut rates = standard.rates_for(tokens.prompt);
         let (mut is_us_only, mut is_unknown) = (false, false);
         for word in tier.unwrap_or_default().split('+').filter(|word| !is_standard_tier(word)) {
             let variant = self.variants.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-            match variant.and_then(|(_, entries)| applying(entries, at)) {
-                Some(variant) => rates = variant.rates_for(tokens.prompt).over(rates),
+            match variant.and_then(|(_, entries)| last_applying(entries, at)) {
+                Some(variant) => rates = variant.rates_for(tokens.prompt).or_base(rates),
                 None if word == US_ONLY => is_us_only = true,
                 None if word == ADVISED_TIER => return None,
                 None => is_unknown = true,
             }
         }
         let searches = Tokens { web_searches: tokens.web_searches, ..Tokens::default() };
-        let (cost, of_searches) = (rates.cost_of(tokens)?, rates.cost_of(&searches)?);
+        let (cost, of_searches) = (rates.token_cost(tokens)?, rates.token_cost(&searches)?);
         let more = if is_us_only { (cost - of_searches) / US_ONLY_SHARE } else { 0 };
         Some((cost.saturating_add(more), is_unknown))
     }
@@ -155,8 +155,8 @@ impl Prices {
     ///
     /// If the price for long prompts applies to a call with `prompt_tokens`, it applies to all of them. All calls must have
     /// tokens of the same kinds.
-    pub fn cost_of_many(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
-        applying(&self.standard, at)?.rates_for(prompt_tokens).cost_of(tokens)
+    pub fn batch_cost(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
+        last_applying(&self.standard, at)?.rates_for(prompt_tokens).token_cost(tokens)
     }
 
     /// Returns where the standard price changes: the prompt sizes in tokens, and the minutes of the day (UTC).
@@ -168,19 +168,19 @@ impl Prices {
 }
 
 /// Converts millionths of nano-dollars to nano-dollars, rounded half up.
-pub fn rounded(millionths: u128) -> u64 {
+pub fn round_half_up(millionths: u128) -> u64 {
     u64::try_from(millionths.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE).unwrap_or(u64::MAX)
 }
 
 /// Returns the last applicable entry.
-fn applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
+fn last_applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
     entries.iter().rev().find(|entry| entry.applies(at))
 }
 
 impl Rates {
     /// Returns the cost in millionths of nano-dollars, or `None` if a kind of tokens, or searches, has no price. Parts that
     /// exceed their whole count as reported, because a provider bills them.
-    fn cost_of(&self, tokens: &Tokens) -> Option<u128> {
+    fn token_cost(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
         let audio = tokens.prompt_audio.saturating_add(tokens.cached_audio);

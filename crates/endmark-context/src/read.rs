@@ -10,11 +10,11 @@ mod pointer;
 mod range;
 pub mod tool;
 
-pub use in_memory::part_of;
+pub use in_memory::read_part;
 pub use page::{PAGE_LOOK_BEHIND_BYTES, Pages, page_begin};
-pub use part::{Content, Excerpt, ExcerptError, LARGEST_POINTED_INTO_BYTES, Part, PartError, Place};
+pub use part::{Content, Excerpt, ExcerptError, MAX_POINTER_TARGET_BYTES, Part, PartError, Place};
 pub use picking::Picking;
-pub use pointer::{PointerError, pointed_to};
+pub use pointer::{PointerError, resolve_pointer};
 pub use range::{RangeError, Span};
 
 use endmark_envelope::FieldPath;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use endmark_context::count::{Family, TextTally, estimated_request, request};
+use endmark_context::count::{Family, TextTally, estimate_request, request};
 
 const ENGLISH: &str = "The harbour was quiet when the first boats came in. Nobody on the quay had expected them before \
     noon, and the crane was still being repaired. Still, the pilots found room for all six, and by the evening most of \
@@ -87,7 +87,7 @@ fn digits() -> String {
 }
 
 /// Returns the request of a client that escapes everything outside ASCII.
-fn escaped(text: &str) -> String {
+fn escape_non_ascii(text: &str) -> String {
     let mut body = String::from(r#"{"model":"m","messages":[{"role":"user","content":""#);
     for unit in text.encode_utf16() {
         match u8::try_from(unit).ok().filter(u8::is_ascii) {
@@ -146,9 +146,9 @@ fn estimates_are_within_a_fifth_of_what_the_vocabularies_count() {
             families.map(|family| tally.tokens(family)),
         );
         if !text.is_ascii() {
-            let body = escaped(text);
+            let body = escape_non_ascii(text);
             let counted = MODELS.map(|model| request(&body, model).unwrap().tokens);
-            let estimated = MODELS.map(|model| estimated_request(&body, model).unwrap().text);
+            let estimated = MODELS.map(|model| estimate_request(&body, model).unwrap().text);
             note(&format!("{kind}, escaped"), body.len(), counted, estimated);
         }
     }

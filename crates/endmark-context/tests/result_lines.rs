@@ -3,11 +3,11 @@
 //! The outputs are from Mocha 11, Playwright, pytest 9, Robot Framework 7, Meson 1, `ExUnit`, AVA 6, Vitest 4,
 //! Cypress and GNU ld.
 
-use endmark_context::cap::{Asked, Limits, cap};
+use endmark_context::cap::{Limits, RequestedFormat, cap};
 
 /// Returns lines about passed tests, each with different words. Every fifth line has a word that reports an error
 /// elsewhere.
-fn passed(count: usize, form: impl Fn(&str) -> String) -> String {
+fn passed_lines(count: usize, form: impl Fn(&str) -> String) -> String {
     let name = |mut number: usize| {
         let mut name = String::new();
         while number > 0 {
@@ -24,8 +24,8 @@ fn passed(count: usize, form: impl Fn(&str) -> String) -> String {
 }
 
 fn assert_kept(name: &str, form: impl Fn(&str) -> String, result: &str, kept: &[&str]) {
-    let log = format!("{}{result}\n{}", passed(1_500, &form), passed(1_500, form));
-    let capped = cap(log.as_bytes(), Asked::Text, &Limits { most: 6_000, ..Limits::default() });
+    let log = format!("{}{result}\n{}", passed_lines(1_500, &form), passed_lines(1_500, form));
+    let capped = cap(log.as_bytes(), RequestedFormat::Text, &Limits { most: 6_000, ..Limits::default() });
     let text = capped.map(|capped| capped.text).unwrap_or_default();
     assert!(text.chars().count() <= 6_000, "{name}");
     for line in kept {

@@ -56,7 +56,7 @@ impl FieldLimits {
                 self.skip = true;
                 return Ok(());
             }
-            _ => return Err(Error::new(meta.path().span(), unknown(&name))),
+            _ => return Err(Error::new(meta.path().span(), unknown_message(&name))),
         };
         if slot.is_some() {
             return Err(Error::new(meta.span(), format!("`{name}` is given twice")));
@@ -71,9 +71,9 @@ pub(crate) fn library(attributes: &[Attribute]) -> Result<Path, Error> {
     let mut library = parse_quote!(::endmark_envelope);
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {
         for meta in metas(attribute)? {
-            let Meta::NameValue(pair) = &meta else { return Err(misplaced(attribute)) };
+            let Meta::NameValue(pair) = &meta else { return Err(misplaced_error(attribute)) };
             if !pair.path.is_ident("crate") {
-                return Err(misplaced(attribute));
+                return Err(misplaced_error(attribute));
             }
             let Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) = &pair.value else {
                 return Err(Error::new(
@@ -87,7 +87,7 @@ pub(crate) fn library(attributes: &[Attribute]) -> Result<Path, Error> {
     Ok(library)
 }
 
-fn misplaced(attribute: &Attribute) -> Error {
+fn misplaced_error(attribute: &Attribute) -> Error {
     Error::new(attribute.span(), "limits stand on fields: put it onto the field that is limited")
 }
 
@@ -116,7 +116,7 @@ fn number(meta: &Meta, name: &str) -> Result<u64, Error> {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_message(name: &str) -> String {
     let near = match name {
         "max_length" | "max_len" | "max_characters" | "max_char" => Some("max_chars"),
         "max_byte" | "bytes" | "max_size" => Some("max_bytes"),

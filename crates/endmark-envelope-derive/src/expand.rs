@@ -15,13 +15,13 @@ pub(crate) fn limits(input: &DeriveInput) -> Result<TokenStream, Error> {
     let library = library(&input.attrs)?;
     let names = SerdeNames::read(&input.attrs)?;
     let Bodies { declare, check } = match &input.data {
-        Data::Struct(data) => of_struct(data, &names, input)?,
-        Data::Enum(data) => of_enum(data)?,
+        Data::Struct(data) => expand_struct(data, &names, input)?,
+        Data::Enum(data) => expand_enum(data)?,
         Data::Union(_) => {
             return Err(Error::new(input.ident.span(), "a union cannot have limits: use a struct"));
         }
     };
-    let generics = bounded(input.generics.clone());
+    let generics = with_bounds(input.generics.clone());
     let name = &input.ident;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
@@ -63,7 +63,7 @@ struct Bodies {
     check: TokenStream,
 }
 
-fn of_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Result<Bodies, Error> {
+fn expand_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Result<Bodies, Error> {
     let mut bodies = Bodies::default();
     match &data.fields {
         Fields::Named(fields) => {
@@ -86,7 +86,7 @@ fn of_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Resu
     Ok(bodies)
 }
 
-fn of_enum(data: &DataEnum) -> Result<Bodies, Error> {
+fn expand_enum(data: &DataEnum) -> Result<Bodies, Error> {
     let mut attributes = data.variants.iter().flat_map(|variant| &variant.attrs);
     if let Some(attribute) = attributes.find(|attribute| attribute.path().is_ident("limits")) {
         return Err(Error::new(attribute.span(), "a variant has nothing to limit: limits stand on fields"));
@@ -115,14 +115,14 @@ fn add(
     if own.is_skipped && limits.has_limit() {
         let message = "serde skips this field, so its limit is never reported: remove `serde(skip)`, or write \
                        `#[limits(skip)]`";
-        return Err(Error::new(span_of_limits(field), message));
+        return Err(Error::new(limits_span(field), message));
     }
     let (member, pattern, path) = match (&field.ident, position) {
         (Some(identifier), _) if names.is_transparent => {
             (identifier.to_token_stream(), quote!(at), quote!(at))
         }
         (Some(identifier), _) => {
-            let name = names.of_field(&identifier.to_string(), &own);
+            let name = names.field_name(&identifier.to_string(), &own);
             (identifier.to_token_stream(), quote!(&at.clone().key(#name)), quote!(&at.clone().key(#name)))
         }
         (None, position) => (position.unwrap_or_default(), quote!(at), quote!(at)),
@@ -159,13 +159,13 @@ fn add(
 }
 
 /// Returns the position of a field's limits.
-fn span_of_limits(field: &Field) -> Span {
+fn limits_span(field: &Field) -> Span {
     let attribute = field.attrs.iter().find(|attribute| attribute.path().is_ident("limits"));
     attribute.map_or_else(|| field.span(), Spanned::span)
 }
 
 /// The content of a generic type must have limits of its own.
-fn bounded(mut generics: Generics) -> Generics {
+fn with_bounds(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {
             parameter.bounds.push(parse_quote!(endmark_envelope::Limits));

@@ -42,11 +42,11 @@ impl SerdeNames {
     }
 
     /// The name of a field of the struct that this was read from.
-    pub(crate) fn of_field(&self, identifier: &str, field: &Self) -> String {
+    pub(crate) fn field_name(&self, identifier: &str, field: &Self) -> String {
         let identifier = identifier.strip_prefix("r#").unwrap_or(identifier);
         match (&field.rename, self.rename_all.as_deref()) {
             (Some(name), _) => name.clone(),
-            (None, Some(rule)) => renamed(identifier, rule),
+            (None, Some(rule)) => apply_rule(identifier, rule),
             (None, None) => identifier.to_owned(),
         }
     }
@@ -79,7 +79,7 @@ fn literal(value: &Expr) -> Option<String> {
 }
 
 /// A field's name under serde's rule; an unknown rule is serde's to refuse.
-fn renamed(identifier: &str, rule: &str) -> String {
+fn apply_rule(identifier: &str, rule: &str) -> String {
     let words = || identifier.split('_').filter(|word| !word.is_empty());
     let capitalised = |word: &str| {
         let mut characters = word.chars();
@@ -116,7 +116,7 @@ mod tests {
             ("kebab-case", "body-text"),
             ("SCREAMING-KEBAB-CASE", "BODY-TEXT"),
         ] {
-            assert_eq!(renamed("body_text", rule), expected);
+            assert_eq!(apply_rule("body_text", rule), expected);
         }
     }
 }

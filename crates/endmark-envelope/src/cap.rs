@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::cursor::is_cursor;
-use crate::document::{Document, counted};
+use crate::document::{Document, measure_json};
 use crate::error::{ErrorBody, Phase, RESPONSE_TOO_LARGE};
 use crate::marker::TRUNCATION_MARKER;
 use crate::path::FieldPath;
@@ -60,7 +60,7 @@ pub fn cap(document: Document, max_response_bytes: usize) -> Document {
 /// As [`cap`], with the handles under which full values can be read.
 pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
     let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
-    let document = measure::measured(document);
+    let document = measure::correct_sizes(document);
     let size = document.bytes();
     if size <= limit {
         return document;
@@ -77,7 +77,11 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
         shorten(&mut document, candidate, length);
     }
     let document = fold::fold(document, limit, &shortened);
-    if document.bytes() > limit { without_data(document, limit, size) } else { measure::measured(document) }
+    if document.bytes() > limit {
+        without_data(document, limit, size)
+    } else {
+        measure::correct_sizes(document)
+    }
 }
 
 /// Returns a plan in which all warnings about truncated fields may become one: the number of texts to shorten,
@@ -105,7 +109,7 @@ struct Candidate {
     /// How much longer the warning makes the document, in bytes.
     warning_bytes: usize,
     /// The index of the existing warning about this text.
-    known: Option<usize>,
+    known_size: Option<usize>,
     /// The size of that warning with its comma, in bytes.
     known_bytes: usize,
 }
@@ -142,7 +146,7 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
     let candidate = |(place, bytes, size): (FieldPath, usize, Size)| {
         let position = known.get(&place).copied();
         let known = position.and_then(|position| document.warnings.get(position));
-        let handle = rules.of(&place).handle.clone();
+        let handle = rules.rule_for(&place).handle.clone();
         let warning = match known {
             Some(known) => known.clone(),
             None => Warning::field_truncated(place.clone(), size, SHORTENED).with_original(size),
@@ -154,14 +158,14 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         // The comma counts as well. What is replaced is already in the document.
         let known_bytes = known.map_or(0, |known| json_size(known) + 1);
         let warning_bytes = (json_size(&warning) + 1).saturating_sub(known_bytes);
-        Candidate { place, bytes, warning, warning_bytes, known: position, known_bytes }
+        Candidate { place, bytes, warning, warning_bytes, known_size: position, known_bytes }
     };
     found.into_iter().map(candidate).collect()
 }
 
 /// Returns the size of a warning in bytes, without its comma.
 fn json_size(warning: &Warning) -> usize {
-    usize::try_from(counted(warning).bytes).unwrap_or(usize::MAX - 1)
+    usize::try_from(measure_json(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
 /// Returns how many texts to shorten, and to what length in the document, to save `excess` bytes. Returns `None` if
@@ -187,7 +191,7 @@ fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
 
 /// Shortens one text to at most `length` bytes in the document, including its marker, and adds a warning.
 fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
-    let Candidate { place, warning, known, .. } = candidate;
+    let Candidate { place, warning, known_size: known, .. } = candidate;
     let Some(text) = text_at(document, &place) else {
         return;
     };
@@ -217,7 +221,7 @@ fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut 
 
 /// Returns the document without its data, if shortening texts does not suffice.
 fn without_data(document: Document, limit: usize, size: usize) -> Document {
-    let said = usize::try_from(counted(&document.warnings).bytes).unwrap_or(usize::MAX);
+    let said = usize::try_from(measure_json(&document.warnings).bytes).unwrap_or(usize::MAX);
     let cause = if document.bytes().saturating_sub(said) <= limit {
         format!("{said} bytes are its warnings")
     } else {
@@ -238,7 +242,8 @@ fn without_data(document: Document, limit: usize, size: usize) -> Document {
     };
     let gone = (error.is_some() && !data.is_null()).then(|| {
         let message = "left out: the answer would be over its limit";
-        Warning::field_truncated(FieldPath::data(), Size::default(), message).with_original(counted(&data))
+        Warning::field_truncated(FieldPath::data(), Size::default(), message)
+            .with_original(measure_json(&data))
     });
     let kept = warnings.into_iter().filter(|warning| warning.kind == WarningKind::Notice);
     let attempts = [

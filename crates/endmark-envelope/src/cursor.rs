@@ -53,7 +53,7 @@ pub(crate) fn encode(list: u32, key: &impl Serialize) -> Result<String, serde_js
 
 /// Returns the key in a cursor of this list.
 pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, CursorError> {
-    let (of, key) = opened(cursor)?;
+    let (of, key) = decode_parts(cursor)?;
     if of != list {
         return Err(CursorError::OtherList);
     }
@@ -63,11 +63,11 @@ pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, 
 
 /// Whether a text is a cursor, which must not be shortened.
 pub(crate) fn is_cursor(text: &str) -> bool {
-    text.starts_with(PREFIX) && opened(text).is_ok()
+    text.starts_with(PREFIX) && decode_parts(text).is_ok()
 }
 
 /// Decodes the list and the key.
-fn opened(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
+fn decode_parts(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
     let Some(encoded) = cursor.strip_prefix(PREFIX) else {
         let version = cursor.strip_prefix(FAMILY).and_then(|rest| rest.split_once('_'));
         let is_ours = version.is_some_and(|(number, _)| number.parse::<u32>().is_ok());

@@ -38,7 +38,7 @@ struct Members<'a> {
 impl Document {
     /// Returns the exit code of the process: 0 exactly if there is no error.
     pub fn exit_code(&self) -> u8 {
-        self.error.as_ref().map_or(0, |error| ErrorBody::failing(error.exit_code))
+        self.error.as_ref().map_or(0, |error| ErrorBody::non_zero(error.exit_code))
     }
 
     /// Returns the facts about the whole answer.
@@ -140,7 +140,7 @@ impl Write for Count {
 }
 
 /// Returns the size of a value as JSON on one line.
-pub(crate) fn counted(value: &impl Serialize) -> Size {
+pub(crate) fn measure_json(value: &impl Serialize) -> Size {
     let mut count = Count::default();
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut count, value);

@@ -67,7 +67,7 @@ impl ErrorBody {
     /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit
     /// code 0 is not an error: it is taken for a bug of the caller, 70.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
-        let exit_code = Self::failing(exit_code);
+        let exit_code = Self::non_zero(exit_code);
         Self {
             code: code.into(),
             exit_code,
@@ -81,7 +81,7 @@ impl ErrorBody {
     }
 
     /// Returns the exit code, with 0 replaced by that of a bug.
-    pub(crate) fn failing(exit_code: u8) -> u8 {
+    pub(crate) fn non_zero(exit_code: u8) -> u8 {
         if exit_code == 0 { BUG } else { exit_code }
     }
 

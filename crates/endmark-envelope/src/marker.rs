@@ -7,7 +7,7 @@ pub const TRUNCATION_MARKER: &str = "…[truncated]";
 const LONGEST_MARKER: usize = 120;
 
 /// Words in brackets that mean that something is missing.
-const WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
+const OMISSION_WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
 
 /// Whether a text ends in one of these markers, or in a widely used one, such as `… (truncated)`, `[...]`, `<output
 /// truncated>`, `... 12 more characters`.
@@ -43,7 +43,7 @@ fn ends_in_brackets(tail: &str) -> bool {
         return false;
     };
     let inside = tail[begin + 1..].trim_end_matches(close).trim().to_lowercase();
-    inside == "..." || inside == "…" || WORDS.iter().any(|word| inside.contains(word))
+    inside == "..." || inside == "…" || OMISSION_WORDS.iter().any(|word| inside.contains(word))
 }
 
 /// `... 12 more characters`, `… 3 more items`.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cap::DEFAULT_MAX_RESPONSE_BYTES;
 use crate::cursor::{self, CursorError};
-use crate::document::counted;
+use crate::document::measure_json;
 
 /// The default number of items on a page.
 pub const DEFAULT_PAGE_ITEMS: usize = 50;
@@ -45,10 +45,10 @@ pub struct Page<T> {
 ///
 /// let first = pages.page(fetch(None), |name| *name)?;
 /// assert_eq!(first.items, ["Aurora", "Beagle"]);
-/// let after = pages.after(first.next_cursor.as_deref())?;
+/// let after = pages.decode_cursor(first.next_cursor.as_deref())?;
 /// let last = pages.page(fetch(after), |name| *name)?;
 /// assert_eq!((last.items.as_slice(), last.next_cursor), (["Calypso", "Discovery"].as_slice(), None));
-/// assert!(Pages::of("crews").after::<String>(first.next_cursor.as_deref()).is_err());
+/// assert!(Pages::of("crews").decode_cursor::<String>(first.next_cursor.as_deref()).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +62,17 @@ pub struct Pages {
 impl Pages {
     /// Makes the pages of the list of this name.
     pub fn of(list: &str) -> Self {
-        Self { list: Fingerprint::default().with(list), items: DEFAULT_PAGE_ITEMS, bytes: DEFAULT_PAGE_BYTES }
+        Self {
+            list: Fingerprint::default().add_word(list),
+            items: DEFAULT_PAGE_ITEMS,
+            bytes: DEFAULT_PAGE_BYTES,
+        }
     }
 
     /// Adds a filter. A cursor that was made with another value is refused.
     #[must_use]
     pub fn filtered_by(mut self, name: &str, value: &str) -> Self {
-        self.list = self.list.with(name).with(value);
+        self.list = self.list.add_word(name).add_word(value);
         self
     }
 
@@ -85,7 +89,7 @@ impl Pages {
     }
 
     /// Returns the key after which the page of this cursor begins, or `None` for the first page.
-    pub fn after<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, CursorError> {
+    pub fn decode_cursor<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, CursorError> {
         cursor.map(|cursor| cursor::decode(self.list.checksum(), cursor)).transpose()
     }
 
@@ -105,7 +109,7 @@ impl Pages {
         let mut items: Vec<T> = Vec::new();
         let mut bytes = 0_u64;
         for row in rows {
-            bytes = bytes.saturating_add(counted(&row).bytes + 1);
+            bytes = bytes.saturating_add(measure_json(&row).bytes + 1);
             let is_full = items.len() >= self.items || bytes > self.bytes as u64;
             if let Some(last) = items.last().filter(|_| is_full) {
                 let next_cursor = Some(cursor::encode(self.list.checksum(), &key(last))?);
@@ -122,7 +126,7 @@ impl Pages {
 struct Fingerprint(Vec<u8>);
 
 impl Fingerprint {
-    fn with(mut self, word: &str) -> Self {
+    fn add_word(mut self, word: &str) -> Self {
         self.0.extend((word.len() as u64).to_be_bytes());
         self.0.extend(word.as_bytes());
         self
@@ -151,14 +155,14 @@ mod tests {
     fn a_cursor_holds_under_its_own_filters_only() {
         let open = Pages::of("issues").filtered_by("state", "open").with_items(1);
         let cursor = open.page([1, 2], |row| *row).unwrap().next_cursor;
-        assert_eq!(open.after(cursor.as_deref()), Ok(Some(1)));
+        assert_eq!(open.decode_cursor(cursor.as_deref()), Ok(Some(1)));
         for other in [
             Pages::of("issues"),
             Pages::of("issues").filtered_by("state", "closed"),
             Pages::of("issues").filtered_by("stat", "eopen"),
         ] {
-            assert_eq!(other.after::<i32>(cursor.as_deref()), Err(CursorError::OtherList));
+            assert_eq!(other.decode_cursor::<i32>(cursor.as_deref()), Err(CursorError::OtherList));
         }
-        assert_eq!(open.after::<i32>(None), Ok(None));
+        assert_eq!(open.decode_cursor::<i32>(None), Ok(None));
     }
 }

@@ -113,7 +113,7 @@ impl FieldPath {
     }
 
     /// Returns the common beginning of both paths.
-    pub(crate) fn in_common_with(mut self, other: &Self) -> Self {
+    pub(crate) fn common_prefix(mut self, other: &Self) -> Self {
         let common = self.0.iter().zip(&other.0).take_while(|(own, other)| own == other).count();
         self.0.truncate(common);
         self
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for FieldPath {
 pub struct FieldPattern(Vec<Step>);
 
 /// The most steps of a declared pattern: six nested lists.
-const DEEPEST_DECLARED: usize = 12;
+const MAX_PATTERN_STEPS: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Step {
@@ -248,7 +248,7 @@ impl FieldPattern {
     /// Whether it is so deep that the rules of a recursive type end here.
     #[doc(hidden)]
     pub fn is_deep(&self) -> bool {
-        self.0.len() > DEEPEST_DECLARED
+        self.0.len() > MAX_PATTERN_STEPS
     }
 
     /// Whether a path matches.
@@ -306,7 +306,7 @@ impl FromStr for FieldPattern {
         while let Some(first) = text[at..].chars().next() {
             if first == '[' {
                 let (step, length) =
-                    in_brackets(&text[at..]).map_err(|(inside, reason)| failed(at + inside, reason))?;
+                    parse_brackets(&text[at..]).map_err(|(inside, reason)| failed(at + inside, reason))?;
                 steps.push(step);
                 at += length;
                 continue;
@@ -329,7 +329,7 @@ impl FromStr for FieldPattern {
 }
 
 /// Parses the step in brackets at the beginning of a text. Returns it with its length in bytes.
-fn in_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
+fn parse_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
     let inside = &text[1..];
     if inside.starts_with('"') {
         let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();

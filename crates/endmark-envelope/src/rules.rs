@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::detect::{Cut, FieldRule, detect_cut};
-use crate::document::counted;
+use crate::document::measure_json;
 use crate::marker::{TRUNCATION_MARKER, before_ellipsis, ends_in_marker};
 use crate::path::{FieldPath, FieldPattern};
 use crate::walk::{Members, walk};
@@ -37,13 +37,13 @@ const PAGE_TOKENS: [&str; 7] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldRules {
     rules: Vec<(FieldPattern, FieldRule)>,
-    otherwise: FieldRule,
+    default_rule: FieldRule,
 }
 
 impl FieldRules {
     /// Makes rules that detect nothing unless a rule is added: for data that no backend produced.
     pub fn exact() -> Self {
-        Self { otherwise: FieldRule::exact(), ..Self::default() }
+        Self { default_rule: FieldRule::exact(), ..Self::default() }
     }
 
     /// Adds a rule for these paths.
@@ -52,9 +52,9 @@ impl FieldRules {
     }
 
     /// Returns the rule for a path.
-    pub fn of(&self, path: &FieldPath) -> &FieldRule {
+    pub fn rule_for(&self, path: &FieldPath) -> &FieldRule {
         let matching = self.rules.iter().rev().find(|(places, _)| places.matches(path));
-        matching.map_or(&self.otherwise, |(_, rule)| rule)
+        matching.map_or(&self.default_rule, |(_, rule)| rule)
     }
 
     /// Returns the patterns with their rules.
@@ -70,20 +70,20 @@ impl FieldRules {
             if !matches!(value, Value::String(_) | Value::Array(_)) {
                 return;
             }
-            let rule = self.of(path);
+            let rule = self.rule_for(path);
             let cut = match (members, value) {
-                (Some(members), _) => detect_cut(value, &resolved(rule, value, members)),
+                (Some(members), _) => detect_cut(value, &resolve(rule, value, members)),
                 (None, _) => detect_cut(value, rule),
             };
             found.extend(cut.map(|cut| (path.clone(), cut)));
         });
         let disclosed = found.into_iter().filter_map(|(path, cut)| {
             let value = path.without_first().find_mut(data)?;
-            let rule = self.of(&path);
+            let rule = self.rule_for(&path);
             let items = value.as_array().map_or(0, Vec::len);
             let size = match value {
-                Value::String(text) => marked(text, rule),
-                other => counted(other),
+                Value::String(text) => add_marker(text, rule),
+                other => measure_json(other),
             };
             let mut warning = Warning::field_truncated(path, size, cut.evidence.message());
             warning.original_bytes = cut.original_bytes;
@@ -99,7 +99,7 @@ impl FieldRules {
 }
 
 /// Returns the rule, completed with values of sibling members.
-fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
+fn resolve(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     let mut rule = rule.clone();
     let number = |name: &Option<String>| members.get(name.as_deref()?)?.as_u64();
     rule.declared_bytes = rule.declared_bytes.or_else(|| number(&rule.bytes_in));
@@ -135,7 +135,7 @@ fn has_longer_original(text: &str, members: &Members) -> bool {
 const MIN_COMMON_BYTES: usize = 8;
 
 /// Adds the marker to a text that has none, and returns the text's own size.
-fn marked(text: &mut String, rule: &FieldRule) -> Size {
+fn add_marker(text: &mut String, rule: &FieldRule) -> Size {
     if let Some(own) = text.strip_suffix(TRUNCATION_MARKER) {
         return Size::of(own);
     }

@@ -28,7 +28,7 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 /// Runs a command. Its result is one envelope on standard output and the exit code of its error, or 0.
 ///
 /// - What `main` returns is detected, capped and written. An error becomes the envelope's `error`.
-/// - A panic is exit code 70 with the code `bug`. Its message goes to standard error as usual. (Not with `panic =
+/// - A panic is exit code 70 with the code `internal_error`. Its message goes to standard error as usual. (Not with `panic =
 ///   "abort"`, where no answer is possible.)
 /// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
 ///   unless `main` already does. No async runtime is needed.
@@ -60,16 +60,16 @@ where
     let envelope = match panic::catch_unwind(AssertUnwindSafe(main)) {
         Ok(Ok(envelope)) => envelope,
         Ok(Err(error)) => Envelope::failure(error.into()),
-        Err(panic) => Envelope::failure(bug(panics::message(&*panic))),
+        Err(panic) => Envelope::failure(internal_error(panics::message(&*panic))),
     };
     let document = envelope.with_duration(started.elapsed()).document().unwrap_or_else(|error| {
-        let error = bug(format!("the answer cannot be JSON: {error}")).in_phase(Phase::Output);
+        let error = internal_error(format!("the answer cannot be JSON: {error}")).in_phase(Phase::Output);
         Document { data: serde_json::Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
     });
     AnswerRight::claim_or_wait().write(&document).into()
 }
 
-fn bug(message: String) -> ErrorBody {
+fn internal_error(message: String) -> ErrorBody {
     ErrorBody::new("bug", BUG, message).with_hint("This is a bug: please report it.")
 }
 

@@ -41,13 +41,13 @@ struct Answer<T> {
 ///     number: u64,
 /// }
 ///
-/// let schema = schema::of_answer::<Created>();
+/// let schema = schema::for_answer::<Created>();
 /// assert_eq!(schema.pointer("/required").unwrap().as_array().unwrap().len(), 5);
 /// assert_eq!(schema.pointer("/$defs/Created/properties/number/type").unwrap(), "integer");
 /// ```
-pub fn of_answer<T: JsonSchema>() -> Schema {
+pub fn for_answer<T: JsonSchema>() -> Schema {
     // A null member is present, and never left out.
-    generated::<Answer<T>>(SchemaSettings::draft2020_12().for_serialize())
+    generate::<Answer<T>>(SchemaSettings::draft2020_12().for_serialize())
 }
 
 /// Returns the schema of input of type `T` with its limits: `maxLength` for characters, `maxItems` for items and
@@ -62,11 +62,11 @@ pub fn of_answer<T: JsonSchema>() -> Schema {
 ///     title: String,
 /// }
 ///
-/// let schema = schema::of_limits::<NewIssue>();
+/// let schema = schema::for_limits::<NewIssue>();
 /// assert_eq!(schema.pointer("/properties/title/x-max-bytes").unwrap(), 255);
 /// ```
-pub fn of_limits<T: JsonSchema + Limits>() -> Schema {
-    let mut schema = generated::<T>(SchemaSettings::draft2020_12());
+pub fn for_limits<T: JsonSchema + Limits>() -> Schema {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12());
     let mut rules = FieldRules::default();
     T::declare(&FieldPattern::root(), Limit::default(), &mut rules);
     for (places, rule) in rules.iter() {
@@ -90,7 +90,7 @@ pub fn of_limits<T: JsonSchema + Limits>() -> Schema {
     schema
 }
 
-fn generated<T: JsonSchema>(settings: SchemaSettings) -> Schema {
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
@@ -98,7 +98,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Schema {
 fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
     let mut at = String::new();
     for step in places.steps() {
-        at = resolved(schema, at)?;
+        at = resolve(schema, at)?;
         let here = schema.pointer(&at)?;
         let inner = match step {
             Some(Segment::Key(name)) => format!("properties/{}", pointer_step(name)),
@@ -108,11 +108,11 @@ fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
         };
         at = format!("{at}/{inner}");
     }
-    resolved(schema, at)
+    resolve(schema, at)
 }
 
 /// Resolves a reference, or the only alternative that is not null.
-fn resolved(schema: &Value, mut at: String) -> Option<String> {
+fn resolve(schema: &Value, mut at: String) -> Option<String> {
     loop {
         let here = schema.pointer(&at)?;
         if let Some(reference) = here.get("$ref").and_then(Value::as_str) {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn limits_stand_where_they_belong() {
-        let schema = of_limits::<NewIssue>();
+        let schema = for_limits::<NewIssue>();
         for (pointer, expected) in [
             ("/properties/title/x-max-bytes", 255),
             ("/properties/body/maxLength", 9),
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn all_members_of_an_answer_and_of_its_error_are_required() {
-        let schema = of_answer::<Page<Person>>();
+        let schema = for_answer::<Page<Person>>();
         let required = |pointer: &str| schema.pointer(pointer).unwrap().as_array().unwrap().len();
         assert_eq!(required("/required"), 5);
         assert_eq!(required("/$defs/ErrorBody/required"), 8);

@@ -15,7 +15,7 @@ enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(value: &'a Value) -> Option<Self> {
+    fn new(value: &'a Value) -> Option<Self> {
         match value {
             Value::Array(items) => Some(Self::List(items.iter().enumerate())),
             Value::Object(members) => Some(Self::Object(members, members.iter())),
@@ -42,7 +42,7 @@ pub(crate) fn walk<'a>(
 ) {
     let mut path = at;
     visit(&path, root, None);
-    let mut open: Vec<Frame<'a>> = Frame::of(root).into_iter().collect();
+    let mut open: Vec<Frame<'a>> = Frame::new(root).into_iter().collect();
     while let Some(frame) = open.last_mut() {
         let Some((segment, value, members)) = frame.next() else {
             open.pop();
@@ -51,7 +51,7 @@ pub(crate) fn walk<'a>(
         };
         path.push(segment);
         visit(&path, value, members);
-        match Frame::of(value) {
+        match Frame::new(value) {
             Some(inner) => open.push(inner),
             None => path.pop(),
         }

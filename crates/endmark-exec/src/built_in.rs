@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::limits::is_for;
+use super::limits::matches_command;
 use super::manifest::{self, Manifest};
 
 /// Each manifest is a separate file, so that users can copy and change it.
@@ -14,9 +14,9 @@ const MANIFESTS: [&str; 4] = [
 ];
 
 /// Returns the built-in manifest for this command, or the general one.
-pub(crate) fn of(command: &[OsString]) -> Manifest {
+pub(crate) fn find_manifest(command: &[OsString]) -> Manifest {
     let known = MANIFESTS.iter().filter_map(|text| manifest::parse(text).ok());
-    known.into_iter().find(|known| is_for(known, command)).unwrap_or_default()
+    known.into_iter().find(|known| matches_command(known, command)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -36,8 +36,8 @@ mod tests {
 
     #[test]
     fn a_command_is_known_by_its_first_words_whatever_its_path() {
-        assert_eq!(of(&command(&["git", "log", "-n", "1"])).command, ["git", "log"]);
-        assert_eq!(of(&command(&["/usr/bin/jq", "."])).command, ["jq"]);
-        assert_eq!(of(&command(&["git", "status"])), Manifest::default());
+        assert_eq!(find_manifest(&command(&["git", "log", "-n", "1"])).command, ["git", "log"]);
+        assert_eq!(find_manifest(&command(&["/usr/bin/jq", "."])).command, ["jq"]);
+        assert_eq!(find_manifest(&command(&["git", "status"])), Manifest::default());
     }
 }

@@ -13,7 +13,7 @@ use endmark_failure::{CommandError, not_started};
 use endmark_process::{CaptureLimits, End, FinishedCommand, OutputLeft, Plan, Signals, Times, run_captured};
 use serde_json::Value;
 
-use crate::limits::is_given;
+use crate::limits::has_flag;
 use crate::manifest::Manifest;
 use crate::output::{self, Data};
 use crate::page::{PageRequest, page};
@@ -48,15 +48,15 @@ impl<'a> Tool<'a> {
     pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
         let manifest = match manifest {
             Some(path) => before::manifest(path)?,
-            None => built_in::of(command),
+            None => built_in::find_manifest(command),
         };
-        let is_given = |flags: &[String]| is_given(&manifest, command, flags);
-        let manifest = Manifest { output: manifest.output.clone().given(is_given), ..manifest.clone() };
+        let is_given = |flags: &[String]| has_flag(&manifest, command, flags);
+        let manifest = Manifest { output: manifest.output.clone().with_flags(is_given), ..manifest.clone() };
         Ok(Self { command, manifest, cursor: None })
     }
 
     /// Requests the page that follows this cursor.
-    pub fn after(self, cursor: Option<&'a str>) -> Result<Self, CommandError> {
+    pub fn with_cursor(self, cursor: Option<&'a str>) -> Result<Self, CommandError> {
         if cursor.is_some() && self.manifest.output.pages.is_none() {
             let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
             return Err(CommandError::input("usage", "the manifest names no list that has pages", hint));
@@ -75,7 +75,7 @@ impl<'a> Tool<'a> {
         let runtime = runtime.map_err(|error| system(&error))?;
         // A capped output is not divided into pages.
         let paging = self.paging().filter(|_| capping.is_none());
-        let ran = runtime.block_on(self.ran(paging.as_ref(), capping.is_some(), is_quiet, progress));
+        let ran = runtime.block_on(self.run_command(paging.as_ref(), capping.is_some(), is_quiet, progress));
         // Do not wait for a thread that still reads standard input: it might never return.
         runtime.shutdown_background();
         let document = match ran? {
@@ -85,7 +85,7 @@ impl<'a> Tool<'a> {
         let too_large_hint = capping.map_or_else(|| TOO_LARGE_HINT.to_owned(), CapPlan::close);
         let document = match paging {
             Some(paging) if is_listed(&document) => {
-                page(document, &paging).unwrap_or_else(|error| failed(error.into()))
+                page(document, &paging).unwrap_or_else(|error| error_document(error.into()))
             }
             _ => document,
         };
@@ -93,7 +93,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Runs the command. The inner error is the response if the tool was not started.
-    async fn ran(
+    async fn run_command(
         &self,
         paging: Option<&PageRequest<'_>>,
         is_copied: bool,
@@ -106,12 +106,12 @@ impl<'a> Tool<'a> {
             CommandError::input("usage", "no command is given", "Write it after `--`: `-- git log`.")
         })?;
         if let Some(Err(error)) = paging.map(PageRequest::check) {
-            return Ok(Err(failed(error.into())));
+            return Ok(Err(error_document(error.into())));
         }
         let name = program.to_string_lossy();
         let stdin = match before::prepare(progress, manifest, self.command, &mut signals).await? {
             Ok(stdin) => stdin,
-            Err(error) => return Ok(Err(failed(error))),
+            Err(error) => return Ok(Err(error_document(error))),
         };
         let plan = Plan {
             program,
@@ -121,9 +121,9 @@ impl<'a> Tool<'a> {
             folder: None,
             stdin,
             times: Times {
-                whole: manifest.timeout,
+                total: manifest.timeout,
                 silence: None,
-                last_word: manifest.grace,
+                exit_grace: manifest.grace,
                 grace: manifest.grace,
             },
             keeper: None,
@@ -134,14 +134,14 @@ impl<'a> Tool<'a> {
             copies_output: is_copied,
         };
         let ran = run_captured(plan, limits, &mut signals).await;
-        Ok(ran.map_err(|error| failed(not_started(&name, &error))))
+        Ok(ran.map_err(|error| error_document(not_started(&name, &error))))
     }
 
     /// Returns the response for a command that ran.
     fn document(&self, mut ran: FinishedCommand, capping: Option<&mut CapPlan>) -> Document {
         let manifest = &self.manifest;
         let name = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
-        let mut data = output::read(&ran.output, &manifest.output, unended(&ran));
+        let mut data = output::read(&ran.output, &manifest.output, unfinished_reason(&ran));
         let error = verdict(manifest, &name, &ran, data.fault.as_ref());
         if let Some(capping) = capping {
             data = capping.within(data, &mut ran, manifest.output.kind);
@@ -168,7 +168,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Adds the duration to the response, and keeps it within the manifest's limit.
-    pub fn fitted(&self, answered: ToolAnswer, took: Duration) -> Document {
+    pub fn into_document(&self, answered: ToolAnswer, took: Duration) -> Document {
         let ToolAnswer { document, too_large_hint } = answered;
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let document = Document { duration_ms, ..document };
@@ -186,17 +186,17 @@ fn is_listed(document: &Document) -> bool {
 }
 
 /// Returns the reason why a tool's output may be incomplete, if there is one.
-fn unended(ran: &FinishedCommand) -> Option<&'static str> {
+fn unfinished_reason(ran: &FinishedCommand) -> Option<&'static str> {
     match (ran.forced, ran.end, ran.output_left) {
         (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,
-        (None, End::Exited(_), OutputLeft::Written) => {
+        (None, End::Exited(_), OutputLeft::Complete) => {
             Some("a process that the command started was still writing when the time was up")
         }
         _ => Some("the command was made to end before it came to its own end"),
     }
 }
 
-fn failed(error: ErrorBody) -> Document {
+fn error_document(error: ErrorBody) -> Document {
     Document { data: Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
 }
 

@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use endmark_envelope::FieldPath;
 
 use super::manifest::{ArgumentPlace, Manifest};
-use super::payload::{self, NoJson, PayloadFault, TooLarge};
-use super::words::{TypedWords, Value, at};
+use super::payload::{self, InvalidJson, PayloadFault, TooLarge};
+use super::words::{TypedWords, Value, candidates_at};
 
 /// Why a command does not match its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub(crate) enum ManifestMismatch {
     /// The manifest belongs to another command.
     WrongCommand {
         /// The words with which the command should begin.
@@ -19,7 +19,7 @@ pub(crate) enum Misfit {
     },
     TooLarge(TooLarge),
     /// The manifest limits values inside a payload, but the payload is not valid JSON.
-    NoJson(NoJson),
+    NoJson(InvalidJson),
 }
 
 /// Checks a command and its environment against the manifest. Returns the first mismatch as the error.
@@ -27,17 +27,21 @@ pub(crate) fn check(
     manifest: &Manifest,
     command: &[OsString],
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<(), Misfit> {
+) -> Result<(), ManifestMismatch> {
     let arguments = own_arguments(&manifest.command, command)
-        .ok_or_else(|| Misfit::WrongCommand { expected: manifest.command.join(" ") })?;
+        .ok_or_else(|| ManifestMismatch::WrongCommand { expected: manifest.command.join(" ") })?;
     let typed = TypedWords::read(manifest, arguments);
     let mut is_limited = vec![false; arguments.len()];
     for limit in &manifest.arguments {
         let field = format!("arguments.{}", limit.name);
         let of_environment;
         let values: Vec<Value<'_>> = match &limit.place {
-            ArgumentPlace::Position { index, from_end: false } => at(typed.positions.iter(), *index),
-            ArgumentPlace::Position { index, from_end: true } => at(typed.positions.iter().rev(), *index),
+            ArgumentPlace::Position { index, from_end: false } => {
+                candidates_at(typed.positions.iter(), *index)
+            }
+            ArgumentPlace::Position { index, from_end: true } => {
+                candidates_at(typed.positions.iter().rev(), *index)
+            }
             ArgumentPlace::Flags(flags) => {
                 let is_meant =
                     |(flag, _): &&(&[u8], Value<'_>)| flags.iter().any(|known| known.as_bytes() == *flag);
@@ -67,15 +71,15 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), Misfit> {
+fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), ManifestMismatch> {
     let actual = u64::try_from(value.len()).unwrap_or(u64::MAX);
     if actual <= limit {
         return Ok(());
     }
-    Err(Misfit::TooLarge(TooLarge { field: field.to_owned(), limit, actual, unit: "bytes" }))
+    Err(ManifestMismatch::TooLarge(TooLarge { field: field.to_owned(), limit, actual, unit: "bytes" }))
 }
 
-impl From<PayloadFault> for Misfit {
+impl From<PayloadFault> for ManifestMismatch {
     fn from(fault: PayloadFault) -> Self {
         match fault {
             PayloadFault::TooLarge(found) => Self::TooLarge(found),
@@ -85,12 +89,12 @@ impl From<PayloadFault> for Misfit {
 }
 
 /// Whether a command begins with the words that the manifest names.
-pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
+pub(crate) fn matches_command(manifest: &Manifest, command: &[OsString]) -> bool {
     own_arguments(&manifest.command, command).is_some()
 }
 
 /// Whether the manifest's command has one of these flags.
-pub(crate) fn is_given(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
+pub(crate) fn has_flag(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
     own_arguments(&manifest.command, command)
         .is_some_and(|arguments| TypedWords::read(manifest, arguments).has(flags))
 }
@@ -133,16 +137,16 @@ mod tests {
         max_bytes = 1
     "#;
 
-    fn misfit(command: &str, token: &str) -> Option<(String, u64, u64)> {
+    fn find_overlong(command: &str, token: &str) -> Option<(String, u64, u64)> {
         let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
         match check(&parse(MANIFEST).unwrap(), &command, |name| {
             assert_eq!(name, "TOKEN");
             Some(token.into())
         }) {
             Ok(()) => None,
-            Err(Misfit::TooLarge(found)) => Some((found.field, found.limit, found.actual)),
-            Err(Misfit::NoJson(found)) => Some((found.field.to_string(), 1, 0)),
-            Err(Misfit::WrongCommand { expected }) => Some((expected, 0, 0)),
+            Err(ManifestMismatch::TooLarge(found)) => Some((found.field, found.limit, found.actual)),
+            Err(ManifestMismatch::NoJson(found)) => Some((found.field.to_string(), 1, 0)),
+            Err(ManifestMismatch::WrongCommand { expected }) => Some((expected, 0, 0)),
         }
     }
 
@@ -195,9 +199,9 @@ mod tests {
             ("notes rm", too_large("notes add", 0, 0)),
             ("git add", too_large("notes add", 0, 0)),
         ] {
-            assert_eq!(misfit(command, ""), expected, "{command}");
+            assert_eq!(find_overlong(command, ""), expected, "{command}");
         }
-        assert_eq!(misfit("notes add", "xy"), too_large("arguments.token", 1, 2));
+        assert_eq!(find_overlong("notes add", "xy"), too_large("arguments.token", 1, 2));
     }
 
     #[test]
@@ -225,7 +229,7 @@ mod tests {
         assert!(!passes("notes --heade abcd"));
         assert!(passes("notes --pair name 123456 abcd"));
         assert!(!passes("notes --pair name value 123456"));
-        let raw = |command: &str| is_given(&manifest, &words(command), &["-r".into(), "--raw".into()]);
+        let raw = |command: &str| has_flag(&manifest, &words(command), &["-r".into(), "--raw".into()]);
         for (command, expected) in [
             ("notes -r", true),
             ("notes -nr", true),

@@ -128,7 +128,7 @@ pub(crate) enum OutputKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExitMeaning {
     /// Success.
-    Fine,
+    Success,
     /// Failure.
     Error {
         /// The error code for programs.
@@ -142,7 +142,7 @@ pub(crate) enum ExitMeaning {
 
 impl OutputRules {
     /// Returns the output rules that apply with the given flags.
-    pub(crate) fn given(self, is_given: impl Fn(&[String]) -> bool) -> Self {
+    pub(crate) fn with_flags(self, is_given: impl Fn(&[String]) -> bool) -> Self {
         let found = self.with_flag.iter().rfind(|output| is_given(&output.flags));
         match found.map(|output| (output.kind, output.empty_is_list)) {
             Some((kind, empty_is_list)) => Self { kind, empty_is_list, ..self },

@@ -44,7 +44,7 @@ pub(crate) enum JsonFault {
 
 impl Data {
     /// Creates data without a fault.
-    fn whole(value: Value) -> Self {
+    fn new(value: Value) -> Self {
         Self { value, is_text: false, warnings: Vec::new(), fault: None, cuts: Vec::new() }
     }
 }
@@ -53,17 +53,17 @@ impl Data {
 pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&str>) -> Data {
     let as_text = || text::read(captured, rules.max_response_bytes);
     let mut data = match rules.kind {
-        OutputKind::Json => json::read(captured, json::Shape::One, as_text),
+        OutputKind::Json => json::read(captured, json::Shape::Single, as_text),
         OutputKind::Jsonl => json::read(captured, json::Shape::Many, as_text),
         OutputKind::Text => as_text(),
         OutputKind::Auto => json::guess(captured).unwrap_or_else(|| {
             let text = as_text();
-            let cuts = text.cuts.into_iter().chain(json::beginning(captured)).collect();
+            let cuts = text.cuts.into_iter().chain(json::incomplete_beginning(captured)).collect();
             Data { cuts, ..text }
         }),
     };
     if rules.empty_is_list && captured.is_whole() && captured.head.trim_ascii().is_empty() {
-        data = Data::whole(Value::Array(Vec::new()));
+        data = Data::new(Value::Array(Vec::new()));
     }
     match captured.invalid_sequences {
         0 => {}
@@ -78,13 +78,13 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
     if let Some(why) = unended
         && data.cuts.is_empty()
     {
-        data.cuts.extend(behind(&data.value, why));
+        data.cuts.extend(possible_loss(&data.value, why));
     }
     data
 }
 
 /// Returns what may be missing after an output that did not end by itself. A single JSON value is complete.
-fn behind(value: &Value, why: &str) -> Option<IncompleteValue> {
+fn possible_loss(value: &Value, why: &str) -> Option<IncompleteValue> {
     let pointer = match value {
         Value::Object(members) => match members.get("text") {
             Some(Value::String(text)) if !text.is_empty() => "/text",

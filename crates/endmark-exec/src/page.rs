@@ -84,14 +84,14 @@ impl PageRequest<'_> {
 
     fn pages(&self) -> Pages {
         Pages::of("exec")
-            .filtered_by("command", &digest_of_words(self.command))
+            .filtered_by("command", &words_digest(self.command))
             .filtered_by("list", &self.list.to_string())
             .with_items(usize::MAX)
     }
 
     /// Returns the last item of the previous page.
     fn last(&self) -> Result<Option<LastItem>, CursorError> {
-        self.pages().after(self.cursor)
+        self.pages().decode_cursor(self.cursor)
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<D
         let rows = items.iter().enumerate().skip(begin).map(|(index, item)| IndexedItem { index, item });
         let page = paging.pages().with_bytes(room).page(rows, IndexedItem::last);
         let page = page?;
-        let shown = shown(&document, paging.list, &items, begin, &page);
+        let shown = page_document(&document, paging.list, &items, begin, &page);
         let size = shown.to_json().len();
         if size + DURATION_BYTES < paging.max_response_bytes || page.items.len() <= 1 {
             return Ok(shown);
@@ -151,7 +151,7 @@ impl Serialize for IndexedItem<'_> {
 }
 
 /// Builds the response with this page, the warnings about its items, and the cursor of the next page.
-fn shown(
+fn page_document(
     document: &Document,
     list: &FieldPath,
     items: &[Value],
@@ -161,7 +161,7 @@ fn shown(
     let end = begin + page.items.len();
     let mut shown = document.clone();
     shown.warnings =
-        document.warnings.iter().filter_map(|warning| moved(warning, list, begin, end)).collect();
+        document.warnings.iter().filter_map(|warning| move_warning(warning, list, begin, end)).collect();
     let here = Value::Array(items[begin..end].to_vec());
     if let Some(cursor) = &page.next_cursor {
         let message = format!(
@@ -183,7 +183,7 @@ fn shown(
 }
 
 /// Adapts a warning to a page: corrects the index of an item on this page, and drops warnings about other items.
-pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
+pub(super) fn move_warning(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
     let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
     let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
     if !(begin..end).contains(index) {
@@ -209,7 +209,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 /// Hashes each word with its length, so that two words do not look like one.
-fn digest_of_words(words: &[OsString]) -> String {
+fn words_digest(words: &[OsString]) -> String {
     let mut bytes = Vec::new();
     for word in words {
         bytes.extend(word.len().to_le_bytes());

@@ -26,7 +26,7 @@ pub(crate) struct TooLarge {
 
 /// A payload that must be JSON and is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NoJson {
+pub(crate) struct InvalidJson {
     /// The name of the payload: `arguments.data`, `stdin`.
     pub(crate) field: FieldPath,
     pub(crate) reason: String,
@@ -36,7 +36,7 @@ pub(crate) struct NoJson {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PayloadFault {
     TooLarge(TooLarge),
-    NoJson(NoJson),
+    NoJson(InvalidJson),
 }
 
 /// Checks all JSON values of a payload against the limits inside them.
@@ -49,12 +49,12 @@ pub(crate) fn check(
     let mut values = serde_json::Deserializer::from_reader(BufReader::new(payload));
     while values.end().is_err() {
         let at = FieldPath::root();
-        let read = PayloadPath { limits, field, at, found: &mut found }.deserialize(&mut values);
+        let read = PayloadPath { limits, field, at, first_fault: &mut found }.deserialize(&mut values);
         if let Some(too_large) = found.take() {
             return Err(PayloadFault::TooLarge(too_large));
         }
         read.map_err(|error| {
-            PayloadFault::NoJson(NoJson { field: field.clone(), reason: error.to_string() })
+            PayloadFault::NoJson(InvalidJson { field: field.clone(), reason: error.to_string() })
         })?;
     }
     Ok(())
@@ -65,7 +65,7 @@ struct PayloadPath<'a> {
     limits: &'a [PayloadLimit],
     field: &'a FieldPath,
     at: FieldPath,
-    found: &'a mut Option<TooLarge>,
+    first_fault: &'a mut Option<TooLarge>,
 }
 
 impl PayloadPath<'_> {
@@ -85,12 +85,12 @@ impl PayloadPath<'_> {
         });
         let Some((limit, actual, unit)) = exceeded else { return Ok(()) };
         let field = self.field.join(&self.at).to_string();
-        *self.found = Some(TooLarge { field, limit, actual, unit });
+        *self.first_fault = Some(TooLarge { field, limit, actual, unit });
         Err(E::custom("a value is too large"))
     }
 
     fn inside(&mut self, at: FieldPath) -> PayloadPath<'_> {
-        PayloadPath { limits: self.limits, field: self.field, at, found: self.found }
+        PayloadPath { limits: self.limits, field: self.field, at, first_fault: self.first_fault }
     }
 
     fn items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {

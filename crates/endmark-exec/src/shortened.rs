@@ -6,7 +6,7 @@
 use endmark_envelope::{Document, FieldPath, Size, Warning};
 use serde_json::Value;
 
-use super::page::moved;
+use super::page::move_warning;
 
 /// Bytes reserved in a response for the warning about one list.
 const RESERVED_BYTES: usize = 600;
@@ -59,7 +59,8 @@ impl ShortenedList {
             warning.field.as_ref() == Some(&self.list) && warning.returned_bytes.is_some()
         };
         let known = warnings.iter().position(is_known).map(|at| warnings.remove(at));
-        *warnings = warnings.iter().filter_map(|warning| moved(warning, &self.list, 0, self.kept)).collect();
+        *warnings =
+            warnings.iter().filter_map(|warning| move_warning(warning, &self.list, 0, self.kept)).collect();
         // Keep facts about the whole list, for example that the tool returned only a part of it.
         let warning = if let Some(known) = known {
             Warning { message: format!("{}; {message}", known.message), ..known }
@@ -144,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn shortened(data: Value) -> Document {
+    fn shorten(data: Value) -> Document {
         let document = Document { data, error: None, warnings: Vec::new(), duration_ms: 0 };
         within(&document, 2000)
     }
@@ -157,7 +158,7 @@ mod tests {
             (json!({"total": 10_000, "items": numbers, "few": [1, 2, 3]}), "data.items"),
             (json!([{"items": numbers}]), "data[0].items"),
         ] {
-            let document = shortened(data.clone());
+            let document = shorten(data.clone());
             assert!(document.error.is_none() && document.to_json().len() < 2000);
             let [warning] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
             let field = warning.field.as_ref().unwrap();
@@ -177,7 +178,7 @@ mod tests {
     fn what_has_no_list_and_no_text_stays_an_error() {
         let members: serde_json::Map<String, Value> =
             (0..1000).map(|number| (number.to_string(), json!(number))).collect();
-        assert_eq!(shortened(Value::Object(members)).error.unwrap().code, "RESPONSE_TOO_LARGE");
+        assert_eq!(shorten(Value::Object(members)).error.unwrap().code, "RESPONSE_TOO_LARGE");
     }
 
     fn value() -> impl Strategy<Value = Value> {
@@ -196,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_answer_is_within_its_limit_and_its_sizes_are_true(data in value()) {
-            let document = shortened(data);
+            let document = shorten(data);
             prop_assert!(document.to_json().len() < 2000);
             for warning in &document.warnings {
                 let found = warning.field.as_ref().map(FieldPath::without_first);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
-use endmark_failure::{Exit, in_lines};
+use endmark_failure::{Exit, to_safe_lines};
 use endmark_process::{Captured, End, FinishedCommand, ForcedEnd, signals};
 use rustix::process::Signal;
 
@@ -24,20 +24,20 @@ pub(crate) fn verdict(
 ) -> Option<ErrorBody> {
     let timeout = manifest.timeout.unwrap_or_default();
     let error = match (ran.forced, ran.end) {
-        (Some(ForcedEnd::Signalled(signal)), _) => interrupted(program, signal),
+        (Some(ForcedEnd::Signalled(signal)), _) => interrupt_error(program, signal),
         // The only limit that can stop a tool here is the time limit.
-        (Some(_), _) => timed_out(program, timeout),
-        (None, End::Killed(signal)) => killed(program, signal),
+        (Some(_), _) => timeout_error(program, timeout),
+        (None, End::Killed(signal)) => kill_error(program, signal),
         (None, End::Unknown) => {
             let message = format!("it is unknown how `{program}` ended");
             ErrorBody::new("lost", Exit::Upstream.code(), message)
         }
-        (None, End::Exited(code)) => return exited(manifest, program, code, &ran.errors, fault),
+        (None, End::Exited(code)) => return exit_error(manifest, program, code, &ran.errors, fault),
     };
     Some(with_last_words(error, &ran.errors))
 }
 
-fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
+fn timeout_error(program: &str, timeout: Duration) -> ErrorBody {
     let message = format!("`{program}` took longer than {} s, and was ended", timeout.as_secs_f64());
     let mut error = ErrorBody::new("timeout", Exit::Upstream.code(), message)
         .about(FieldPath::root().key("timeout_seconds"))
@@ -50,14 +50,14 @@ fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
 }
 
 /// Returns the error of a run that ended because Endmark received a signal.
-fn interrupted(program: &str, signal: Signal) -> ErrorBody {
+fn interrupt_error(program: &str, signal: Signal) -> ErrorBody {
     let message = format!("{} came, and was passed on to `{program}`", signals::name(signal.as_raw()));
-    let (code, exit) = stopped_by(signal);
+    let (code, exit) = signal_code(signal);
     ErrorBody::new(code, exit.code(), message)
 }
 
 /// Returns the error code and the exit code for a signal, the same as in all other commands.
-pub(crate) fn stopped_by(signal: Signal) -> (&'static str, Exit) {
+pub(crate) fn signal_code(signal: Signal) -> (&'static str, Exit) {
     match signal {
         Signal::INT => ("interrupted", Exit::Interrupted),
         Signal::HUP => ("hung_up", Exit::HungUp),
@@ -65,7 +65,7 @@ pub(crate) fn stopped_by(signal: Signal) -> (&'static str, Exit) {
     }
 }
 
-fn killed(program: &str, signal: i32) -> ErrorBody {
+fn kill_error(program: &str, signal: i32) -> ErrorBody {
     let message = format!("`{program}` was killed by {}", signals::name(signal));
     let mut error = ErrorBody::new("killed", Exit::Upstream.code(), message)
         .about(FieldPath::root().key("signal"))
@@ -74,7 +74,7 @@ fn killed(program: &str, signal: i32) -> ErrorBody {
     error
 }
 
-fn exited(
+fn exit_error(
     manifest: &Manifest,
     program: &str,
     code: i32,
@@ -83,8 +83,8 @@ fn exited(
 ) -> Option<ErrorBody> {
     let ended = format!("`{program}` ended with exit code {code}");
     let mut error = match manifest.exit_codes.get(&code) {
-        Some(ExitMeaning::Fine) => return fault.map(|fault| faulty(program, fault)),
-        None if code == 0 => return fault.map(|fault| faulty(program, fault)),
+        Some(ExitMeaning::Success) => return fault.map(|fault| fault_error(program, fault)),
+        None if code == 0 => return fault.map(|fault| fault_error(program, fault)),
         None => with_last_words(ErrorBody::new("command_failed", Exit::Upstream.code(), ended), errors),
         Some(ExitMeaning::Error { code, exit, message, hint }) => {
             let message = message.clone().unwrap_or(ended);
@@ -102,7 +102,7 @@ fn exited(
 }
 
 /// Returns the error of a tool that exits with success although its output is faulty.
-fn faulty(program: &str, fault: &JsonFault) -> ErrorBody {
+fn fault_error(program: &str, fault: &JsonFault) -> ErrorBody {
     match fault {
         JsonFault::Truncated { bytes } => {
             let message =
@@ -127,7 +127,7 @@ fn with_last_words(error: ErrorBody, errors: &Captured) -> ErrorBody {
     };
     let shown = &kept[kept.len().saturating_sub(SHOWN_ERROR_BYTES)..];
     let text = String::from_utf8_lossy(shown);
-    let text = in_lines(text.trim_start_matches(char::REPLACEMENT_CHARACTER).trim());
+    let text = to_safe_lines(text.trim_start_matches(char::REPLACEMENT_CHARACTER).trim());
     if text.is_empty() {
         return error;
     }

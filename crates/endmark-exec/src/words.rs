@@ -21,7 +21,7 @@ pub(super) struct Position<'a> {
 
 /// Returns the words that may be at a position, counted in the direction of the iterator. Each preceding word
 /// that may not be a position shifts the index.
-pub(super) fn at<'a, 'b: 'a>(
+pub(super) fn candidates_at<'a, 'b: 'a>(
     positions: impl Iterator<Item = &'a Position<'b>>,
     index: usize,
 ) -> Vec<Value<'b>> {
@@ -49,7 +49,7 @@ pub(super) struct TypedWords<'a> {
     pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
     /// All words that are flags, with or without a value.
     words: Vec<&'a [u8]>,
-    known: KnownFlags<'a>,
+    known_flags: KnownFlags<'a>,
 }
 
 /// The flags that a manifest names, by their number of values.
@@ -61,7 +61,7 @@ struct KnownFlags<'a> {
 }
 
 impl<'a> KnownFlags<'a> {
-    fn of(manifest: &'a Manifest) -> Self {
+    fn new(manifest: &'a Manifest) -> Self {
         let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
             ArgumentPlace::Flags(flags) => Some(flags),
             _ => None,
@@ -77,18 +77,18 @@ impl<'a> KnownFlags<'a> {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &&'a [u8]> {
+    fn iter(&self) -> impl Iterator<Item = &&'a [u8]> {
         self.with_value.iter().chain(&self.with_two_values).chain(&self.without_value)
     }
 
     /// Whether a word may mean this flag: by its full name, as one of several combined letters, or by a
     /// prefix of its name that no other flag has.
-    fn means(&self, word: &[u8], flag: &[u8]) -> bool {
+    fn matches(&self, word: &[u8], flag: &[u8]) -> bool {
         let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
         if name == flag {
             return true;
         }
-        if self.all().any(|known| *known == name) {
+        if self.iter().any(|known| *known == name) {
             return false;
         }
         if let [b'-', letter] = flag {
@@ -100,13 +100,13 @@ impl<'a> KnownFlags<'a> {
         }
         let is_beginning =
             |known: &[u8]| name.starts_with(b"--") && name.len() > 2 && known.starts_with(name);
-        is_beginning(flag) && self.all().filter(|known| is_beginning(known)).count() == 1
+        is_beginning(flag) && self.iter().filter(|known| is_beginning(known)).count() == 1
     }
 }
 
 impl<'a> TypedWords<'a> {
     pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
-        let mut typed = Self { known: KnownFlags::of(manifest), ..Self::default() };
+        let mut typed = Self { known_flags: KnownFlags::new(manifest), ..Self::default() };
         let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
         // Track whether the preceding word may take a value, and whether `--` was absent, present, or
         // possibly such a value.
@@ -128,12 +128,12 @@ impl<'a> TypedWords<'a> {
                 continue;
             }
             typed.words.push(word);
-            if typed.known.with_value.contains(&word) {
+            if typed.known_flags.with_value.contains(&word) {
                 typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
-            } else if typed.known.with_two_values.contains(&word) {
+            } else if typed.known_flags.with_two_values.contains(&word) {
                 words.by_ref().take(2).for_each(drop);
-            } else if !typed.known.without_value.contains(&word) {
-                for (flag, bytes) in meant(&typed.known.with_value, word) {
+            } else if !typed.known_flags.without_value.contains(&word) {
+                for (flag, bytes) in possible_flags(&typed.known_flags.with_value, word) {
                     if let Some(bytes) = bytes {
                         // A short flag inside a combined word may be another flag's value.
                         let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
@@ -150,25 +150,28 @@ impl<'a> TypedWords<'a> {
 
     /// Whether one of these flags is given.
     pub(super) fn has(&self, flags: &[String]) -> bool {
-        flags.iter().any(|flag| self.words.iter().any(|word| self.known.means(word, flag.as_bytes())))
+        flags.iter().any(|flag| self.words.iter().any(|word| self.known_flags.matches(word, flag.as_bytes())))
     }
 }
 
 /// Returns the flags that a word may mean without an exact match. Each has the part of the word that would be
 /// its value, or `None` if the value would be the next word.
-fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
+fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
     let (name, behind) = match memchr::memchr(b'=', word) {
         Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
         None => (word, None),
     };
     let is_single = !word.starts_with(b"--");
-    let beginning = bare(name);
+    let beginning = without_dashes(name);
     // One letter after a single dash is a short flag, never an abbreviation.
     let can_be_long = beginning.len() > usize::from(is_single);
     let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
     let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
         Some(exactly) => vec![(*exactly, behind)],
-        None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
+        None => long
+            .filter(|flag| without_dashes(flag).starts_with(beginning))
+            .map(|flag| (*flag, behind))
+            .collect(),
     };
     // The first short flag with a value takes the rest of the word, including `=`. If nothing remains, it
     // takes the next word.
@@ -182,7 +185,7 @@ fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&
 }
 
 /// Returns a flag's name without its dashes.
-fn bare(flag: &[u8]) -> &[u8] {
+fn without_dashes(flag: &[u8]) -> &[u8] {
     let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
     &flag[dashes..]
 }

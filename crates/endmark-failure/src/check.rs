@@ -31,7 +31,7 @@ impl Check {
     }
 
     /// Returns a failed check with the message and hint of an error.
-    pub fn of_error(name: impl Into<String>, error: &CommandError) -> Self {
+    pub fn from_error(name: impl Into<String>, error: &CommandError) -> Self {
         let body = error.body();
         Self { name: name.into(), is_ok: false, message: body.message, hint: body.hint }
     }

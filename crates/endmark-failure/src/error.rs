@@ -69,7 +69,7 @@ impl CommandError {
     }
 
     /// Returns an error of the store. Its message already contains the hint.
-    pub fn of_store(error: &dyn Error) -> Self {
+    pub fn from_store(error: &dyn Error) -> Self {
         Self::Store { message: error.to_string(), hint: None }
     }
 

@@ -27,7 +27,7 @@ pub enum Exit {
 
 impl Exit {
     /// Returns the exit with this code. An unknown code is a bug.
-    pub fn of_code(code: u8) -> Self {
+    pub fn from_code(code: u8) -> Self {
         let all = [
             Self::Success,
             Self::No,

@@ -12,4 +12,4 @@ pub use error::CommandError;
 pub use exit::Exit;
 pub use nearest::nearest;
 pub use not_started::not_started;
-pub use shown::{acts, in_lines, in_one_line, visible};
+pub use shown::{acts, to_safe_lines, to_single_line, visible};

@@ -24,16 +24,16 @@ pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<St
 mod tests {
     use super::*;
 
-    fn known() -> Vec<String> {
+    fn known_names() -> Vec<String> {
         ["listen", "resume.mode", "resume.max_attempts", "correct.max_attempts"].map(str::to_owned).to_vec()
     }
 
     #[test]
     fn a_slip_finds_what_was_meant_and_nonsense_finds_nothing() {
-        assert_eq!(nearest("resume.max_atempts", known()).as_deref(), Some("resume.max_attempts"));
-        assert_eq!(nearest("resum.mode", known()).as_deref(), Some("resume.mode"));
-        assert_eq!(nearest("mode", known()).as_deref(), Some("resume.mode"));
-        assert_eq!(nearest("lisetn", known()).as_deref(), Some("listen"));
-        assert_eq!(nearest("colour.of.sky", known()), None);
+        assert_eq!(nearest("resume.max_atempts", known_names()).as_deref(), Some("resume.max_attempts"));
+        assert_eq!(nearest("resum.mode", known_names()).as_deref(), Some("resume.mode"));
+        assert_eq!(nearest("mode", known_names()).as_deref(), Some("resume.mode"));
+        assert_eq!(nearest("lisetn", known_names()).as_deref(), Some("listen"));
+        assert_eq!(nearest("colour.of.sky", known_names()), None);
     }
 }

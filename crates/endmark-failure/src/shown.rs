@@ -8,13 +8,13 @@ const DIRECTIONS: [RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
 /// Returns the text on one line, with all terminal control characters escaped.
-pub fn in_one_line(text: &str) -> String {
+pub fn to_single_line(text: &str) -> String {
     text.chars().flat_map(visible).collect()
 }
 
 /// Returns the text with its line feeds, and all other terminal control characters escaped.
-pub fn in_lines(text: &str) -> String {
-    text.split('\n').map(in_one_line).collect::<Vec<_>>().join("\n")
+pub fn to_safe_lines(text: &str) -> String {
+    text.split('\n').map(to_single_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the character, escaped if it is a control character or changes the text direction.
@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn what_a_model_wrote_cannot_command_the_terminal() {
-        assert_eq!(in_one_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
-        assert_eq!(in_lines("a\r\nb\tc"), "a\\r\nb\\tc");
-        assert_eq!(in_one_line("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+        assert_eq!(to_single_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
+        assert_eq!(to_safe_lines("a\r\nb\tc"), "a\\r\nb\\tc");
+        assert_eq!(to_single_line("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
     }
 }

@@ -60,7 +60,7 @@ pub struct CheckedFinding {
 
 impl<'r> CheckedResult<'r> {
     /// Checks a result.
-    pub fn of(result: &'r AgentResult) -> Self {
+    pub fn new(result: &'r AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.as_deref(),
             dimensions: &result.dimensions,
@@ -73,16 +73,16 @@ impl<'r> CheckedResult<'r> {
             truncated_findings: result.count(FindingState::Truncated),
             needs_reaudit: result.count(FindingState::NeedsReaudit),
             discarded: result.discarded,
-            expected: result.expected(),
-            lost: result.lost(),
-            findings: result.findings.iter().map(CheckedFinding::of).collect(),
+            expected: result.expected_count(),
+            lost: result.lost_count(),
+            findings: result.findings.iter().map(CheckedFinding::new).collect(),
         }
     }
 }
 
 impl CheckedFinding {
-    fn of(read: &ReadFinding) -> Self {
-        let mut finding = FindingForm::of(&read.finding);
+    fn new(read: &ReadFinding) -> Self {
+        let mut finding = FindingForm::new(&read.finding);
         finding.originally_truncated |= read.state == FindingState::Truncated;
         Self {
             id: finding.id.clone(),

@@ -10,18 +10,18 @@ pub(super) fn is_control(sign: char) -> bool {
 
 /// Escapes the control characters of a text for people.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    replaced(text, |shown, sign| shown.extend(sign.escape_unicode()))
+    replace_characters(text, |shown, sign| shown.extend(sign.escape_unicode()))
 }
 
 /// Escapes the control characters that JSON strings may contain unescaped.
 pub(super) fn visible_json(json: &str) -> Cow<'_, str> {
-    replaced(json, |shown, sign| {
+    replace_characters(json, |shown, sign| {
         // Writing to a string cannot fail.
         let _ = write!(shown, "\\u{:04x}", u32::from(sign));
     })
 }
 
-fn replaced(text: &str, replace: impl Fn(&mut String, char)) -> Cow<'_, str> {
+fn replace_characters(text: &str, replace: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let is_safe = |sign: char| !is_control(sign) || sign == '\n';
     if text.chars().all(is_safe) {
         return Cow::Borrowed(text);

@@ -48,7 +48,7 @@ pub(super) struct Numbers {
 impl Numbers {
     /// The maximum number of unseen ids below the highest. With more, the number is not a count but a date or an id
     /// of another list.
-    const MAX_UNSEEN: u32 = 1_000;
+    const MAX_UNSEEN_IDS: u32 = 1_000;
 
     /// The agents of a team may each start at a different hundred: `F101`, `F201`.
     const BLOCK: u32 = 100;
@@ -64,7 +64,7 @@ impl Numbers {
     /// Returns the number of findings according to the highest id.
     pub(super) fn highest(&self) -> Option<u32> {
         let (_, highest) = self.range?;
-        Some(highest - self.base()?).filter(|count| count.saturating_sub(self.count) <= Self::MAX_UNSEEN)
+        Some(highest - self.base()?).filter(|count| count.saturating_sub(self.count) <= Self::MAX_UNSEEN_IDS)
     }
 
     /// Returns the lowest number, relative to the same base.

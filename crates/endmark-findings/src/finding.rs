@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::location::{FileLines, Location};
-use super::vocabulary::list_of;
+use super::vocabulary::find_list;
 
 /// A finding of an agent, field by field (AR-1).
 ///
@@ -70,7 +70,8 @@ pub enum Field {
 
 impl Field {
     /// The fields that a complete finding has (AR-1).
-    pub const NEEDED: [Self; 5] = [Self::Severity, Self::Location, Self::Source, Self::Sink, Self::Evidence];
+    pub const REQUIRED: [Self; 5] =
+        [Self::Severity, Self::Location, Self::Source, Self::Sink, Self::Evidence];
 
     pub(super) const ALL: [Self; 8] = [
         Self::Severity,
@@ -135,11 +136,11 @@ impl Finding {
     }
 
     /// Returns the required fields that are missing (AR-1).
-    pub fn missing(&self) -> Vec<Field> {
+    pub fn missing_fields(&self) -> Vec<Field> {
         // `[F001] 严重 | Title`: the title contains a severity in another language.
         let may_be_in_title = |field: Field| field == Field::Severity && self.title.contains(" | ");
         let is_missing = |field: &Field| !self.has(*field) && !may_be_in_title(*field);
-        Field::NEEDED.into_iter().filter(is_missing).collect()
+        Field::REQUIRED.into_iter().filter(is_missing).collect()
     }
 
     /// Returns the weaknesses in the form `CWE-89, CWE-564`, or an empty string.
@@ -159,9 +160,9 @@ impl FindingId {
     /// Returns the canonical id for a number, from 1.
     ///
     /// ```
-    /// assert_eq!(endmark_findings::FindingId::numbered(7).to_string(), "F007");
+    /// assert_eq!(endmark_findings::FindingId::from_number(7).to_string(), "F007");
     /// ```
-    pub fn numbered(number: u32) -> Self {
+    pub fn from_number(number: u32) -> Self {
         Self { text: format!("F{number:03}"), number: Some(number) }
     }
 
@@ -179,7 +180,7 @@ impl FindingId {
     /// ```
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
-        let (name, number) = numbered(text);
+        let (name, number) = split_number(text);
         // Numeric types in code.
         let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
         if number.is_empty() || is_type || text.chars().count() > Self::MAX_CHARACTERS {
@@ -188,7 +189,7 @@ impl FindingId {
         let word = name.trim_end_matches([' ', '-', '_', '.', '#']);
         if word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding") {
             return match number.parse() {
-                Ok(number) => Some(Self::numbered(number)),
+                Ok(number) => Some(Self::from_number(number)),
                 // A number above `u32::MAX`: keep the text as a name without a number.
                 Err(_) => Some(Self { text: text.to_owned(), number: None }),
             };
@@ -206,16 +207,16 @@ impl FindingId {
     /// ```
     /// use endmark_findings::FindingId;
     ///
-    /// assert_eq!(FindingId::named("f1").unwrap().to_string(), "F001");
-    /// assert_eq!(FindingId::named("SQLI-1").unwrap().to_string(), "SQLI-1");
-    /// assert_eq!(FindingId::named("7").unwrap().number(), Some(7));
+    /// assert_eq!(FindingId::from_name("f1").unwrap().to_string(), "F001");
+    /// assert_eq!(FindingId::from_name("SQLI-1").unwrap().to_string(), "SQLI-1");
+    /// assert_eq!(FindingId::from_name("7").unwrap().number(), Some(7));
     /// ```
-    pub fn named(text: &str) -> Option<Self> {
+    pub fn from_name(text: &str) -> Option<Self> {
         let text = text.trim();
         let any = || {
             let shown = text.chars().filter(|sign| !sign.is_control()).take(Self::MAX_CHARACTERS);
             let text: String = shown.collect();
-            let number = numbered(&text).1.parse().ok();
+            let number = split_number(&text).1.parse().ok();
             (!text.is_empty()).then_some(Self { text, number })
         };
         Self::read(text).or_else(any)
@@ -236,7 +237,7 @@ impl FindingId {
 }
 
 /// Splits a text into the part before its final digits, and these digits.
-fn numbered(text: &str) -> (&str, &str) {
+fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.trim_end_matches(|sign: char| sign.is_ascii_digit()).len())
 }
 
@@ -284,7 +285,7 @@ impl Severity {
         let (word, rest) = bare.split_at(end);
         // `Medium-High` and `Low/Medium` name two severities, so neither is chosen.
         let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
-        let known = match list_of("severity", &word.to_lowercase()) {
+        let known = match find_list("severity", &word.to_lowercase()) {
             Some("critical") => Some(Self::Critical),
             Some("high") => Some(Self::High),
             Some("medium") => Some(Self::Medium),
@@ -331,7 +332,7 @@ impl Cwe {
         let bare = text.trim();
         let alone = Some(bare).filter(|bare| digits(bare) == *bare).and_then(|bare| bare.parse().ok());
         let mut found: Vec<Self> = Vec::new();
-        let named = Self::named_in(text).into_iter();
+        let named = Self::find_in(text).into_iter();
         Self::add_new(&mut found, named.chain(alone.filter(|number| *number > 0).map(Self)));
         found
     }
@@ -339,14 +340,14 @@ impl Cwe {
     /// Adds the weaknesses that are not in the list yet.
     pub(super) fn add_new(found: &mut Vec<Self>, more: impl IntoIterator<Item = Self>) {
         for cwe in more {
-            if !found.contains(&cwe) && found.len() < Self::MOST {
+            if !found.contains(&cwe) && found.len() < Self::MAX_WEAKNESSES {
                 found.push(cwe);
             }
         }
     }
 
     /// Returns the numbers that follow the word `CWE` in a text.
-    pub(super) fn named_in(text: &str) -> Vec<Self> {
+    pub(super) fn find_in(text: &str) -> Vec<Self> {
         let lower = text.to_ascii_lowercase();
         let behind = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
         let numbers = behind.filter_map(|rest| {
@@ -357,7 +358,7 @@ impl Cwe {
     }
 
     /// The maximum number of weaknesses kept per finding.
-    const MOST: usize = 16;
+    const MAX_WEAKNESSES: usize = 16;
 }
 
 fn digits(text: &str) -> &str {
@@ -385,11 +386,11 @@ impl Evidence {
     /// assert_eq!(Evidence::new(" \n"), None);
     /// ```
     pub fn new(text: &str) -> Option<Self> {
-        Self::of_lines(text.split('\n'))
+        Self::from_lines(text.split('\n'))
     }
 
     /// Creates evidence from lines, or returns `None` if all are blank.
-    pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+    pub fn from_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let lines: Vec<&str> = lines.into_iter().map(|line| line.trim_end_matches('\r')).collect();
         let first = lines.iter().position(|line| !line.trim().is_empty())?;
         let last = lines.iter().rposition(|line| !line.trim().is_empty())?;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::finding::{Evidence, Finding, Severity};
-use super::join::{add_titles, distinct, joined_fields, joined_text};
+use super::join::{add_titles, distinct_pieces, join_fields, join_text};
 use super::location::{FileLines, LineRange, Location};
 use super::transcript::{AgentResult, Position, RemarkKind, Transcript};
 use super::write::WriteParameters;
@@ -23,9 +23,9 @@ pub const SHARE_PERCENT: u64 = 40;
 /// Estimates the tokens of a result with this many findings: `findings × 300 + 200` (AR-2).
 ///
 /// ```
-/// assert_eq!(endmark_findings::estimated_tokens(12), 3_800);
+/// assert_eq!(endmark_findings::estimate_tokens(12), 3_800);
 /// ```
-pub fn estimated_tokens(findings: u64) -> u64 {
+pub fn estimate_tokens(findings: u64) -> u64 {
     findings.saturating_mul(TOKENS_PER_FINDING).saturating_add(TOKENS_PER_RESULT)
 }
 
@@ -91,20 +91,20 @@ impl DroppedParts {
                 .map(str::trim)
                 .filter(|step| !step.is_empty())
         }
-        fn lost<'f>(all: impl Iterator<Item = &'f str>, kept: impl Iterator<Item = &'f str>) -> u64 {
+        fn count_lost<'f>(all: impl Iterator<Item = &'f str>, kept: impl Iterator<Item = &'f str>) -> u64 {
             let kept: HashSet<&str> = kept.collect();
             all.filter(|text| !kept.contains(text)).collect::<HashSet<_>>().len() as u64
         }
-        self.evidence_lines += lost(group.iter().copied().flat_map(lines), lines(merged));
-        self.flow_steps += lost(group.iter().copied().flat_map(steps), steps(merged));
+        self.evidence_lines += count_lost(group.iter().copied().flat_map(lines), lines(merged));
+        self.flow_steps += count_lost(group.iter().copied().flat_map(steps), steps(merged));
         self.titles += if has_titles { 0 } else { other_titles(group, merged).len() as u64 };
     }
 }
 
 impl Receipt {
     /// Estimates a result with this many findings. The effect of compression is not known yet.
-    pub fn estimated(findings: u64, budget_left: u64) -> Self {
-        let estimated_before = estimated_tokens(findings);
+    pub fn estimate(findings: u64, budget_left: u64) -> Self {
+        let estimated_before = estimate_tokens(findings);
         Self {
             budget_left,
             limit_tokens: u64::try_from(u128::from(budget_left) * u128::from(SHARE_PERCENT) / 100)
@@ -125,7 +125,7 @@ impl Receipt {
     }
 
     /// Adds the token count of the text and the tokenizer's name; `None` if there is only an estimate.
-    pub fn measured(self, tokens: Option<u64>, tokenizer: &'static str) -> MeasuredReceipt {
+    pub fn with_measurement(self, tokens: Option<u64>, tokenizer: &'static str) -> MeasuredReceipt {
         let fits = tokens.map_or(!self.compressed, |tokens| self.fits(tokens));
         MeasuredReceipt { receipt: self, tokens, tokenizer, fits }
     }
@@ -162,7 +162,7 @@ pub enum NotFitted {
 
 impl NotFitted {
     /// Returns why the results of this text cannot be rewritten, or `None` if they can.
-    pub fn of(transcript: &Transcript) -> Option<Self> {
+    pub fn check(transcript: &Transcript) -> Option<Self> {
         let results = &transcript.results;
         if let Some(cut) = results.iter().find(|result| !result.cut.is_whole()) {
             return Some(Self::Truncated(cut.ends));
@@ -214,20 +214,20 @@ pub struct FittedResults {
 /// Rewrites complete results, and compresses their findings if the estimate exceeds the share of the remaining budget
 /// (AR-2). Merged findings keep their titles and one line of evidence each, unless the text still does not fit by
 /// `count`.
-pub fn fitted<'r>(
+pub fn fit<'r>(
     results: impl IntoIterator<Item = &'r AgentResult>,
     budget_left: u64,
     count: impl Fn(&str) -> u64,
 ) -> FittedResults {
     let results: Vec<&AgentResult> = results.into_iter().collect();
     let before = results.iter().map(|result| result.findings.len() as u64).sum();
-    let receipt = Receipt::estimated(before, budget_left);
+    let receipt = Receipt::estimate(before, budget_left);
     let of = |compression: Option<Compression>| {
         let mut fitted = FittedResults { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
         for result in &results {
             let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
             let findings = match compression {
-                Some(compression) => compressed(&findings, compression, &mut fitted.receipt.dropped),
+                Some(compression) => compress_if_needed(&findings, compression, &mut fitted.receipt.dropped),
                 None => findings,
             };
             let writing = WriteParameters {
@@ -245,7 +245,7 @@ pub fn fitted<'r>(
         }
         let left = fitted.findings.len() as u64;
         fitted.receipt.findings = left;
-        fitted.receipt.estimated_tokens = estimated_tokens(left);
+        fitted.receipt.estimated_tokens = estimate_tokens(left);
         fitted.receipt.joined = before - left;
         fitted.tokens = count(&fitted.text);
         fitted
@@ -253,32 +253,36 @@ pub fn fitted<'r>(
     if !receipt.compressed {
         return of(None);
     }
-    let fitted = of(Some(Compression::KeepsEach));
-    if receipt.fits(fitted.tokens) { fitted } else { of(Some(Compression::KeepsOne)) }
+    let fitted = of(Some(Compression::PerFinding));
+    if receipt.fits(fitted.tokens) { fitted } else { of(Some(Compression::PerGroup)) }
 }
 
 /// How much remains of findings that are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     /// The title and the most critical line of each finding.
-    KeepsEach,
+    PerFinding,
     /// The title of the worst finding and the most critical line of all.
-    KeepsOne,
+    PerGroup,
 }
 
 /// Applies all three compressions to the findings of one result (AR-2). Evidence is shortened to its most critical
 /// line. Findings with the same CWE and file are merged into one with a range of lines. The flow of findings below
 /// High becomes `Source → Sink`. A finding that lacks a required field is not merged with others.
 pub fn compress(findings: &[Finding]) -> Vec<Finding> {
-    compressed(findings, Compression::KeepsEach, &mut DroppedParts::default())
+    compress_if_needed(findings, Compression::PerFinding, &mut DroppedParts::default())
 }
 
-fn compressed(findings: &[Finding], compression: Compression, dropped: &mut DroppedParts) -> Vec<Finding> {
+fn compress_if_needed(
+    findings: &[Finding],
+    compression: Compression,
+    dropped: &mut DroppedParts,
+) -> Vec<Finding> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
         // An incomplete finding would disappear in a merged one, although it must be audited again.
-        let is_complete = finding.missing().is_empty();
+        let is_complete = finding.missing_fields().is_empty();
         let group = one_file(finding)
             .filter(|_| is_complete)
             .map(|file| (finding.cwe_text(), file))
@@ -292,7 +296,7 @@ fn compressed(findings: &[Finding], compression: Compression, dropped: &mut Drop
             groups.push(vec![finding]);
         }
     }
-    groups.iter().filter_map(|group| merged(group, compression, dropped)).collect()
+    groups.iter().filter_map(|group| merge_group(group, compression, dropped)).collect()
 }
 
 /// Returns the file of a finding if it is in only one.
@@ -302,17 +306,17 @@ fn one_file(finding: &Finding) -> Option<&str> {
     places.iter().all(|place| place.file == *file).then_some(file.as_str())
 }
 
-fn merged(group: &[&Finding], compression: Compression, dropped: &mut DroppedParts) -> Option<Finding> {
+fn merge_group(group: &[&Finding], compression: Compression, dropped: &mut DroppedParts) -> Option<Finding> {
     // The worst finding represents the group; among equals the first.
     let worst = group
         .iter()
         .min_by_key(|finding| finding.severity.clone().map_or((1, None), |severity| (0, Some(severity))))?;
     let mut merged = (*worst).clone();
-    let keeps_each = compression == Compression::KeepsEach;
+    let keeps_each = compression == Compression::PerFinding;
     let others = || group.iter().copied().filter(|finding| !std::ptr::eq(*finding, *worst));
     if group.len() > 1 {
         let all = |field: fn(&Finding) -> Option<&str>| {
-            joined_text(group.iter().filter_map(|finding| Some((field(finding)?, false))))
+            join_text(group.iter().filter_map(|finding| Some((field(finding)?, false))))
         };
         merged.location = range(group);
         merged.source = all(|finding| finding.source.as_deref());
@@ -320,7 +324,7 @@ fn merged(group: &[&Finding], compression: Compression, dropped: &mut DroppedPar
         merged.flow = all(|finding| finding.flow.as_deref());
         merged.originally_truncated = group.iter().any(|finding| finding.originally_truncated);
         let in_order = std::iter::once(*worst).chain(others());
-        merged.other = joined_fields(in_order.flat_map(|finding| &finding.other).map(|field| (field, false)));
+        merged.other = join_fields(in_order.flat_map(|finding| &finding.other).map(|field| (field, false)));
         if keeps_each {
             add_titles(&mut merged, &other_titles(group, worst));
         }
@@ -335,7 +339,7 @@ fn merged(group: &[&Finding], compression: Compression, dropped: &mut DroppedPar
     let evidence: Vec<&Evidence> = in_order.filter_map(|finding| finding.evidence.as_ref()).collect();
     let pieces = if keeps_each { evidence.chunks(1) } else { evidence.chunks(evidence.len().max(1)) };
     let lines = pieces.filter_map(|piece| Some((critical_line(piece, &merged)?, false)));
-    merged.evidence = Evidence::of_lines(distinct(lines));
+    merged.evidence = Evidence::from_lines(distinct_pieces(lines));
     dropped.add(group, &merged, keeps_each);
     Some(merged)
 }
@@ -358,8 +362,8 @@ fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
 fn range(group: &[&Finding]) -> Option<Location> {
     let file = one_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
-    let lines = places.filter_map(|place| place.lines).reduce(LineRange::with);
-    Location::of_places(vec![FileLines { file, lines }])
+    let lines = places.filter_map(|place| place.lines).reduce(LineRange::union);
+    Location::from_places(vec![FileLines { file, lines }])
 }
 
 /// Prefixes of comment and fence lines, which are not code.

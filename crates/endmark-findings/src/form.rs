@@ -15,7 +15,7 @@ use super::transcript::AgentResult;
 /// let json = r#"{"agent_id": "a-1", "dimensions": ["keys"], "findings": [{"id": "F001", "title": "Fixed key"}]}"#;
 /// let result = &read(json.as_bytes()).results[0];
 /// assert_eq!(result.findings[0].finding.title, "Fixed key");
-/// assert_eq!(serde_json::to_value(ResultForm::of(result))?["truncated"], false);
+/// assert_eq!(serde_json::to_value(ResultForm::new(result))?["truncated"], false);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub struct FindingForm {
 
 impl FindingForm {
     /// Converts a finding.
-    pub fn of(finding: &Finding) -> Self {
+    pub fn new(finding: &Finding) -> Self {
         Self {
             id: finding.id.to_string(),
             title: finding.title.clone(),
@@ -95,12 +95,12 @@ impl FindingForm {
 
 impl ResultForm {
     /// Converts a result, with the findings to pass on (AR-5).
-    pub fn of(result: &AgentResult) -> Self {
+    pub fn new(result: &AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.clone(),
             dimensions: result.dimensions.clone(),
             declared_findings: result.declared_findings,
-            findings: result.findings.iter().map(|read| FindingForm::of(&read.finding)).collect(),
+            findings: result.findings.iter().map(|read| FindingForm::new(&read.finding)).collect(),
             truncated: !result.cut.is_whole(),
         }
     }

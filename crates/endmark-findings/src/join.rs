@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::finding::{Cwe, Evidence, Finding};
 use super::location::{FileLines, LineRange, Location};
 use super::transcript::{FindingState, letters};
-pub(super) use evidence::{ALSO_TITLED, add_titles, distinct, joined_fields, joined_text};
+pub(super) use evidence::{ALSO_TITLED, add_titles, distinct_pieces, join_fields, join_text};
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl Member {
                     is_titled
                         && other.words().unwrap_or_default().starts_with(&own.words().unwrap_or_default())
                 };
-                own.is_where(other) || self.may_lack_lines() && is_begun()
+                own.is_same_place(other) || self.may_lack_lines() && is_begun()
             }
         };
         (is_cut(self) || is_cut(other) || is_titled) && is_cwe && is_place
@@ -58,8 +58,8 @@ impl Member {
 }
 
 /// Joins the values of a field over all members.
-fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
-    joined_text(members.iter().filter_map(|member| Some((field(&member.finding)?, member.is_truncated()))))
+fn join_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
+    join_text(members.iter().filter_map(|member| Some((field(&member.finding)?, member.is_truncated()))))
 }
 
 /// A range of lines in a file and the index of the member.
@@ -248,7 +248,7 @@ impl Sets {
 
 /// Joins the members of a group. The first by completeness, severity and place is the base, and no evidence of the
 /// others is lost (AR-5). Returns the finding and its other titles.
-pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)> {
+pub(super) fn join_group(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)> {
     members.sort_by_cached_key(|member| {
         let severity = member.finding.severity.clone();
         (
@@ -265,16 +265,16 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
     if members.len() > 1 {
         let findings = || members.iter().map(|member| &member.finding);
         finding.severity = findings().filter_map(|finding| finding.severity.clone()).min();
-        finding.source = joined_field(&members, |finding| finding.source.as_deref());
-        finding.sink = joined_field(&members, |finding| finding.sink.as_deref());
-        finding.flow = joined_field(&members, |finding| finding.flow.as_deref());
+        finding.source = join_field(&members, |finding| finding.source.as_deref());
+        finding.sink = join_field(&members, |finding| finding.sink.as_deref());
+        finding.flow = join_field(&members, |finding| finding.flow.as_deref());
         finding.cwe = weaknesses(findings());
         finding.location = location(&members).or(finding.location);
         finding.evidence = evidence(&members);
         let others = members
             .iter()
             .flat_map(|member| member.finding.other.iter().map(|field| (field, member.is_truncated())));
-        finding.other = joined_fields(others);
+        finding.other = join_fields(others);
     }
     // Only a complete finding of the same agent clears the mark. Another agent's finding does not prove what was cut.
     let whole = members.iter().filter(|member| !member.is_truncated());
@@ -299,7 +299,7 @@ fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cw
 fn location(members: &[&Member]) -> Option<Location> {
     let said =
         members.iter().filter_map(|member| Some((member.finding.location.as_ref()?, member.is_truncated())));
-    let texts = distinct(said.map(|(location, is_cut)| (location.as_str(), is_cut)));
+    let texts = distinct_pieces(said.map(|(location, is_cut)| (location.as_str(), is_cut)));
     let mut all: Vec<Location> = texts.into_iter().filter_map(Location::read).collect();
     let mut known = HashSet::new();
     all.retain(|location| location.has_lines() || known.insert(location.words()));
@@ -307,9 +307,9 @@ fn location(members: &[&Member]) -> Option<Location> {
         return Some(only.clone());
     }
     let (in_words, others): (Vec<Location>, Vec<Location>) =
-        all.into_iter().partition(Location::says_more_than_places);
+        all.into_iter().partition(Location::has_other_words);
     let said: HashSet<&FileLines> = in_words.iter().flat_map(Location::places).collect();
-    let others = of_places(others.iter().flat_map(Location::places).filter(|place| !said.contains(place)));
+    let others = merge_places(others.iter().flat_map(Location::places).filter(|place| !said.contains(place)));
     if in_words.is_empty() {
         return others;
     }
@@ -318,7 +318,7 @@ fn location(members: &[&Member]) -> Option<Location> {
 }
 
 /// Returns the places, with overlapping ones merged.
-fn of_places<'a>(places: impl Iterator<Item = &'a FileLines>) -> Option<Location> {
+fn merge_places<'a>(places: impl Iterator<Item = &'a FileLines>) -> Option<Location> {
     let mut places: Vec<FileLines> = places.cloned().collect();
     places.sort_unstable();
     places.dedup();
@@ -328,12 +328,12 @@ fn of_places<'a>(places: impl Iterator<Item = &'a FileLines>) -> Option<Location
             (Some(FileLines { file, lines: Some(last) }), Some(lines))
                 if *file == place.file && lines.start <= last.end =>
             {
-                *last = last.with(lines);
+                *last = last.union(lines);
             }
             _ => merged.push(place),
         }
     }
-    Location::of_places(merged)
+    Location::from_places(merged)
 }
 
 /// Joins all evidence with a blank line between pieces. Evidence contained in another piece is dropped.
@@ -341,5 +341,5 @@ fn evidence(members: &[&Member]) -> Option<Evidence> {
     let pieces = members
         .iter()
         .filter_map(|member| Some((member.finding.evidence.as_ref()?.as_str(), member.is_truncated())));
-    Evidence::new(&distinct(pieces).join("\n\n"))
+    Evidence::new(&distinct_pieces(pieces).join("\n\n"))
 }

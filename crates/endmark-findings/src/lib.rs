@@ -31,7 +31,7 @@ pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
     DroppedParts, FittedResults, MeasuredReceipt, NotFitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING,
-    TOKENS_PER_RESULT, compress, estimated_tokens, fitted, is_above_share,
+    TOKENS_PER_RESULT, compress, estimate_tokens, fit, is_above_share,
 };
 pub use form::{FindingForm, ResultForm};
 pub use location::{FileLines, LineRange, Location};
@@ -41,8 +41,8 @@ pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
 pub use protocol::{Protocol, ProtocolForm};
 pub use read::read;
 pub use recovery::{
-    Assignment, MAX_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,
-    RunKind,
+    Assignment, MAX_FINDINGS_OF_RETRY, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run, RunKind,
+    UNNAMED_DIMENSIONS,
 };
 pub use report::{
     AgentDisclosure, DimensionCoverage, Disclosure, FinalReport, ReportedFinding, ReportedPlace,

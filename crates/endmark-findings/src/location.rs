@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::transcript::letters;
-use lines::{bare, lines_in};
-use path::{file_in, says_more};
+use lines::{find_lines, parse_lines};
+use path::{find_file, has_other_words};
 pub(super) use path::{is_url, names_file};
 
 mod lines;
@@ -65,21 +65,21 @@ impl Location {
     }
 
     /// Creates a location from places.
-    pub fn of_places(places: Vec<FileLines>) -> Option<Self> {
+    pub fn from_places(places: Vec<FileLines>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!text.is_empty()).then_some(Self { text, places })
     }
 
     /// Whether it has words besides its places, such as the route in `POST /login (a.rs:10)`.
-    pub(super) fn says_more_than_places(&self) -> bool {
+    pub(super) fn has_other_words(&self) -> bool {
         let mut named: Vec<&str> = self.places.iter().map(|place| place.file.as_str()).collect();
         // Remove `src/a.rs` before the `a` of `a.rs`.
         named.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
-        says_more(&self.text, named.into_iter())
+        has_other_words(&self.text, named.into_iter())
     }
 
     /// Whether both have a line of a file in common. If neither has lines, whether both have the same words.
-    pub(super) fn is_where(&self, other: &Self) -> bool {
+    pub(super) fn is_same_place(&self, other: &Self) -> bool {
         let mut pairs = self.places.iter().flat_map(|one| other.places.iter().map(move |other| (one, other)));
         let is_said = || {
             !self.has_lines()
@@ -119,7 +119,7 @@ impl LineRange {
 
     /// Returns the range that covers both.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
@@ -149,7 +149,7 @@ fn places(text: &str) -> Vec<FileLines> {
     let mut places: Vec<FileLines> = Vec::new();
     let mut lines_before = None;
     for item in items(&text).into_iter().take(MAX_PLACES) {
-        if let Some(lines) = bare(item) {
+        if let Some(lines) = parse_lines(item) {
             // Lines without a file belong to the file before them, or to the first one after them.
             match places.last_mut() {
                 Some(last) if last.lines.is_none() => last.lines = Some(lines),
@@ -159,12 +159,12 @@ fn places(text: &str) -> Vec<FileLines> {
                 }
                 None => lines_before = Some(lines),
             }
-        } else if let Some((file, before, behind)) = file_in(item) {
-            let lines = lines_in(behind).or_else(|| lines_in(before)).or_else(|| lines_before.take());
+        } else if let Some((file, before, behind)) = find_file(item) {
+            let lines = find_lines(behind).or_else(|| find_lines(before)).or_else(|| lines_before.take());
             places.push(FileLines { file, lines });
         } else if let Some(last) = places.last_mut().filter(|last| last.lines.is_none()) {
             // `function get, lines 41-58`
-            last.lines = lines_in(item);
+            last.lines = find_lines(item);
         }
     }
     places

@@ -17,12 +17,12 @@ pub(super) struct NewFindings {
     /// Findings that are certainly different from the earlier ones.
     pub(super) certain: usize,
     /// Findings at the place of an earlier one but with different content. They may or may not be the same.
-    pub(super) doubtful: usize,
+    pub(super) uncertain: usize,
 }
 
 impl NewFindings {
-    fn all(self) -> usize {
-        self.certain + self.doubtful
+    fn total(self) -> usize {
+        self.certain + self.uncertain
     }
 }
 
@@ -60,28 +60,28 @@ pub(super) struct Loss {
 
 impl Loss {
     /// Computes the loss from the results of one agent, in order.
-    pub(super) fn of(rounds: &[Round<'_>]) -> Self {
+    pub(super) fn from_rounds(rounds: &[Round<'_>]) -> Self {
         let mut debts: Vec<Debt<'_>> = Vec::new();
         // Partial findings: those that no other round mentions, those that a later one may have reworded, and those
         // that certainly differ from all others.
         let (mut unspoken, mut open, mut apart) = (0, 0_usize, 0);
         for (at, round) in rounds.iter().enumerate() {
             for debt in &mut debts {
-                debt.pay(round);
+                debt.subtract_recovered(round);
             }
             let (earlier, later) = (&rounds[..at], &rounds[at + 1..]);
-            let of_earlier = || earlier.iter().flat_map(|round| round.result.kept());
+            let of_earlier = || earlier.iter().flat_map(|round| round.result.kept_findings());
             let of_later = || later.iter().flat_map(|round| &round.result.findings);
-            let halves = PartialFindings::of(round.result, || of_earlier().chain(of_later()));
-            unspoken += halves.lost();
-            open = open.saturating_sub(round.new.all()) + halves.lost();
+            let halves = PartialFindings::new(round.result, || of_earlier().chain(of_later()));
+            unspoken += halves.count_unmatched();
+            open = open.saturating_sub(round.new.total()) + halves.count_unmatched();
             apart += halves.certain;
-            debts.push(Debt::of(*round, earlier));
+            debts.push(Debt::new(*round, earlier));
         }
-        let count = debts.iter().map(|debt| debt.least).max().unwrap_or(0).max(apart);
-        let most = debts.iter().map(|debt| debt.most).max().unwrap_or(0).max(open).max(count);
+        let count = debts.iter().map(|debt| debt.min_missing).max().unwrap_or(0).max(apart);
+        let most = debts.iter().map(|debt| debt.max_missing).max().unwrap_or(0).max(open).max(count);
         let mut basis: Vec<Basis> =
-            debts.iter().filter(|debt| debt.least > 0).filter_map(|debt| debt.basis).collect();
+            debts.iter().filter(|debt| debt.min_missing > 0).filter_map(|debt| debt.basis).collect();
         basis.sort_unstable();
         basis.dedup();
         let cut = || debts.iter().filter(|debt| !debt.round.result.cut.is_whole());
@@ -105,23 +105,24 @@ impl Loss {
 struct Debt<'a> {
     round: Round<'a>,
     /// The minimum number of findings.
-    least: usize,
+    min_missing: usize,
     /// The maximum number of findings, as far as known.
-    most: usize,
+    max_missing: usize,
     /// The number of findings made before the remaining dimensions were started, and the dimensions that these cover.
-    made: usize,
-    done: Vec<&'a str>,
+    found: usize,
+    completed: Vec<&'a str>,
     /// The evidence for the numbers.
     basis: Option<Basis>,
 }
 
 impl<'a> Debt<'a> {
-    fn of(round: Round<'a>, earlier: &[Round<'_>]) -> Self {
+    fn new(round: Round<'a>, earlier: &[Round<'_>]) -> Self {
         let result = round.result;
-        let halves = PartialFindings::of(result, || earlier.iter().flat_map(|round| round.result.kept()));
-        let (own, basis) = own(round, &halves, earlier).unzip();
+        let halves =
+            PartialFindings::new(result, || earlier.iter().flat_map(|round| round.result.kept_findings()));
+        let (own, basis) = own_findings(round, &halves, earlier).unzip();
         let own = own.unwrap_or(0..=0);
-        let kept = result.kept().count();
+        let kept = result.kept_findings().count();
         let short = |expected: u32| (expected as usize).saturating_sub(kept + halves.again);
         let unread = result.discarded.max(result.unread) as usize;
         let checkpoint = result.checkpoint.as_ref().filter(|_| !result.cut.is_whole());
@@ -132,28 +133,33 @@ impl<'a> Debt<'a> {
         let made = checkpoint.and_then(|said| said.findings).filter(|_| !done.is_empty()).unwrap_or(0);
         Self {
             round,
-            least: short(*own.start()).max(halves.certain).max(unread),
-            most: short(*own.end()).max(halves.lost()).max(unread),
-            made: (made as usize).saturating_sub(kept),
-            done,
+            min_missing: short(*own.start()).max(halves.certain).max(unread),
+            max_missing: short(*own.end()).max(halves.count_unmatched()).max(unread),
+            found: (made as usize).saturating_sub(kept),
+            completed: done,
             basis,
         }
     }
 
     /// Subtracts the new findings of a later round. Only a round about the dimensions in `done` reduces `made`. A
     /// complete round about all dimensions that repeats at least as many findings clears the debt.
-    fn pay(&mut self, later: &Round<'_>) {
-        if self.done.iter().any(|dimension| later.is_about(dimension)) {
-            self.made = self.made.saturating_sub(later.new.all());
+    fn subtract_recovered(&mut self, later: &Round<'_>) {
+        if self.completed.iter().any(|dimension| later.is_about(dimension)) {
+            self.found = self.found.saturating_sub(later.new.total());
         }
-        self.least = self.least.saturating_sub(later.new.all()).max(self.made);
-        self.most = self.most.saturating_sub(later.new.certain).max(self.made);
+        self.min_missing = self.min_missing.saturating_sub(later.new.total()).max(self.found);
+        self.max_missing = self.max_missing.saturating_sub(later.new.certain).max(self.found);
         let (own, result) = (self.round.result, later.result);
         let is_covered = || self.round.dimensions.iter().all(|dimension| later.is_about(dimension));
-        let said = result.kept().count().saturating_sub(later.new.doubtful);
-        let is_begun = || PartialFindings::of(own, || result.findings.iter()).lost() > 0;
-        if result.cut.is_whole() && result.lost() == 0 && own.seen() <= said && is_covered() && !is_begun() {
-            (self.least, self.most, self.made) = (0, 0, 0);
+        let said = result.kept_findings().count().saturating_sub(later.new.uncertain);
+        let is_begun = || PartialFindings::new(own, || result.findings.iter()).count_unmatched() > 0;
+        if result.cut.is_whole()
+            && result.lost_count() == 0
+            && own.seen_count() <= said
+            && is_covered()
+            && !is_begun()
+        {
+            (self.min_missing, self.max_missing, self.found) = (0, 0, 0);
         }
     }
 }
@@ -161,15 +167,15 @@ impl<'a> Debt<'a> {
 /// Returns the minimum and maximum number of findings that belong to this round alone. The stated number may include
 /// those of earlier rounds. It does if the ids continue those of earlier rounds. It may if the round brings nothing
 /// new.
-fn own(
+fn own_findings(
     round: Round<'_>,
     halves: &PartialFindings,
     earlier: &[Round<'_>],
 ) -> Option<(RangeInclusive<u32>, Basis)> {
     let Round { result, new, .. } = round;
-    let expected = result.expected()?;
-    let brought: usize = earlier.iter().map(|round| round.new.all()).sum();
-    let again = result.kept().count().saturating_sub(new.all()) + halves.again;
+    let expected = result.expected_count()?;
+    let brought: usize = earlier.iter().map(|round| round.new.total()).sum();
+    let again = result.kept_findings().count().saturating_sub(new.total()) + halves.again;
     let others = u32::try_from(brought.saturating_sub(again)).unwrap_or(u32::MAX);
     let passed = result.numbers.lowest().map_or(0, |lowest| lowest.saturating_sub(1));
     let declared = earlier.iter().filter_map(|round| round.result.declared_findings).max();
@@ -178,7 +184,7 @@ fn own(
     let goes_on = passed > 0 && is_total && result.numbers.highest() == Some(expected.findings);
     let (most, least) = if goes_on {
         (others.min(passed), others.min(passed))
-    } else if new.all() + halves.certain == 0 {
+    } else if new.total() + halves.certain == 0 {
         (others, 0)
     } else {
         (0, 0)
@@ -194,21 +200,21 @@ struct PartialFindings {
     /// The finding differs from each of the others.
     certain: usize,
     /// One of the others may be the same finding in other words.
-    doubtful: usize,
+    uncertain: usize,
 }
 
 impl PartialFindings {
     /// Returns the number of findings that no other finding certainly matches.
-    fn lost(&self) -> usize {
-        self.certain + self.doubtful
+    fn count_unmatched(&self) -> usize {
+        self.certain + self.uncertain
     }
 
-    fn of<'a, I: Iterator<Item = &'a ReadFinding>>(result: &AgentResult, others: impl Fn() -> I) -> Self {
-        let mut halves = Self { again: 0, certain: 0, doubtful: 0 };
+    fn new<'a, I: Iterator<Item = &'a ReadFinding>>(result: &AgentResult, others: impl Fn() -> I) -> Self {
+        let mut halves = Self { again: 0, certain: 0, uncertain: 0 };
         for half in result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit) {
             let is_cut =
                 !result.cut.is_whole() && result.findings.last().is_some_and(|last| std::ptr::eq(last, half));
-            let likeness = |other: &ReadFinding| Likeness::of(half, other, is_cut);
+            let likeness = |other: &ReadFinding| Likeness::compare(half, other, is_cut);
             if others().any(|other| likeness(other) == Likeness::Same) {
                 halves.again += 1;
             } else if is_only_numbered(half) {
@@ -216,7 +222,7 @@ impl PartialFindings {
             } else if others().all(|other| likeness(other) == Likeness::Other) {
                 halves.certain += 1;
             } else {
-                halves.doubtful += 1;
+                halves.uncertain += 1;
             }
         }
         halves
@@ -241,7 +247,7 @@ impl Likeness {
     /// Compares a partial finding with another one. They are the same if they share the title and are not in
     /// different files. They are also the same if they share place and weakness. In both cases source and sink must
     /// not contradict. They differ if title and weakness differ and they are not known to share a file.
-    fn of(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
+    fn compare(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
         let (begun, title) = (letters(&half.finding.title), letters(&other.finding.title));
         // A cut finding may be renumbered later. If it has nothing but a number, the number identifies it.
         let goes_on = is_only_numbered(half)
@@ -252,7 +258,7 @@ impl Likeness {
         let is_weakness = half.cwe.iter().any(|cwe| other.cwe.contains(cwe));
         let is_file = share_file(half, other);
         let is_place = half.location.as_ref().zip(other.location.as_ref());
-        let is_place = is_place.is_some_and(|(half, other)| half.is_where(other));
+        let is_place = is_place.is_some_and(|(half, other)| half.is_same_place(other));
         let is_there = (half.cwe.is_empty() || is_weakness) && is_place;
         let is_same = goes_on || is_begun && is_file != Some(false) || is_there;
         if is_same && !contradicts(half, other) {
@@ -294,13 +300,13 @@ pub(super) fn count_new(group: &[&Member], new: &mut [NewFindings]) {
     let mut known: Vec<KnownFinding<'_>> = Vec::new();
     for round in group.chunk_by(|one, other| one.result == other.result) {
         let Some(new) = round.first().and_then(|first| new.get_mut(first.result)) else { continue };
-        let said: Vec<KnownFinding<'_>> = round.iter().map(|member| KnownFinding::of(member)).collect();
+        let said: Vec<KnownFinding<'_>> = round.iter().map(|member| KnownFinding::new(member)).collect();
         for said in &said {
             let mut own = known.iter().filter(|known| known.agent == said.agent).peekable();
             if own.peek().is_none() {
                 new.certain += 1;
             } else if !own.any(|known| known.is_same(said)) {
-                new.doubtful += 1;
+                new.uncertain += 1;
             }
         }
         known.extend(said);
@@ -316,7 +322,7 @@ struct KnownFinding<'a> {
 }
 
 impl<'a> KnownFinding<'a> {
-    fn of(member: &'a Member) -> Self {
+    fn new(member: &'a Member) -> Self {
         let finding = &member.finding;
         let of = |text: &Option<String>| letters(text.as_deref().unwrap_or_default());
         Self {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::finding::{Finding, FindingId};
-use super::join::{Member, add_titles, groups, joined};
+use super::join::{Member, add_titles, groups, join_group};
 use super::loss::{Loss, NewFindings, Round, count_new};
-use super::named_run::{NamedRun, in_order_of_runs, named_for};
-use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
+use super::named_run::{NamedRun, agent_in_name, sort_by_run};
+use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState, Run, UNNAMED_DIMENSIONS};
 use super::transcript::{AgentResult, FindingState, letters};
-use super::vocabulary::is_one_of;
+use super::vocabulary::contains;
 use super::write::WriteParameters;
 
 /// A result and its origin.
@@ -34,16 +34,16 @@ pub struct Team {
 /// The results of all agents and rounds, merged (AR-5).
 #[derive(Debug, Clone)]
 pub struct Merged {
-    pub(super) handed: Vec<DeliveredResult>,
+    pub(super) results: Vec<DeliveredResult>,
     /// The index in `agents` of each result's agent.
     pub(super) owners: Vec<Option<usize>>,
     pub(super) agents: Vec<Recovery>,
     pub(super) findings: Vec<MergedFinding>,
     /// The missing findings of each agent.
     pub(super) losses: Vec<Loss>,
-    pub(super) joined: usize,
+    pub(super) joined_count: usize,
     /// The number of agents that belong to the team.
-    of_team: usize,
+    team_size: usize,
 }
 
 /// A finding of the whole team.
@@ -68,20 +68,20 @@ impl Merged {
     /// also compared without punctuation if only one matches. A result that is repeated directly in one transcript
     /// counts once.
     pub fn new(team: &Team, handed: Vec<DeliveredResult>) -> Self {
-        let handed = told_once(in_order_of_runs(handed, |handed| said_to_be_of(handed, &team.agents)));
+        let handed = drop_repeated(sort_by_run(handed, |handed| stated_agent(handed, &team.agents)));
         let mut agents: Vec<Recovery> =
             team.agents.iter().map(|assignment| Recovery::new(assignment.clone(), team.policy)).collect();
         let mut known: HashMap<String, usize> = team
             .agents
             .iter()
             .enumerate()
-            .map(|(at, assignment)| (folded(&assignment.agent_id), at))
+            .map(|(at, assignment)| (fold_name(&assignment.agent_id), at))
             .collect();
         let mut owners = Vec::with_capacity(handed.len());
         for handed in &handed {
             let DeliveredResult { origin, result } = handed;
-            let owner = said_to_be_of(handed, &team.agents).map(|name| {
-                *known.entry(folded(&name)).or_insert_with(|| {
+            let owner = stated_agent(handed, &team.agents).map(|name| {
+                *known.entry(fold_name(&name)).or_insert_with(|| {
                     let dimensions = result.dimensions.clone();
                     let assignment = Assignment { agent_id: name, dimensions, max_turns: None };
                     agents.push(Recovery::new(assignment, team.policy));
@@ -90,34 +90,41 @@ impl Merged {
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
                 // If only a later run exists, the run before it delivered nothing.
-                let named = NamedRun::of(origin, &agent.assignment().agent_id);
-                let is_behind = |run: &Run| named.is_some_and(|named| named.is_behind(run));
+                let named = NamedRun::parse(origin, &agent.assignment().agent_id);
+                let is_behind = |run: &Run| named.is_some_and(|named| named.follows(run));
                 if agent.next().is_some_and(is_behind) {
-                    agent.unheard();
+                    agent.note_missing_result();
                 }
-                agent.handed_over(result);
+                agent.accept_result(result);
             }
             owners.push(owner);
         }
         if !team.is_running {
-            for agent in agents.iter_mut().filter(|agent| agent.past().is_empty()) {
-                agent.unheard();
+            for agent in agents.iter_mut().filter(|agent| agent.past_runs().is_empty()) {
+                agent.note_missing_result();
             }
         }
         let of_team = team.agents.len();
-        let mut merged =
-            Self { handed, owners, agents, findings: Vec::new(), losses: Vec::new(), joined: 0, of_team };
+        let mut merged = Self {
+            results: handed,
+            owners,
+            agents,
+            findings: Vec::new(),
+            losses: Vec::new(),
+            joined_count: 0,
+            team_size: of_team,
+        };
         merged.join();
         merged
     }
 
     fn join(&mut self) {
         let mut members = Vec::new();
-        for (result, (handed, owner)) in self.handed.iter().zip(&self.owners).enumerate() {
+        for (result, (handed, owner)) in self.results.iter().zip(&self.owners).enumerate() {
             let agent = owner
                 .and_then(|owner| self.agents.get(owner))
                 .map(|agent| agent.assignment().agent_id.clone());
-            for read in handed.result.kept() {
+            for read in handed.result.kept_findings() {
                 members.push(Member {
                     agent: agent.clone(),
                     result,
@@ -126,7 +133,7 @@ impl Merged {
                 });
             }
         }
-        let mut new = vec![NewFindings::default(); self.handed.len()];
+        let mut new = vec![NewFindings::default(); self.results.len()];
         for group in groups(&members) {
             let group: Vec<&Member> = group.into_iter().filter_map(|at| members.get(at)).collect();
             count_new(&group, &mut new);
@@ -134,8 +141,8 @@ impl Merged {
                 group.iter().filter_map(|member| member.agent.clone()).collect();
             reported_by.sort_unstable();
             reported_by.dedup();
-            self.joined += group.len() - 1;
-            if let Some((finding, also_titled)) = joined(group) {
+            self.joined_count += group.len() - 1;
+            if let Some((finding, also_titled)) = join_group(group) {
                 self.findings.push(MergedFinding { finding, also_titled, reported_by });
             }
         }
@@ -153,19 +160,20 @@ impl Merged {
             )
         });
         for (merged, number) in self.findings.iter_mut().zip(1..) {
-            merged.finding.id = FindingId::numbered(number);
+            merged.finding.id = FindingId::from_number(number);
         }
         let of_agent = |(at, agent): (usize, &Recovery)| {
-            let owned = self.handed.iter().zip(&self.owners).zip(&new);
+            let owned = self.results.iter().zip(&self.owners).zip(&new);
             let owned = owned.filter(|((_, owner), _)| **owner == Some(at));
-            let runs = agent.past().iter().filter(|past| past.is_heard);
+            let runs = agent.past_runs().iter().filter(|past| past.is_heard);
             let rounds = owned.zip(runs).map(|(((handed, _), new), past)| {
-                let is_named =
-                    |dimensions: &&Vec<String>| !dimensions.is_empty() && **dimensions != [NOT_NAMED];
+                let is_named = |dimensions: &&Vec<String>| {
+                    !dimensions.is_empty() && **dimensions != [UNNAMED_DIMENSIONS]
+                };
                 let dimensions = [&handed.result.dimensions, &past.run.dimensions].into_iter().find(is_named);
                 Round { result: &handed.result, new: *new, dimensions: dimensions.map_or(&[], Vec::as_slice) }
             });
-            Loss::of(&rounds.collect::<Vec<_>>())
+            Loss::from_rounds(&rounds.collect::<Vec<_>>())
         };
         self.losses = self.agents.iter().enumerate().map(of_agent).collect();
     }
@@ -181,21 +189,21 @@ impl Merged {
     }
 
     /// Returns the merged results, in order.
-    pub fn handed(&self) -> &[DeliveredResult] {
-        &self.handed
+    pub fn results(&self) -> &[DeliveredResult] {
+        &self.results
     }
 
     /// Returns the results whose agent is unknown.
-    pub fn not_attributed(&self) -> impl Iterator<Item = &DeliveredResult> {
+    pub fn unattributed(&self) -> impl Iterator<Item = &DeliveredResult> {
         let nobodys = self.owners.iter().map(Option::is_none);
-        self.handed.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
+        self.results.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
     }
 
     /// Returns the results of agents outside the team, each with its agent. Empty if the team has no members.
     pub fn not_in_team(&self) -> impl Iterator<Item = (&DeliveredResult, &str)> {
         let of_others =
-            |owner: &Option<usize>| owner.filter(|owner| self.of_team > 0 && *owner >= self.of_team);
-        let owned = self.handed.iter().zip(self.owners.iter().map(of_others));
+            |owner: &Option<usize>| owner.filter(|owner| self.team_size > 0 && *owner >= self.team_size);
+        let owned = self.results.iter().zip(self.owners.iter().map(of_others));
         owned.filter_map(|(handed, owner)| {
             Some((handed, self.agents.get(owner?)?.assignment().agent_id.as_str()))
         })
@@ -223,9 +231,10 @@ impl Merged {
         };
         let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
         // The placeholder for unnamed dimensions would be parsed as a dimension.
-        let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
+        let dimensions: Vec<String> =
+            dimensions.filter(|dimension| dimension != UNNAMED_DIMENSIONS).collect();
         // The other fields of one result do not apply to several.
-        let other = match self.handed() {
+        let other = match self.results() {
             [handed] => handed.result.other.as_slice(),
             _ => &[],
         };
@@ -246,30 +255,30 @@ impl Merged {
 
     /// Returns the number of findings that were merged into an earlier one.
     pub fn joined_duplicates(&self) -> usize {
-        self.joined
+        self.joined_count
     }
 
     /// Returns the number of findings left out because they must be audited again, and no later round has done so
     /// (AR-5).
     pub fn needs_reaudit(&self) -> usize {
-        let nobodys = self.not_attributed().map(|handed| handed.result.count(FindingState::NeedsReaudit));
+        let nobodys = self.unattributed().map(|handed| handed.result.count(FindingState::NeedsReaudit));
         self.losses.iter().map(|loss| loss.needs_reaudit).chain(nobodys).sum()
     }
 }
 
 /// Drops a result that equals the agent's last result from the same origin: a block repeated in one transcript is not
 /// a second round.
-fn told_once(handed: Vec<DeliveredResult>) -> Vec<DeliveredResult> {
+fn drop_repeated(handed: Vec<DeliveredResult>) -> Vec<DeliveredResult> {
     let mut last: HashMap<String, usize> = HashMap::new();
     let mut once: Vec<DeliveredResult> = Vec::with_capacity(handed.len());
     for handed in handed {
-        let agent = handed.result.agent_id.as_deref().map(folded);
+        let agent = handed.result.agent_id.as_deref().map(fold_name);
         let known = agent.as_ref().and_then(|agent| once.get(*last.get(agent)?));
         // If nothing could be read, two runs may have failed in the same way.
         let is_told = known.is_some_and(|known| {
             known.origin == handed.origin
                 && !handed.result.findings.is_empty()
-                && known.result.says_the_same(&handed.result)
+                && known.result.has_same_content(&handed.result)
         });
         if !is_told {
             last.extend(agent.map(|agent| (agent, once.len())));
@@ -280,7 +289,7 @@ fn told_once(handed: Vec<DeliveredResult>) -> Vec<DeliveredResult> {
 }
 
 /// Normalises a name for comparison. Models change capitals and add quotes or emphasis.
-pub(super) fn folded(name: &str) -> String {
+pub(super) fn fold_name(name: &str) -> String {
     let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
     name.trim_matches(is_ornament).to_lowercase()
 }
@@ -289,21 +298,21 @@ pub(super) fn folded(name: &str) -> String {
 fn without_run(name: &str) -> &str {
     let note = name.split_once(" (").or_else(|| name.split_once(" ["));
     let is_of_run =
-        |note: &str| note.split(|sign: char| !sign.is_alphanumeric()).any(|word| is_one_of("run", word));
+        |note: &str| note.split(|sign: char| !sign.is_alphanumeric()).any(|word| contains("run", word));
     note.filter(|(_, note)| is_of_run(note)).map_or(name, |(name, _)| name)
 }
 
 /// Returns the agent that a result names or whose name its origin has, in the team's spelling.
-fn said_to_be_of(handed: &DeliveredResult, agents: &[Assignment]) -> Option<String> {
+fn stated_agent(handed: &DeliveredResult, agents: &[Assignment]) -> Option<String> {
     let Some(name) = handed.result.agent_id.as_deref().map(without_run) else {
-        return named_for(&handed.origin, agents);
+        return agent_in_name(&handed.origin, agents);
     };
-    let of_team = alike(name, agents).and_then(|at| agents.get(at));
+    let of_team = find_similar(name, agents).and_then(|at| agents.get(at));
     Some(of_team.map_or(name, |agent| agent.agent_id.as_str()).to_owned())
 }
 
 /// Returns the only agent of the team whose name differs at most in case and punctuation.
-fn alike(name: &str, agents: &[Assignment]) -> Option<usize> {
+fn find_similar(name: &str, agents: &[Assignment]) -> Option<usize> {
     let wanted = letters(name);
     let mut found = agents.iter().enumerate().filter(|(_, agent)| letters(&agent.agent_id) == wanted);
     let (at, _) = found.next().filter(|_| !wanted.is_empty())?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::merge::{DeliveredResult, folded};
+use super::merge::{DeliveredResult, fold_name};
 use super::recovery::{Assignment, Run, RunKind};
 
 /// The run in a file name. Runs are ordered as they are made.
@@ -16,9 +16,9 @@ pub(super) struct NamedRun {
 impl NamedRun {
     /// Parses the run in a file name if the file is named after this agent: `auth-2.txt`, `auth-2.retry.txt`,
     /// `auth-2.2.txt`.
-    pub(super) fn of(origin: &str, agent_id: &str) -> Option<Self> {
+    pub(super) fn parse(origin: &str, agent_id: &str) -> Option<Self> {
         let name = file_name(origin).to_lowercase();
-        let rest = name.strip_prefix(&folded(agent_id))?;
+        let rest = name.strip_prefix(&fold_name(agent_id))?;
         let mut run = Self { round: 1, is_retry: false };
         if rest.is_empty() {
             return Some(run);
@@ -37,7 +37,7 @@ impl NamedRun {
 
     /// Whether it follows the expected run, which then delivered nothing: any later run after an agent's first, or
     /// the retry of a supplement.
-    pub(super) fn is_behind(self, run: &Run) -> bool {
+    pub(super) fn follows(self, run: &Run) -> bool {
         match run.kind {
             RunKind::First => self.round > 1 || self.is_retry,
             RunKind::Supplement => self.is_retry && self.round == run.round,
@@ -49,7 +49,7 @@ impl NamedRun {
 /// Sorts the files of one agent in one folder by the runs in their names. A shell sorts `auth-2.retry.txt` before
 /// `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All other results keep their places. `agent` returns the
 /// agent of a result.
-pub(super) fn in_order_of_runs(
+pub(super) fn sort_by_run(
     handed: Vec<DeliveredResult>,
     agent: impl Fn(&DeliveredResult) -> Option<String>,
 ) -> Vec<DeliveredResult> {
@@ -60,10 +60,11 @@ pub(super) fn in_order_of_runs(
         // A file that is not named after its agent has the number after a name of its own.
         let stem = name.split('.').next().unwrap_or(name);
         let mut runs = [&*owner, stem].into_iter();
-        let run = runs.find_map(|named_for| Some((NamedRun::of(origin, named_for)?, folded(named_for))));
+        let run =
+            runs.find_map(|named_for| Some((NamedRun::parse(origin, named_for)?, fold_name(named_for))));
         if let Some((run, named_for)) = run {
             let folder = origin.strip_suffix(name).unwrap_or_default();
-            named.entry((folder.to_owned(), folded(&owner), named_for)).or_default().push((run, place));
+            named.entry((folder.to_owned(), fold_name(&owner), named_for)).or_default().push((run, place));
         }
     }
     let mut sorted: Vec<(usize, DeliveredResult)> = handed.into_iter().enumerate().collect();
@@ -86,8 +87,8 @@ fn file_name(origin: &str) -> &str {
 }
 
 /// Returns the agent of the team that a file is named after.
-pub(super) fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
-    let is_of = |agent: &&Assignment| NamedRun::of(origin, &agent.agent_id).is_some();
+pub(super) fn agent_in_name(origin: &str, agents: &[Assignment]) -> Option<String> {
+    let is_of = |agent: &&Assignment| NamedRun::parse(origin, &agent.agent_id).is_some();
     agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
 }
 
@@ -105,7 +106,7 @@ mod tests {
             let agent = |handed: &DeliveredResult| {
                 Some(if handed.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned())
             };
-            let handed = in_order_of_runs(origins.iter().map(handed).collect(), agent);
+            let handed = sort_by_run(origins.iter().map(handed).collect(), agent);
             handed.into_iter().map(|handed| handed.origin).collect::<Vec<_>>().join(" ")
         };
         for (given, wanted) in [

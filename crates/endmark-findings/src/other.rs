@@ -24,7 +24,7 @@ impl OtherFields {
     }
 
     /// Adds a line to the last field.
-    pub(crate) fn go_on(&mut self, line: &str) {
+    pub(crate) fn append_line(&mut self, line: &str) {
         if let Some(last) = self.fields.last_mut() {
             last.value.push('\n');
             last.value.push_str(line);

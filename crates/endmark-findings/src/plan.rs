@@ -50,37 +50,37 @@ pub struct PastRunPlan<'a> {
 impl Merged {
     /// Returns the plan for the results so far.
     pub fn plan(&self) -> Plan<'_> {
-        Plan::of(self)
+        Plan::new(self)
     }
 }
 
 impl<'a> Plan<'a> {
-    fn of(merged: &'a Merged) -> Self {
+    fn new(merged: &'a Merged) -> Self {
         let runs: Vec<&Run> = merged
             .agents()
             .iter()
-            .filter(|agent| !agent.past().is_empty())
+            .filter(|agent| !agent.past_runs().is_empty())
             .filter_map(Recovery::next)
             .collect();
         Self {
             done: runs.is_empty()
-                && merged.not_attributed().next().is_none()
+                && merged.unattributed().next().is_none()
                 && merged.agents().iter().all(|agent| agent.next().is_none()),
             runs,
-            agents: (0..).zip(merged.agents()).map(|(at, agent)| AgentPlan::of(merged, at, agent)).collect(),
-            not_attributed: merged.not_attributed().map(|handed| handed.origin.as_str()).collect(),
+            agents: (0..).zip(merged.agents()).map(|(at, agent)| AgentPlan::new(merged, at, agent)).collect(),
+            not_attributed: merged.unattributed().map(|handed| handed.origin.as_str()).collect(),
         }
     }
 }
 
 impl<'a> AgentPlan<'a> {
-    fn of(merged: &Merged, at: usize, agent: &'a Recovery) -> Self {
+    fn new(merged: &Merged, at: usize, agent: &'a Recovery) -> Self {
         Self {
             agent_id: &agent.assignment().agent_id,
             dimensions: &agent.assignment().dimensions,
             state: merged.recovery_state(at),
             past: agent
-                .past()
+                .past_runs()
                 .iter()
                 .map(|past| PastRunPlan { run: &past.run, cut: past.cut.name(), remaining: &past.remaining })
                 .collect(),

@@ -25,9 +25,9 @@ use serde_json::Value;
 use super::expected::Numbers;
 use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
 use block::{Block, BlockEffect};
-pub(super) use coverage::dimensions_in;
+pub(super) use coverage::read_dimensions;
 pub(super) use grammar::{END, START};
-use grammar::{Event, behind_speaker, event};
+use grammar::{Event, event, rest_after_speaker};
 
 use json::{JsonEffect, Parsed, PendingJson};
 use lines::{Line, lines};
@@ -36,10 +36,10 @@ use lines::{Line, lines};
 const MAX_REMARKS: usize = 200;
 
 /// The maximum length of a quoted line in a remark, in characters.
-const SHOWN: usize = 60;
+const MAX_QUOTED_CHARS: usize = 60;
 
 /// The maximum nesting depth of strings with results in them.
-const DEEPEST_STRING: usize = 3;
+const MAX_STRING_DEPTH: usize = 3;
 
 /// Parses an agent's transcript into results, checkpoints and remarks about ignored text (AR-1, AR-3).
 ///
@@ -64,7 +64,7 @@ fn read_within(text: &[u8], depth: usize) -> Transcript {
     let mut reader = Reader { depth, ..Reader::default() };
     let mut end = Position { line: 1, column: 1, byte: 0 };
     for line in lines(text) {
-        end = line.end_of_text(text.len());
+        end = line.text_end(text.len());
         if let Some(broken) = line.broken_at {
             reader.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
         }
@@ -92,9 +92,9 @@ struct Reader {
     /// Open JSON, inside or outside of a result.
     json: Option<PendingJson>,
     /// An open code fence around a result.
-    around: Option<CodeFence>,
+    surrounding_fence: Option<CodeFence>,
     /// First lines of findings while no result is open.
-    strays: Numbers,
+    stray_numbers: Numbers,
     /// The first line of a finding after a result. It counts if a field follows.
     head_behind: Option<(String, Position)>,
     /// JSON strings that contained results or checkpoints.
@@ -107,20 +107,20 @@ struct Reader {
 #[derive(Default)]
 struct Remarks {
     list: Vec<Remark>,
-    of_kind: BTreeMap<RemarkKind, usize>,
+    by_kind: BTreeMap<RemarkKind, usize>,
     omitted: usize,
 }
 
 impl Remarks {
     fn add(&mut self, kind: RemarkKind, text: &str, position: Position) {
-        let of_kind = self.of_kind.entry(kind).or_default();
+        let of_kind = self.by_kind.entry(kind).or_default();
         if *of_kind == MAX_REMARKS {
             self.omitted += 1;
             return;
         }
         *of_kind += 1;
         let text = text.trim();
-        let mut shown: String = text.chars().take(SHOWN).collect();
+        let mut shown: String = text.chars().take(MAX_QUOTED_CHARS).collect();
         if shown.len() < text.len() {
             shown.push('…');
         }
@@ -139,7 +139,7 @@ impl Reader {
             JsonEffect::More => true,
             came => {
                 let ends = line.ends();
-                let parsed = self.json.take().and_then(|json| json.parsed(text, ends.byte));
+                let parsed = self.json.take().and_then(|json| json.parse(text, ends.byte));
                 let is_taken = parsed.is_some_and(|parsed| self.take_json(&parsed, ends));
                 came == JsonEffect::End && is_taken
             }
@@ -149,27 +149,27 @@ impl Reader {
     /// Takes parsed JSON, and returns `false` if it is unrelated to results.
     fn take_json(&mut self, parsed: &Parsed, ends: Position) -> bool {
         if let Some(block) = &mut self.open {
-            parsed.give(block, &mut self.remarks);
+            parsed.add_to(block, &mut self.remarks);
             return true;
         }
         if parsed.is_answer() {
-            self.remarks.add(RemarkKind::OwnAnswer, "{", parsed.begins);
+            self.remarks.add(RemarkKind::OwnAnswer, "{", parsed.start);
             // The information about a cut would be lost otherwise.
-            let nothing = AgentResult::nothing(ends);
-            self.results.push(AgentResult { begins: Some(parsed.begins), unread: 1, ..nothing });
+            let nothing = AgentResult::empty(ends);
+            self.results.push(AgentResult { begins: Some(parsed.start), unread: 1, ..nothing });
         } else if parsed.is_result() {
-            let mut block = Block::new(parsed.begins, None);
-            parsed.give(&mut block, &mut self.remarks);
+            let mut block = Block::new(parsed.start, None);
+            parsed.add_to(&mut block, &mut self.remarks);
             self.close(block, !parsed.is_cut(), ends);
         } else {
             let strays = parsed.strays();
             if strays.is_empty() {
                 // A closed string is as complete as its last line.
                 let end = if parsed.problem.is_none() { "\n" } else { "" };
-                return self.strings(&parsed.value, end, parsed.begins, ends);
+                return self.strings(&parsed.value, end, parsed.start, ends);
             }
             for number in strays {
-                self.stray(number, "{", parsed.begins);
+                self.count_stray(number, "{", parsed.start);
             }
         }
         true
@@ -181,7 +181,7 @@ impl Reader {
         match value {
             Value::Array(items) => items.iter().fold(false, |found, item| any(item) | found),
             Value::Object(members) => members.values().fold(false, |found, item| any(item) | found),
-            Value::String(text) if self.depth < DEEPEST_STRING => {
+            Value::String(text) if self.depth < MAX_STRING_DEPTH => {
                 let has_any =
                     [START, checkpoint::WORD, "\"findings\""].iter().any(|word| text.contains(word));
                 // Agent streams repeat the last message. The second copy may be cut.
@@ -213,7 +213,7 @@ impl Reader {
     }
 
     fn line(&mut self, line: &Line<'_>) {
-        let Some(mut block) = self.open.take() else { return self.outside(line) };
+        let Some(mut block) = self.open.take() else { return self.read_outside(line) };
         match block.line(line, &mut self.remarks) {
             BlockEffect::Open => self.open = Some(block),
             BlockEffect::Checkpoint => {
@@ -221,14 +221,14 @@ impl Reader {
                 self.open = Some(block);
             }
             BlockEffect::Ended => self.close(block, true, line.ends()),
-            BlockEffect::Turned => {
+            BlockEffect::NewTurn => {
                 self.remarks.add(RemarkKind::InnerTurn, &line.text, line.begins());
                 block.cut();
                 self.close(block, false, line.begins());
-                self.outside(line);
+                self.read_outside(line);
             }
             BlockEffect::Restarted => {
-                match block.begins.filter(|_| block.is_empty()) {
+                match block.start.filter(|_| block.is_empty()) {
                     Some(begins) => self.remarks.add(RemarkKind::EmptyResult, START, begins),
                     None => self.close(block, false, line.begins()),
                 }
@@ -237,22 +237,23 @@ impl Reader {
         }
     }
 
-    fn outside(&mut self, line: &Line<'_>) {
+    fn read_outside(&mut self, line: &Line<'_>) {
         let is_marker = |says: &&str| says.contains(START.trim_matches('='));
-        let text = behind_speaker(&line.text).filter(is_marker).unwrap_or(&line.text);
+        let text = rest_after_speaker(&line.text).filter(is_marker).unwrap_or(&line.text);
         match event(text) {
-            Event::Start => self.open = Some(Block::new(line.begins(), self.around.take())),
+            Event::Start => self.open = Some(Block::new(line.begins(), self.surrounding_fence.take())),
             Event::End => {
                 self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
                 // If findings follow, the first end marker was inside the evidence of one of them.
                 if let Some(result) = self.results.last_mut().filter(|result| result.unread > 0) {
-                    result.cut_in_its_last();
+                    result.mark_last_finding_cut();
                 }
             }
             Event::Checkpoint => self.checkpoint(line),
             Event::Fence(fence) => {
-                let is_closed = self.around.is_some_and(|around| around.is_closed_by(fence));
-                self.around = if is_closed { None } else { self.around.or(Some(fence)) };
+                let is_closed = self.surrounding_fence.is_some_and(|around| around.is_closed_by(fence));
+                self.surrounding_fence =
+                    if is_closed { None } else { self.surrounding_fence.or(Some(fence)) };
             }
             Event::Head(id, title) => {
                 // A finding that is discarded at a turn continues after it.
@@ -260,21 +261,21 @@ impl Reader {
                     last.discarded += 1;
                     last.numbers.add(id.number());
                 }
-                self.strays.add(id.number());
+                self.stray_numbers.add(id.number());
                 let known = self.results.iter().flat_map(|result| &result.findings);
                 let is_known =
                     known.filter(|read| read.finding.id == id).any(|read| read.finding.title == title);
                 self.head_behind = (!is_known).then(|| (line.text.to_string(), line.begins()));
             }
-            Event::Fields(fields) if fields.iter().any(|said| said.key.is_of_finding()) => {
+            Event::Fields(fields) if fields.iter().any(|said| said.key.is_finding_field()) => {
                 if let Some((text, position)) = self.head_behind.take() {
-                    self.unread_behind(&text, position);
+                    self.count_unread(&text, position);
                 }
             }
             Event::Blank => {}
             _ if line.text.contains("===AGENT_RESULT===\\n") => {
                 self.remarks.add(RemarkKind::InsideJson, text, line.begins());
-                let nothing = AgentResult::nothing(line.ends());
+                let nothing = AgentResult::empty(line.ends());
                 self.push(AgentResult { begins: Some(line.begins()), unread: 1, ..nothing });
             }
             _ => self.head_behind = None,
@@ -282,13 +283,13 @@ impl Reader {
     }
 
     /// Counts a finding outside of any result.
-    fn stray(&mut self, number: Option<u32>, text: &str, position: Position) {
-        self.strays.add(number);
-        self.unread_behind(text, position);
+    fn count_stray(&mut self, number: Option<u32>, text: &str, position: Position) {
+        self.stray_numbers.add(number);
+        self.count_unread(text, position);
     }
 
     /// Counts a finding after a result, which that result lacks.
-    fn unread_behind(&mut self, text: &str, position: Position) {
+    fn count_unread(&mut self, text: &str, position: Position) {
         if let Some(last) = self.results.last_mut() {
             last.unread = last.unread.saturating_add(1);
             self.remarks.add(RemarkKind::UnreadFinding, text, position);
@@ -305,7 +306,7 @@ impl Reader {
     }
 
     fn close(&mut self, block: Block, is_whole: bool, ends: Position) {
-        let begins = block.begins;
+        let begins = block.start;
         match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
             Some(result) => self.push(result),
             None => begins.into_iter().for_each(|at| self.remarks.add(RemarkKind::Template, START, at)),
@@ -318,7 +319,7 @@ impl Reader {
     }
 
     fn finish(mut self, text: &[u8], end: Position) -> Transcript {
-        if let Some(parsed) = self.json.take().and_then(|json| json.parsed(text, text.len())) {
+        if let Some(parsed) = self.json.take().and_then(|json| json.parse(text, text.len())) {
             self.take_json(&parsed, end);
         }
         if let Some(block) = self.open.take() {
@@ -326,10 +327,10 @@ impl Reader {
         }
         if self.results.is_empty() {
             self.results.push(AgentResult {
-                discarded: self.strays.count,
+                discarded: self.stray_numbers.count,
                 checkpoint: self.checkpoints.last().cloned(),
-                numbers: self.strays,
-                ..AgentResult::nothing(end)
+                numbers: self.stray_numbers,
+                ..AgentResult::empty(end)
             });
         }
         self.remarks.list.sort_by_key(|remark| remark.position);

@@ -10,7 +10,7 @@ use super::transcript::{AgentResult, Cut, is_named, letters};
 pub const MAX_FINDINGS_OF_RETRY: u32 = 5;
 
 /// Placeholder for the dimensions of an agent that names none.
-pub const NOT_NAMED: &str = "(not named)";
+pub const UNNAMED_DIMENSIONS: &str = "(not named)";
 
 /// The task of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,10 +110,10 @@ pub enum RecoveryState {
 /// let dimensions = ["a", "b", "c"].map(str::to_owned).to_vec();
 /// let assignment = Assignment { agent_id: "x".into(), dimensions, max_turns: Some(25) };
 /// let mut recovery = Recovery::new(assignment, RecoveryPolicy::default());
-/// recovery.ended(Cut::Severe, Vec::new());
+/// recovery.note_end(Cut::Severe, Vec::new());
 /// let retry = recovery.next().unwrap();
 /// assert_eq!((retry.dimensions.join(","), retry.max_turns, retry.max_findings), ("a,b".into(), Some(13), Some(5)));
-/// recovery.ended(Cut::Whole, Vec::new());
+/// recovery.note_end(Cut::Whole, Vec::new());
 /// assert_eq!(recovery.next().unwrap().dimensions, ["c"]);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Recovery {
     pub fn new(assignment: Assignment, policy: RecoveryPolicy) -> Self {
         let mut assignment = assignment;
         if assignment.dimensions.is_empty() {
-            assignment.dimensions.push(NOT_NAMED.to_owned());
+            assignment.dimensions.push(UNNAMED_DIMENSIONS.to_owned());
         }
         let run = Run {
             agent_id: assignment.agent_id.clone(),
@@ -167,12 +167,12 @@ impl Recovery {
     }
 
     /// Returns the finished runs, in order.
-    pub fn past(&self) -> &[PastRun] {
+    pub fn past_runs(&self) -> &[PastRun] {
         &self.past
     }
 
     /// Returns the dimensions that wait for the next round.
-    pub fn waiting(&self) -> &[String] {
+    pub fn waiting_dimensions(&self) -> &[String] {
         &self.waiting
     }
 
@@ -193,13 +193,13 @@ impl Recovery {
     }
 
     /// Returns the dimensions that runs after an incomplete one have examined.
-    pub(super) fn run_again(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn rerun_dimensions(&self) -> impl Iterator<Item = &String> {
         let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);
         after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions)
     }
 
     /// Records the result of the requested run, or an unrequested result.
-    pub fn handed_over(&mut self, result: &AgentResult) {
+    pub fn accept_result(&mut self, result: &AgentResult) {
         let run = self.run.get_or_insert_with(|| Run {
             agent_id: self.assignment.agent_id.clone(),
             kind: RunKind::Unasked,
@@ -214,8 +214,9 @@ impl Recovery {
         });
         let is_full = is_full(run, result);
         let declared_gaps = result.declared_gaps();
-        let remaining = if is_full { run.dimensions.clone() } else { left_open(run, result, &declared_gaps) };
-        if !is_full && result.cut.is_whole() && result.lost() == 0 {
+        let remaining =
+            if is_full { run.dimensions.clone() } else { open_dimensions(run, result, &declared_gaps) };
+        if !is_full && result.cut.is_whole() && result.lost_count() == 0 {
             let asked_for = run.dimensions.clone();
             let is_open = |dimension: &String| {
                 declared_gaps.contains(dimension) || !is_covered(dimension, result, &asked_for)
@@ -223,21 +224,21 @@ impl Recovery {
             self.waiting.retain(is_open);
             self.gaps.retain(is_open);
         }
-        self.ended(result.cut, remaining);
+        self.note_end(result.cut, remaining);
     }
 
     /// Records how the requested run ended and which dimensions it left open. After a mild cut, an empty list means
     /// all of them.
-    pub fn ended(&mut self, cut: Cut, remaining: Vec<String>) {
-        self.over(cut, remaining, true);
+    pub fn note_end(&mut self, cut: Cut, remaining: Vec<String>) {
+        self.finish_run(cut, remaining, true);
     }
 
     /// Records that the requested run delivered nothing. All its dimensions are open.
-    pub fn unheard(&mut self) {
-        self.over(Cut::Severe, Vec::new(), false);
+    pub fn note_missing_result(&mut self) {
+        self.finish_run(Cut::Severe, Vec::new(), false);
     }
 
-    fn over(&mut self, cut: Cut, remaining: Vec<String>, is_heard: bool) {
+    fn finish_run(&mut self, cut: Cut, remaining: Vec<String>, is_heard: bool) {
         let Some(run) = self.run.take() else { return };
         let remaining = match cut {
             Cut::Whole => remaining,
@@ -253,8 +254,8 @@ impl Recovery {
                 return self.retry(&run, &again, never);
             }
         }
-        self.wait_for(remaining);
-        self.go_on(&run);
+        self.add_waiting(remaining);
+        self.start_next(&run);
     }
 
     /// Retries half of the dimensions with half of the turns, both rounded up. The other half waits for the next
@@ -262,7 +263,7 @@ impl Recovery {
     fn retry(&mut self, run: &Run, again: &[String], never: Vec<String>) {
         let (half, other) = again.split_at(again.len().div_ceil(2));
         self.retried.extend(half.iter().cloned());
-        self.wait_for(other.iter().cloned().chain(never));
+        self.add_waiting(other.iter().cloned().chain(never));
         self.run = Some(Run {
             kind: RunKind::Retry,
             dimensions: half.to_vec(),
@@ -272,12 +273,12 @@ impl Recovery {
         });
     }
 
-    fn wait_for(&mut self, dimensions: impl IntoIterator<Item = String>) {
+    fn add_waiting(&mut self, dimensions: impl IntoIterator<Item = String>) {
         add_missing(&mut self.waiting, dimensions);
     }
 
     /// Starts the next round or the emergency run for the waiting dimensions.
-    fn go_on(&mut self, run: &Run) {
+    fn start_next(&mut self, run: &Run) {
         let dimensions = std::mem::take(&mut self.waiting);
         if dimensions.is_empty() {
             return;
@@ -322,7 +323,7 @@ impl PastRun {
 /// It does if it names the dimension. It also does if the dimension has no name or the result names none: it then
 /// covers all that it was asked for.
 fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
-    *dimension == NOT_NAMED
+    *dimension == UNNAMED_DIMENSIONS
         || is_named(dimension, &result.dimensions)
         || result.dimensions.is_empty() && asked_for.contains(dimension)
 }
@@ -333,16 +334,17 @@ fn is_full(run: &Run, result: &AgentResult) -> bool {
 }
 
 /// Returns the requested dimensions that a run left open. Empty also after a cut that does not state them.
-fn left_open(run: &Run, result: &AgentResult, declared_gaps: &[String]) -> Vec<String> {
+fn open_dimensions(run: &Run, result: &AgentResult, declared_gaps: &[String]) -> Vec<String> {
     // A result that names other dimensions than requested has left the requested ones open. One that names none has
     // covered all.
     let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
     let is_open = |dimension: &&String| {
-        is_asked_for && **dimension != NOT_NAMED && !is_named(dimension, &result.dimensions)
+        is_asked_for && **dimension != UNNAMED_DIMENSIONS && !is_named(dimension, &result.dimensions)
     };
     let left_out = run.dimensions.iter().filter(is_open).cloned();
     // A later run may deliberately skip dimensions that it was not asked for.
-    let is_first = matches!(run.kind, RunKind::First | RunKind::Unasked) || run.dimensions == [NOT_NAMED];
+    let is_first =
+        matches!(run.kind, RunKind::First | RunKind::Unasked) || run.dimensions == [UNNAMED_DIMENSIONS];
     let declared = declared_gaps.iter().filter(|gap| is_first || is_named(gap, &run.dimensions));
     let left_out = left_out.chain(declared.cloned());
     match result.cut {
@@ -350,7 +352,7 @@ fn left_open(run: &Run, result: &AgentResult, declared_gaps: &[String]) -> Vec<S
         Cut::Whole => {
             // It has its end marker. If it has fewer findings than declared, the missing ones may concern any
             // dimension.
-            let mut remaining = if result.lost() > 0 { run.dimensions.clone() } else { Vec::new() };
+            let mut remaining = if result.lost_count() > 0 { run.dimensions.clone() } else { Vec::new() };
             add_missing(&mut remaining, left_out);
             remaining
         }

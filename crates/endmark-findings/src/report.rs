@@ -39,7 +39,7 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 /// ```compile_fail,E0624
 /// # use endmark_findings::{Disclosure, Merged};
 /// fn made_up(merged: &Merged) -> Disclosure {
-///     Disclosure::of(merged)
+///     Disclosure::new(merged)
 /// }
 /// ```
 ///
@@ -87,8 +87,8 @@ pub struct ReportedPlace {
 }
 
 impl ReportedFinding {
-    fn of(merged: &MergedFinding) -> Self {
-        let mut finding = FindingForm::of(&merged.finding);
+    fn new(merged: &MergedFinding) -> Self {
+        let mut finding = FindingForm::new(&merged.finding);
         let mut also_titled = merged.also_titled.clone();
         let joined_before = finding.other.remove(ALSO_TITLED).unwrap_or_default();
         also_titled.extend(joined_before.split("; ").filter(|title| !title.is_empty()).map(str::to_owned));
@@ -104,7 +104,7 @@ impl ReportedFinding {
                     end_line: place.lines.map(|lines| lines.end),
                 })
                 .collect(),
-            missing: merged.finding.missing().into_iter().map(Field::name).collect(),
+            missing: merged.finding.missing_fields().into_iter().map(Field::name).collect(),
             also_titled,
             reported_by: merged.reported_by.clone(),
         }
@@ -115,8 +115,8 @@ impl Merged {
     /// Returns the final report with its disclosure (AR-6).
     pub fn report(&self) -> FinalReport {
         FinalReport {
-            findings: self.findings().iter().map(ReportedFinding::of).collect(),
-            disclosure: Disclosure::of(self),
+            findings: self.findings().iter().map(ReportedFinding::new).collect(),
+            disclosure: Disclosure::new(self),
         }
     }
 }

@@ -1,36 +1,37 @@
 //! Placeholder values, which carry no information.
 
 use super::finding::Field;
-use super::vocabulary::is_one_of;
+use super::vocabulary::contains;
 
 /// Characters for emphasis, code or quotes.
 const ORNAMENTS: [char; 5] = ['*', '_', '`', '"', '\''];
 
-fn bare(text: &str) -> &str {
+fn strip_markup(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace() || ORNAMENTS.contains(&character))
 }
 
 /// Returns the text between two brackets that do not occur inside it. An arrow is not a bracket: `<step -> step>`.
-fn between(text: &str, open: char, close: char) -> Option<&str> {
+fn text_between(text: &str, open: char, close: char) -> Option<&str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     (!inner.is_empty() && !inner.replace("->", "").contains([open, close])).then_some(inner)
 }
 
 /// Whether a text may be a placeholder: `<what is wrong>`, `{N}`, `…`.
 pub(super) fn is_placeholder(text: &str) -> bool {
-    let text = bare(text);
-    matches!(text, "…" | "...") || between(text, '<', '>').or_else(|| between(text, '{', '}')).is_some()
+    let text = strip_markup(text);
+    matches!(text, "…" | "...")
+        || text_between(text, '<', '>').or_else(|| text_between(text, '{', '}')).is_some()
 }
 
 /// Whether a text is a word for "no value": `N/A`, `unknown`.
 pub(super) fn is_nothing(text: &str) -> bool {
-    is_one_of("nothing", text)
+    contains("nothing", text)
 }
 
 /// Whether the value of a field carries no information: `N/A`, `unknown`, `<where the data comes from>`. A single
 /// word in angle brackets, such as `<stdin>`, may be a real value.
-pub(super) fn says_nothing(field: Field, text: &str) -> bool {
-    let text = bare(text);
+pub(super) fn is_uninformative(field: Field, text: &str) -> bool {
+    let text = strip_markup(text);
     let plain = text.trim_matches(['(', ')', '[', ']', '.']).trim();
     // Punctuation alone may be code in evidence, but is empty in other fields.
     if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {
@@ -39,13 +40,13 @@ pub(super) fn says_nothing(field: Field, text: &str) -> bool {
     if is_nothing(text) || is_nothing(plain) {
         return true;
     }
-    let Some(inner) = between(text, '<', '>').or_else(|| between(text, '{', '}')) else {
+    let Some(inner) = text_between(text, '<', '>').or_else(|| text_between(text, '{', '}')) else {
         return field == Field::Severity && names_all_severities(text);
     };
     let is_of_prose =
         |sign: char| sign.is_alphanumeric() || sign.is_whitespace() || ",.:;'’/()-–>…".contains(sign);
     let is_prose = inner.trim().contains(' ') && inner.chars().all(is_of_prose);
-    is_prose || is_one_of("template", inner.trim())
+    is_prose || contains("template", inner.trim())
 }
 
 /// Whether the value still lists the choices: `Critical | High | Medium | Low`.
@@ -86,7 +87,7 @@ mod tests {
             (Field::Evidence, "```", false),
             (Field::Sink, "** **", true),
         ] {
-            assert_eq!(says_nothing(field, text), expected, "{text}");
+            assert_eq!(is_uninformative(field, text), expected, "{text}");
         }
     }
 }

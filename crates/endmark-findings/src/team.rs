@@ -51,14 +51,14 @@ fn dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>,
         return Err(D::Error::custom("a dimension has no name"));
     }
     let mut known = HashSet::new();
-    if let Some(twice) = dimensions.iter().find(|dimension| !known.insert(compared(dimension))) {
+    if let Some(twice) = dimensions.iter().find(|dimension| !known.insert(normalise_dimension(dimension))) {
         return Err(D::Error::custom(format_args!("an agent has the dimension `{twice}` twice")));
     }
     Ok(dimensions)
 }
 
 /// Returns a dimension in the form for comparison: without case and punctuation.
-fn compared(name: &str) -> String {
+fn normalise_dimension(name: &str) -> String {
     let letters: String =
         name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { name.trim().to_owned() } else { letters }

@@ -273,7 +273,7 @@ impl FindingState {
 impl ReadFinding {
     /// Classifies a finding. `is_ended` states that the text after it closed it (AR-1, AR-5).
     pub(super) fn new(finding: Finding, is_ended: bool, position: Position) -> Self {
-        let missing = finding.missing();
+        let missing = finding.missing_fields();
         let is_known = finding.has(Field::Source) && finding.has(Field::Sink);
         let state = if !is_known {
             FindingState::NeedsReaudit
@@ -288,7 +288,7 @@ impl ReadFinding {
 
 impl AgentResult {
     /// Returns a severe cut without any content.
-    pub(super) fn nothing(ends: Position) -> Self {
+    pub(super) fn empty(ends: Position) -> Self {
         Self {
             agent_id: None,
             dimensions: Vec::new(),
@@ -307,7 +307,7 @@ impl AgentResult {
 
     /// Records that the last finding continues after the supposed end of the result. A complete result becomes a mild
     /// cut.
-    pub(super) fn cut_in_its_last(&mut self) {
+    pub(super) fn mark_last_finding_cut(&mut self) {
         if self.cut.is_whole() && self.agent_id.is_some() {
             self.cut = Cut::Mild;
             if let Some(last) = self.findings.last_mut().filter(|last| last.state == FindingState::Complete) {
@@ -317,14 +317,15 @@ impl AgentResult {
     }
 
     /// Whether both results have the same content, wherever they are.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        (self.cut, self.unread) == (other.cut, other.unread) && ResultForm::of(self) == ResultForm::of(other)
+    pub(super) fn has_same_content(&self, other: &Self) -> bool {
+        (self.cut, self.unread) == (other.cut, other.unread)
+            && ResultForm::new(self) == ResultForm::new(other)
     }
 
     /// Returns the number of findings that the result must have had, or `None` if nothing states it. This is the
     /// largest of the declared total, the last checkpoint and the highest id. For a complete result only the declared
     /// total counts (AR-6).
-    pub fn expected(&self) -> Option<Expected> {
+    pub fn expected_count(&self) -> Option<Expected> {
         let known = [
             (self.declared_findings, Basis::Declared),
             (self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.findings), Basis::Checkpoint),
@@ -338,13 +339,13 @@ impl AgentResult {
     }
 
     /// Returns the minimum number of findings that the result had, from its own statements and from what was read.
-    pub(super) fn seen(&self) -> usize {
-        let expected = self.expected().map_or(0, |expected| expected.findings as usize);
+    pub(super) fn seen_count(&self) -> usize {
+        let expected = self.expected_count().map_or(0, |expected| expected.findings as usize);
         expected.max(self.findings.len() + self.unread as usize).max(self.discarded as usize)
     }
 
     /// Returns the findings to pass on: complete ones, and truncated ones with source and sink (AR-5).
-    pub fn kept(&self) -> impl Iterator<Item = &ReadFinding> {
+    pub fn kept_findings(&self) -> impl Iterator<Item = &ReadFinding> {
         self.findings.iter().filter(|read| read.state != FindingState::NeedsReaudit)
     }
 
@@ -354,9 +355,9 @@ impl AgentResult {
     }
 
     /// Returns the number of expected findings that were not kept.
-    pub fn lost(&self) -> usize {
-        let expected = self.expected().map_or(0, |expected| expected.findings as usize);
-        let unseen = expected.saturating_sub(self.kept().count());
+    pub fn lost_count(&self) -> usize {
+        let expected = self.expected_count().map_or(0, |expected| expected.findings as usize);
+        let unseen = expected.saturating_sub(self.kept_findings().count());
         unseen.max(self.count(FindingState::NeedsReaudit) + self.unread as usize)
     }
 
@@ -373,7 +374,7 @@ impl AgentResult {
         let said = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
         match said {
             Some(said) if !said.is_empty() => {
-                said.iter().map(|dimension| spelled_as(dimension, &self.dimensions)).collect()
+                said.iter().map(|dimension| spelling_in(dimension, &self.dimensions)).collect()
             }
             _ => self.dimensions.clone(),
         }
@@ -386,7 +387,7 @@ impl AgentResult {
 }
 
 /// Returns the list's spelling of a dimension if both differ only in case and punctuation.
-pub(super) fn spelled_as(dimension: &str, list: &[String]) -> String {
+pub(super) fn spelling_in(dimension: &str, list: &[String]) -> String {
     let found = list.iter().find(|known| same_dimension(known, dimension));
     found.map_or_else(|| dimension.to_owned(), Clone::clone)
 }

@@ -18,19 +18,19 @@ static WORDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
 });
 
 /// Returns the list of this family that contains a word in lower case.
-pub(super) fn list_of(family: &'static str, word: &str) -> Option<&'static str> {
+pub(super) fn find_list(family: &'static str, word: &str) -> Option<&'static str> {
     // The reborrow shortens the lifetime of the keys to that of the call.
     let words: &HashMap<(&str, &str), &str> = &WORDS;
     words.get(&(family, word)).copied()
 }
 
 /// Whether a word is in a family, ignoring case.
-pub(super) fn is_one_of(family: &'static str, word: &str) -> bool {
-    list_of(family, &word.to_lowercase()).is_some()
+pub(super) fn contains(family: &'static str, word: &str) -> bool {
+    find_list(family, &word.to_lowercase()).is_some()
 }
 
 /// Returns a name in lower case, with one `_` between its words.
-pub(super) fn folded(name: &str) -> String {
+pub(super) fn fold(name: &str) -> String {
     let words = name.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_").to_lowercase()
 }

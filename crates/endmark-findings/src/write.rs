@@ -7,7 +7,7 @@ use serde_json::json;
 use super::control::{is_control, visible_json};
 use super::finding::{Field, Finding, FindingId, OtherField, Severity};
 use super::form::{FindingForm, ResultForm};
-use super::read::{END, START, dimensions_in, read};
+use super::read::{END, START, read, read_dimensions};
 
 /// The parameters of a result to write.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ impl WriteParameters<'_> {
     /// ```
     /// use endmark_findings::{Finding, FindingId, WriteParameters};
     ///
-    /// let finding = Finding { id: FindingId::numbered(1), title: "Fixed key".into(), ..Finding::default() };
+    /// let finding = Finding { id: FindingId::from_number(1), title: "Fixed key".into(), ..Finding::default() };
     /// let writing = WriteParameters {
     ///     agent_id: Some("crypto-1"),
     ///     dimensions: &["keys".into()],
@@ -51,9 +51,9 @@ impl WriteParameters<'_> {
     /// ```
     pub fn text<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> String {
         let form = |(finding, place): (&'f Finding, u32)| {
-            let mut form = FindingForm::of(finding);
+            let mut form = FindingForm::new(finding);
             if form.id.is_empty() {
-                form.id = FindingId::numbered(place).to_string();
+                form.id = FindingId::from_number(place).to_string();
             }
             (form, finding)
         };
@@ -71,10 +71,10 @@ impl WriteParameters<'_> {
     fn is_read(&self, text: &str, forms: &[FindingForm]) -> bool {
         let read = read(format!("{text}{END}\n").as_bytes());
         let [result] = &read.results[..] else { return false };
-        let again = ResultForm::of(result);
+        let again = ResultForm::new(result);
         again.agent_id.as_deref() == self.agent_id
             && again.dimensions == self.dimensions
-            && result.other.iter().map(said).eq(self.other.iter().map(said))
+            && result.other.iter().map(field_text).eq(self.other.iter().map(field_text))
             && again.findings == forms
             && !text.contains(|sign| is_control(sign) && sign != '\n')
     }
@@ -89,7 +89,7 @@ impl WriteParameters<'_> {
         write_other(&mut text, self.other, "agent_id", "");
         // The other fields (`coverage`, `gaps`) may already contain the dimensions.
         let is_said = self.other.iter().any(|field| field.after == "dimensions");
-        let is_new = is_said || self.dimensions != dimensions_in(self.other);
+        let is_new = is_said || self.dimensions != read_dimensions(self.other);
         if !self.dimensions.is_empty() && is_new {
             let _ = writeln!(text, "dimensions: {}", self.dimensions.join(", "));
         }
@@ -119,13 +119,13 @@ impl WriteParameters<'_> {
     }
 }
 
-fn said(field: &OtherField) -> (&str, &str) {
+fn field_text(field: &OtherField) -> (&str, &str) {
     (&field.name, &field.value)
 }
 
 /// Writes the unknown fields that follow this field.
 fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &str) {
-    for (name, value) in other.iter().filter(|field| field.after == after).map(said) {
+    for (name, value) in other.iter().filter(|field| field.after == after).map(field_text) {
         let mut lines = value.split('\n');
         let first = format!("{indent}{name}: {}", lines.next().unwrap_or_default());
         let _ = writeln!(text, "{}", first.trim_end());
@@ -184,7 +184,7 @@ fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place
 fn head(id: &str, title: &str, place: u32) -> String {
     match FindingId::read(id) {
         Some(_) => format!("[{id}] {title}"),
-        None => format!("[{}] {id}: {title}", FindingId::numbered(place)),
+        None => format!("[{}] {id}: {title}", FindingId::from_number(place)),
     }
 }
 

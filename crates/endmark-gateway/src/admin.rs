@@ -25,7 +25,7 @@ pub(crate) async fn respond(
 ) -> Result<Response<AnyBody>, Refusal> {
     let path = head.uri.path();
     match path {
-        "/endmark/healthz" => return Ok(health::alive()),
+        "/endmark/healthz" => return Ok(health::liveness()),
         // The client is an agent with its own key. Pages would show it what other clients did.
         _ if gateway.keys.is_for_one() => {
             return Err(Refusal::NotFound(

@@ -4,6 +4,6 @@ mod held;
 mod permits;
 mod work;
 
-pub(crate) use held::{Held, Holding};
+pub(crate) use held::{BytesReservation, HeldBytes};
 pub(crate) use permits::{Claim, NoPlace, Permits};
 pub(crate) use work::{Work, extra_bytes};

@@ -21,7 +21,7 @@ pub(crate) struct Api {
 
 impl Api {
     /// Returns the names for requests in this format.
-    pub(crate) fn of_format(format: &dyn WireFormat) -> Self {
+    pub(crate) fn from_format(format: &dyn WireFormat) -> Self {
         Self {
             name: format.name(),
             operation: format.facts().operation,
@@ -32,7 +32,7 @@ impl Api {
     }
 
     /// Returns the names for requests to another counted service.
-    pub(crate) fn of_service(service: Service, provider: &Provider) -> Self {
+    pub(crate) fn from_service(service: Service, provider: &Provider) -> Self {
         Self {
             name: service.name,
             operation: service.operation,

@@ -16,11 +16,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
 
-pub(crate) use outlet::{Outlet, made};
-pub(crate) use patient::Patient;
-use unbroken::Unbroken;
-use uncounted::Uncounted;
-pub(crate) use unreset::Unreset;
+pub(crate) use outlet::{Outlet, body_from};
+pub(crate) use patient::TimedBody;
+use unbroken::IdleTimeoutBody;
+use uncounted::UsageFilter;
+pub(crate) use unreset::ResetDetector;
 
 /// The error of a body, in either direction.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -34,7 +34,7 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> AnyBody {
 }
 
 /// Returns a body that is forwarded as it arrives.
-pub(crate) fn passing<B>(body: B) -> AnyBody
+pub(crate) fn forward_body<B>(body: B) -> AnyBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BodyError>,
@@ -43,31 +43,31 @@ where
 }
 
 /// Returns a body that fails if nothing arrives for this long.
-pub(crate) fn unbroken(body: AnyBody, idle: Duration) -> AnyBody {
-    Unbroken::new(body, idle).boxed_unsync()
+pub(crate) fn with_idle_timeout(body: AnyBody, idle: Duration) -> AnyBody {
+    IdleTimeoutBody::new(body, idle).boxed_unsync()
 }
 
 /// Returns a stream without the events that only contain token counts.
-pub(crate) fn uncounted(
+pub(crate) fn without_usage_events(
     stream: AnyBody,
     only_counts: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
 ) -> AnyBody {
-    Uncounted::new(stream, only_counts).boxed_unsync()
+    UsageFilter::new(stream, only_counts).boxed_unsync()
 }
 
 /// Returns a body that starts with bytes that were already read.
-pub(crate) fn preceded(beginning: Bytes, rest: AnyBody) -> AnyBody {
-    Preceded { beginning, rest }.boxed_unsync()
+pub(crate) fn with_prefix(beginning: Bytes, rest: AnyBody) -> AnyBody {
+    PrefixedBody { beginning, remaining: rest }.boxed_unsync()
 }
 
 /// Returns a body that fails at its first read.
-pub(crate) fn failing(error: BodyError) -> AnyBody {
-    Failing(Some(error)).boxed_unsync()
+pub(crate) fn fail(error: BodyError) -> AnyBody {
+    FailingBody(Some(error)).boxed_unsync()
 }
 
-struct Failing(Option<BodyError>);
+struct FailingBody(Option<BodyError>);
 
-impl Body for Failing {
+impl Body for FailingBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -79,12 +79,12 @@ impl Body for Failing {
     }
 }
 
-struct Preceded {
+struct PrefixedBody {
     beginning: Bytes,
-    rest: AnyBody,
+    remaining: AnyBody,
 }
 
-impl Body for Preceded {
+impl Body for PrefixedBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -93,17 +93,17 @@ impl Body for Preceded {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.beginning.is_empty() {
-            return Pin::new(&mut self.rest).poll_frame(context);
+            return Pin::new(&mut self.remaining).poll_frame(context);
         }
         Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.beginning)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.beginning.is_empty() && self.rest.is_end_stream()
+        self.beginning.is_empty() && self.remaining.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let mut hint = self.rest.size_hint();
+        let mut hint = self.remaining.size_hint();
         let before = self.beginning.len() as u64;
         // Set the upper bound first: it must never be below the lower bound.
         if let Some(upper) = hint.upper() {

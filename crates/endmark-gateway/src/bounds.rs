@@ -6,7 +6,7 @@
 use endmark_wire::deciding::{self, Limits, Undecided};
 use endmark_wire::json::{Kind, Value};
 use endmark_wire::paths::{self, Cost, ModelPlace, PathUse, Service};
-use endmark_wire::{percent_decoded, request as wire};
+use endmark_wire::{percent_decode, request as wire};
 use http::{HeaderMap, Method, Request, header};
 
 use crate::gateway::Gateway;
@@ -37,7 +37,7 @@ pub(crate) enum Passage {
 
 impl<'a> Bounds<'a> {
     /// Returns the restrictions for a request with this key.
-    pub(crate) fn of(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
+    pub(crate) fn new(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
         let list = key.filter(|key| key.is_for_some_models());
         let budget = gateway.budgets.are_any(key.map(OwnKey::limits).unwrap_or_default());
         Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
@@ -85,7 +85,7 @@ impl<'a> Bounds<'a> {
 
     fn judge(&self, path: &str, known: PathUse) -> Result<Passage, Refusal> {
         if let Some(key) = self.list
-            && known.model == ModelPlace::Elsewhere
+            && known.model == ModelPlace::InFile
         {
             return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
         }
@@ -94,7 +94,7 @@ impl<'a> Bounds<'a> {
             Cost::Reply => return Ok(Passage::Open),
             Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
             Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
-            Cost::Uncounted(kind) if self.limits.budget => self.uncounted(kind, path)?,
+            Cost::Uncounted(kind) if self.limits.budget => self.check_uncounted(kind, path)?,
             Cost::Uncounted(paths::UNKNOWN) if !self.gateway.settings.budget.passes_unknown_paths => {
                 let name = self.list.map(OwnKey::name).unwrap_or_default();
                 return Err(KeyRefused::Path { name, path: path.to_owned() }.into());
@@ -105,12 +105,12 @@ impl<'a> Bounds<'a> {
     }
 
     /// Refuses a path whose cost is not counted, or logs that the request passes.
-    fn uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
-        let meant = paths::meant(path);
+    fn check_uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
+        let meant = paths::suggested_path(path);
         if !self.gateway.settings.budget.passes_unknown_paths {
             return Err(Refusal::NotCounted { path: path.to_owned(), meant });
         }
-        if self.gateway.metrics.passed_uncounted(kind, path) {
+        if self.gateway.metrics.note_uncounted(kind, path) {
             let meant = meant.unwrap_or_default();
             tracing::warn!(
                 kind,
@@ -134,7 +134,7 @@ impl<'a> Bounds<'a> {
         check_content_type(headers)?;
         request.check_deciding(self.limits)?;
         let Some(key) = self.list else { return Ok(()) };
-        let in_path = request.address().model.as_deref().map(|model| Some(percent_decoded(model).into()));
+        let in_path = request.address().model.as_deref().map(|model| Some(percent_decode(model).into()));
         Ok(key.admits_models(in_path.into_iter().chain(request.models_in_body()))?)
     }
 
@@ -165,7 +165,7 @@ impl<'a> Bounds<'a> {
             }
             None => {}
         }
-        let mut of_items = root.into_iter().flat_map(|root| deciding::models_of_items(root, fields));
+        let mut of_items = root.into_iter().flat_map(|root| deciding::item_models(root, fields));
         let path_model = known.model_in_path.as_deref();
         let is_of_path =
             |model: &str| path_model.is_some_and(|own| model.strip_prefix("models/").unwrap_or(model) == own);

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
 use endmark_context::budget::{RateLimits, Rule, Scope, Unit};
-use endmark_context::{Model, Models, Moment, Tokens, rounded};
-use endmark_store::{Charge, Claim, Held, Hold, Recorder};
+use endmark_context::{Model, Models, Moment, Tokens, round_half_up};
+use endmark_store::{Charge, Claim, Hold, HoldOutcome, Recorder};
 use endmark_wire::deciding::most_output;
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
@@ -22,9 +22,9 @@ use endmark_wire::paths::Service;
 use serde_json::json;
 
 pub(crate) use refused::NotAdmitted;
-pub(crate) use reserved::Reserved;
+pub(crate) use reserved::BudgetHold;
 
-use crate::seldom::Seldom;
+use crate::seldom::LogThrottle;
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
 use crate::work;
@@ -67,7 +67,7 @@ impl KeyLimits {
 }
 
 /// A call to be held.
-pub(crate) struct Planned<'a> {
+pub(crate) struct PlannedCall<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) call: u32,
     pub(crate) session: &'a str,
@@ -112,7 +112,7 @@ impl Budgets {
     }
 
     /// Returns the id of the model of this name in the table of models or the configuration.
-    pub(crate) fn known(&self, name: &str) -> Option<&str> {
+    pub(crate) fn model_id(&self, name: &str) -> Option<&str> {
         self.models.find(name).map(|model| model.id.as_str())
     }
 
@@ -153,19 +153,19 @@ impl Budgets {
     pub(crate) async fn reserve(
         &self,
         recorder: &Recorder,
-        planned: Planned<'_>,
-    ) -> Result<Reserved, NotAdmitted> {
+        planned: PlannedCall<'_>,
+    ) -> Result<BudgetHold, NotAdmitted> {
         let large = work::large(planned.body.len()).await;
         let root = planned.root.or_else(|| Value::parse(planned.body).ok());
         let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body, root);
         let mut reserved =
-            Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call, prompt);
+            BudgetHold::new(recorder.clone(), planned.request_id.to_owned(), planned.call, prompt);
         if !self.are_any(planned.limits) {
             reserved.keep();
             return Ok(reserved);
         }
         let at = self.now();
-        let claims = self.claims(&planned, root, prompt.held(), at)?;
+        let claims = self.claims(&planned, root, prompt.held_tokens(), at)?;
         reserved.charges = claims.iter().map(charge).collect();
         drop(large);
         let asked = Hold {
@@ -177,7 +177,7 @@ impl Budgets {
         match self.hold(recorder, asked).await? {
             // A late hold is settled with the row of the call.
             None => reserved.keep(),
-            Some(Held::Fits { warnings, least_left, rates }) => {
+            Some(HoldOutcome::Fits { warnings, least_left, rates }) => {
                 for warning in warnings {
                     let (claim, percent) = (&warning.claim, warning.level.percent());
                     self.report(claim, percent, at);
@@ -189,20 +189,20 @@ impl Budgets {
                         percent,
                         "a budget is nearly used up"
                     );
-                    reserved.warned.push((claim.scope, percent));
+                    reserved.warned_budgets.push((claim.scope, percent));
                 }
                 (reserved.least_left, reserved.rates) = (least_left, rates);
             }
-            Some(Held::Closing) => {
+            Some(HoldOutcome::Closing) => {
                 tracing::warn!(
                     session = planned.session,
                     "the budget of a session is used up: its closing call is made"
                 );
                 reserved.is_closing = true;
             }
-            Some(Held::UsedUp(used_up)) => {
+            Some(HoldOutcome::Exhausted(used_up)) => {
                 reserved.keep();
-                return Err(NotAdmitted::used_up(used_up, planned.limits, &self.settings.zone, at));
+                return Err(NotAdmitted::from_used_up(used_up, planned.limits, &self.settings.zone, at));
             }
         }
         Ok(reserved)
@@ -225,17 +225,17 @@ impl Budgets {
     }
 
     /// Asks the store to hold a call. Returns `None` if the store does not answer and the call may be made anyway.
-    async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<Held>, NotAdmitted> {
-        static STORE_FAILS: Seldom = Seldom::new();
+    async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<HoldOutcome>, NotAdmitted> {
+        static STORE_FAILURE_LOG: LogThrottle = LogThrottle::new();
         let error = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
             Ok(Ok(outcome)) => return Ok(Some(outcome)),
-            Ok(Err(error)) => error.for_clients(),
+            Ok(Err(error)) => error.client_message(),
             Err(_) => "it does not answer".to_owned(),
         };
         if self.settings.is_closed_on_store_error {
             return Err(NotAdmitted::StoreFails(error));
         }
-        if let Some(skipped) = STORE_FAILS.skipped(Instant::now()) {
+        if let Some(skipped) = STORE_FAILURE_LOG.count_skipped(Instant::now()) {
             tracing::error!(
                 error,
                 skipped,
@@ -252,7 +252,7 @@ impl Budgets {
     /// Returns the possible cost of a call in each of its budgets.
     fn claims(
         &self,
-        planned: &Planned<'_>,
+        planned: &PlannedCall<'_>,
         root: Option<Value<'_>>,
         prompt: u64,
         at: Moment,
@@ -277,10 +277,10 @@ impl Budgets {
         // Rate limits are the first: a request that they refuse may be sent again soon.
         for rule in rates.chain(of_all.copied()).chain(planned.limits.budget) {
             let (amount, closing_amount) = match rule.unit {
-                Unit::Tokens => (both(&full), both(&closing)),
+                Unit::Tokens => (total_tokens(&full), total_tokens(&closing)),
                 Unit::Requests | Unit::Parallel => (1, 1),
                 Unit::NanoUsd => {
-                    let price = |tokens| self.exact_price([planned.model], tokens, None).map(rounded);
+                    let price = |tokens| self.exact_price([planned.model], tokens, None).map(round_half_up);
                     match price(&full).zip(price(&closing)) {
                         Some(amounts) => amounts,
                         None if self.settings.admits_unpriced => continue,
@@ -297,7 +297,7 @@ impl Budgets {
     fn claim(
         &self,
         rule: &Rule,
-        planned: &Planned<'_>,
+        planned: &PlannedCall<'_>,
         at: Moment,
         (amount, closing_amount): (u64, u64),
     ) -> Claim {
@@ -320,7 +320,7 @@ fn charge(claim: &Claim) -> Charge {
 }
 
 /// Returns whose spending a rule counts this call to.
-fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
+fn subject(rule: &Rule, planned: &PlannedCall<'_>) -> String {
     match rule.scope {
         Scope::Session => planned.session.to_owned(),
         Scope::Key | Scope::Rate => planned.credential.unwrap_or_default().to_owned(),
@@ -329,6 +329,6 @@ fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
     }
 }
 
-fn both(tokens: &Tokens) -> u64 {
+fn total_tokens(tokens: &Tokens) -> u64 {
     tokens.prompt.saturating_add(tokens.completion)
 }

@@ -7,13 +7,13 @@ mod body;
 mod decoder;
 mod units;
 
-pub(crate) use body::decoded;
+pub(crate) use body::decode;
 pub(crate) use decoder::Decoder;
 
 use http::header::{self, HeaderMap};
 
 /// The supported codings, as in `Accept-Encoding`.
-pub(crate) const UNDERSTOOD: &str = "gzip, deflate, br, zstd";
+pub(crate) const SUPPORTED_CODINGS: &str = "gzip, deflate, br, zstd";
 
 /// Maximum nested codings. Two may be a harmless misconfiguration; more indicate a decompression bomb.
 const MAX_CODINGS: usize = 3;
@@ -44,7 +44,7 @@ pub(crate) enum UnknownCoding {
 
 impl Codings {
     /// Reads the codings from the headers of a message.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, UnknownCoding> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, UnknownCoding> {
         let mut codings = Vec::new();
         for value in headers.get_all(header::CONTENT_ENCODING) {
             for name in String::from_utf8_lossy(value.as_bytes()).split(',').map(str::trim) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::exchange::Exchange;
-use crate::recovery::{Account, CALLS_MAY_BE_MISSING, MALFORMED, Mended};
+use crate::recovery::{Account, CALLS_MAY_BE_MISSING, MALFORMED, MendedPart};
 use crate::reply::Outcome;
 use crate::rescue::REQUEST;
 use crate::settings::Incomplete;
@@ -31,7 +31,7 @@ const MAX_WORD_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     /// No counts, because the client did not request them.
-    Untold,
+    Unreported,
     /// The counts of all calls.
     Whole,
     /// The counts of those calls that reported them.
@@ -56,14 +56,14 @@ pub(crate) struct Disclosure {
     is_incomplete: bool,
     /// How an incomplete reply is delivered.
     incomplete: Incomplete,
-    left_out: usize,
+    omitted_bytes: usize,
     limit_sent: Option<u64>,
     /// The upstream that continued the reply, if it is not the one that began it.
     upstream: Option<String>,
     /// How complete the counts are that the client gets.
     counts: Counts,
     /// Whether there is anything to disclose.
-    something: bool,
+    has_content: bool,
 }
 
 impl Disclosure {
@@ -81,18 +81,18 @@ impl Disclosure {
             is_unknown: false,
             is_incomplete: false,
             incomplete: exchange.gateway.settings.disclose.incomplete,
-            left_out: 0,
+            omitted_bytes: 0,
             limit_sent: None,
             upstream: None,
-            counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Untold },
-            something: exchange.gateway.settings.disclose.always,
+            counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Unreported },
+            has_content: exchange.gateway.settings.disclose.always,
         }
     }
 
     /// Adds the recovery of one part. The reply gets the worst outcome of all parts.
-    pub(crate) fn add(&mut self, mended: &Mended, account: &Account) {
+    pub(crate) fn add(&mut self, mended: &MendedPart, account: &Account) {
         let Some(outcome) = mended.outcome() else { return };
-        self.something = true;
+        self.has_content = true;
         self.outcome = self.outcome.max(outcome);
         self.attempts += mended.attempts();
         self.kind = self.kind.or(mended.kind());
@@ -102,7 +102,7 @@ impl Disclosure {
         self.is_bounded |= mended.is_bounded();
         self.invalid |= mended.is_invalid();
         self.is_incomplete |= mended.is_incomplete();
-        self.left_out += mended.left_out();
+        self.omitted_bytes += mended.dropped_bytes();
         self.limit_sent = account.limit_sent;
         if self.counts == Counts::Whole && account.is_the_least() {
             self.counts = Counts::AtLeast;
@@ -114,8 +114,8 @@ impl Disclosure {
 
     /// Records that a reply ended with an unknown finish reason. It may mean a failure, so the reply does not
     /// count as whole.
-    pub(crate) fn ended_unknown(&mut self, word: &str) {
-        self.something = true;
+    pub(crate) fn note_unknown_end(&mut self, word: &str) {
+        self.has_content = true;
         self.outcome = self.outcome.max(Outcome::Cut);
         (self.is_unknown, self.is_incomplete) = (true, true);
         let word: String = word.escape_default().take(MAX_WORD_BYTES).collect();
@@ -123,8 +123,8 @@ impl Disclosure {
     }
 
     /// Records that the reply broke off and could not be recovered.
-    pub(crate) fn broke_off(&mut self) {
-        self.something = true;
+    pub(crate) fn note_break(&mut self) {
+        self.has_content = true;
         self.outcome = self.outcome.max(Outcome::Cut);
     }
 
@@ -150,12 +150,12 @@ impl Disclosure {
 
     /// Whether there is anything to disclose.
     pub(crate) fn has_something(&self) -> bool {
-        self.something
+        self.has_content
     }
 
     /// Writes the disclosure as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
-        if !self.something {
+        if !self.has_content {
             return;
         }
         let mut set = |name: &'static str, value: String| {
@@ -175,8 +175,8 @@ impl Disclosure {
         if self.invalid {
             set("x-endmark-schema", "invalid".to_owned());
         }
-        if self.left_out > 0 {
-            set("x-endmark-left-out", self.left_out.to_string());
+        if self.omitted_bytes > 0 {
+            set("x-endmark-left-out", self.omitted_bytes.to_string());
         }
         if let Some(upstream) = &self.upstream {
             set("x-endmark-upstream", upstream.clone());
@@ -197,7 +197,7 @@ impl Disclosure {
 
     /// Returns the disclosure as the `endmark` object of a stream's last chunk.
     pub(crate) fn json(&self) -> Option<Box<RawValue>> {
-        if !self.something {
+        if !self.has_content {
             return None;
         }
         let mut told = json!({
@@ -211,8 +211,8 @@ impl Disclosure {
         if let Some(limit) = self.limit_sent {
             told["continuation_limit"] = limit.into();
         }
-        if self.left_out > 0 {
-            told["left_out"] = self.left_out.into();
+        if self.omitted_bytes > 0 {
+            told["left_out"] = self.omitted_bytes.into();
         }
         if let Some(upstream) = &self.upstream {
             told["upstream"] = upstream.as_str().into();
@@ -231,7 +231,7 @@ impl Disclosure {
 
     /// Writes the cost of a reply's calls as a response header, if anything is disclosed or a budget applies.
     pub(crate) fn write_cost(&self, exchange: &Exchange, headers: &mut HeaderMap) {
-        let cost = exchange.calls.cost().filter(|_| self.something || exchange.calls.have_budgets());
+        let cost = exchange.calls.cost().filter(|_| self.has_content || exchange.calls.have_budgets());
         if let Some(value) = cost.and_then(|cost| HeaderValue::from_str(&dollars(cost)).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-cost-usd"), value);
         }

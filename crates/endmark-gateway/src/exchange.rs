@@ -4,7 +4,7 @@ mod budget_told;
 mod changed;
 mod tool_schemas;
 
-pub(crate) use budget_told::BudgetTold;
+pub(crate) use budget_told::BudgetDisclosure;
 pub(crate) use changed::Changed;
 pub(crate) use tool_schemas::ToolSchemas;
 
@@ -18,15 +18,15 @@ use endmark_wire::request::Request;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::admission::{Claim, Holding, Work};
-use crate::body::{AnyBody, unbroken};
+use crate::admission::{BytesReservation, Claim, Work};
+use crate::body::{AnyBody, with_idle_timeout};
 use crate::gateway::Gateway;
-use crate::ledger::{Call, Calls, Ended, Listener};
+use crate::ledger::{Call, Calls, Listener, RequestEnd};
 use crate::recovery::{Case, Schema, Sender, StorePatience};
-use crate::request_body::Encoded;
+use crate::request_body::CompressedBody;
 use crate::settings::Mode;
-use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
-use crate::upstream::{Destination, of_changed_body};
+use crate::shaping::{CondensedRequest, READ_TOOL, Subject, Summariser, compact_refused};
+use crate::upstream::{Destination, remove_body_headers};
 
 /// One request for a reply, after its first call was reserved in the budgets.
 pub(crate) struct Exchange {
@@ -41,7 +41,7 @@ pub(crate) struct Exchange {
     /// Whether this is the last request of a session whose budget is used up.
     pub(crate) is_closing: bool,
     /// What the client learns about its budgets.
-    pub(crate) budget: BudgetTold,
+    pub(crate) budget: BudgetDisclosure,
     /// How the client's request was changed before it was sent upstream.
     pub(crate) changed: Changed,
     /// The schemas of the tools that the request offers.
@@ -64,7 +64,7 @@ pub(crate) struct ClientRequest {
     /// How often the client has sent this request before.
     pub(crate) retries: u32,
     /// The format that the message text must have, if any.
-    pub(crate) demanded: Option<Format>,
+    pub(crate) required_format: Option<Format>,
     /// The schema that the message text must match, if any.
     pub(crate) schema: Option<Schema>,
     /// The deadline for the whole request.
@@ -73,7 +73,7 @@ pub(crate) struct ClientRequest {
     /// has disconnected.
     pub(crate) _claim: Option<Arc<Claim>>,
     /// The memory reserved for the body.
-    pub(crate) _holding: Holding,
+    pub(crate) _holding: BytesReservation,
 }
 
 /// The current attempt to get a reply: the upstream, and the request sent to it.
@@ -81,15 +81,15 @@ pub(crate) struct Attempt {
     /// The request for the upstream, without the additions of [`Attempt::asks_usage`].
     pub(crate) request: Request,
     /// The compressed request, which is valid only for the original upstream.
-    pub(crate) encoded: Option<Encoded>,
+    pub(crate) encoded: Option<CompressedBody>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
     /// The fallback upstream.
     pub(crate) fallback: Option<Destination>,
     /// Whether the upstream that answers is the fallback.
-    pub(crate) stands_in: bool,
+    pub(crate) is_fallback: bool,
     /// The client's original request, while another upstream gets a modified one.
-    pub(crate) set_aside: Option<Request>,
+    pub(crate) saved_request: Option<Request>,
     /// The call that returns the reply, until it is settled.
     pub(crate) call: Option<Call>,
     /// Whether the gateway requested the usage of the stream although the client did not. The client does not
@@ -109,18 +109,18 @@ pub(crate) struct Attempt {
 
 impl Exchange {
     /// Switches to the other upstream with one of its models. A second call switches back.
-    pub(crate) fn let_stand_in(&mut self) {
+    pub(crate) fn toggle_fallback(&mut self) {
         let Some(fallback) = &mut self.attempt.fallback else { return };
         std::mem::swap(fallback, &mut self.attempt.destination);
-        self.attempt.stands_in = !self.attempt.stands_in;
-        if self.attempt.stands_in {
-            let mut request = self.attempt.destination.adapted(&self.attempt.request);
+        self.attempt.is_fallback = !self.attempt.is_fallback;
+        if self.attempt.is_fallback {
+            let mut request = self.attempt.destination.adapt(&self.attempt.request);
             if self.attempt.destination.upstream.endmark && self.offers_reading() {
                 // The other upstream's reply is forwarded unread, and would contain calls of this tool.
-                request = request.withdrawing(&READ_TOOL);
+                request = request.without_tool(&READ_TOOL);
             }
-            self.attempt.set_aside = Some(std::mem::replace(&mut self.attempt.request, request));
-        } else if let Some(own) = self.attempt.set_aside.take() {
+            self.attempt.saved_request = Some(std::mem::replace(&mut self.attempt.request, request));
+        } else if let Some(own) = self.attempt.saved_request.take() {
             self.attempt.request = own;
         }
     }
@@ -131,20 +131,20 @@ impl Exchange {
             return false;
         }
         let refused = match &self.attempt.uncondensed {
-            Some(own) if self.attempt.stands_in => self.attempt.destination.adapted(own),
+            Some(own) if self.attempt.is_fallback => self.attempt.destination.adapt(own),
             Some(own) => own.clone(),
             None => self.attempt.request.clone(),
         };
         let condensed = compact_refused(&self.subject(), &refused).await;
-        let Some(Condensed { request, summary }) = condensed else { return false };
+        let Some(CondensedRequest { request, summary }) = condensed else { return false };
         if self.changed.summary.is_none() {
-            self.gateway.metrics.compacted(self.upstream_name(), summary.mode);
+            self.gateway.metrics.note_compaction(self.upstream_name(), summary.mode);
         }
         self.attempt.request = request;
         self.changed.summary = Some(summary);
         self.changed.compaction_stopped = None;
         self.attempt.encoded = None;
-        of_changed_body(&mut self.attempt.destination.headers);
+        remove_body_headers(&mut self.attempt.destination.headers);
         true
     }
 
@@ -174,8 +174,8 @@ impl Exchange {
 
     /// Forwards a response unread and returns its body. When it ends, its call is settled with `ending`.
     pub(crate) fn pass_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
-        self.calls.watch.end(Ended::Unread);
-        let body = unbroken(body, self.gateway.settings.limits.idle);
+        self.calls.watch.end(RequestEnd::Unread);
+        let body = with_idle_timeout(body, self.gateway.settings.limits.idle);
         match self.attempt.call.take() {
             Some(call) => call.follow(body, ending, None),
             None => body,
@@ -183,19 +183,19 @@ impl Exchange {
     }
 
     /// Like `pass_unread`, for a response that needs no recovery. Only its usage is read.
-    pub(crate) fn pass_heard(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
-        self.calls.watch.end(Ended::Unread);
+    pub(crate) fn pass_for_usage(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
+        self.calls.watch.end(RequestEnd::Unread);
         let limits = &self.gateway.settings.limits;
-        let body = unbroken(body, limits.idle);
+        let body = with_idle_timeout(body, limits.idle);
         let Some(call) = self.attempt.call.take() else { return body };
-        let holding = self.gateway.held.part(limits.held_bytes);
+        let holding = self.gateway.held_bytes.part(limits.held_bytes);
         let listener = Listener::new(self.attempt.request.clone(), head, limits.reply_bytes, holding);
         call.follow(body, Ending::Clean, Some(listener))
     }
 
     /// Returns the schema of this tool's arguments, if it has one.
     pub(crate) fn tool_schema(&self, name: &str) -> Option<Schema> {
-        self.tool_schemas.of(&self.attempt.request, name)
+        self.tool_schemas.find(&self.attempt.request, name)
     }
 
     /// Returns the data that recovery needs.
@@ -208,11 +208,11 @@ impl Exchange {
             mode: self.mode(),
             sets_limit: self.sets_limit(),
             is_closing: self.is_closing,
-            withdrawn: self.offers_reading().then_some(READ_TOOL.name),
+            withdrawn_tool: self.offers_reading().then_some(READ_TOOL.name),
             request: &self.attempt.request,
             destination: &self.attempt.destination,
             fallback: self.attempt.fallback.as_ref(),
-            sender: Sender { client: &gateway.client, standing: &gateway.standing },
+            sender: Sender { client: &gateway.client, upstream_health: &gateway.upstream_health },
             calls: &self.calls,
             recorder: &self.recorder,
             store_patience: &self.store_patience,
@@ -248,7 +248,7 @@ impl Exchange {
     }
 
     /// Returns the number of output tokens at which a reply must have been cut, whatever its stop reason states.
-    pub(crate) fn limit_of_one_reply(&self) -> Option<u64> {
+    pub(crate) fn single_reply_limit(&self) -> Option<u64> {
         // With several choices, the reported count is their sum and does not apply to one of them.
         let view = self.attempt.request.view();
         if view.choices == 1 { view.limit } else { None }

@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri};
 use tokio_rustls::TlsAcceptor;
 
-use crate::admission::Held;
+use crate::admission::HeldBytes;
 use crate::budget::Budgets;
 use crate::faults::Faults;
 use crate::keys::{Keys, OwnKey};
@@ -20,12 +20,12 @@ use crate::recovery::{Capabilities, Schema, SchemaError, StreamUsages};
 use crate::rescue::Refusal;
 use crate::rotations::Rotations;
 use crate::scrub::Scrubber;
-use crate::settings::{Settings, Unfit, Upstream};
+use crate::settings::{Settings, UnfitFallback, Upstream};
 use crate::shaping::Shaping;
 use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
 use crate::tls::{TlsError, acceptor};
-use crate::upstream::{Client, ClientError, Standing};
+use crate::upstream::{Client, ClientError, UpstreamHealth};
 use crate::webhook::WebhookError;
 
 /// A gateway, ready to serve.
@@ -37,7 +37,7 @@ pub struct Gateway {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) capabilities: Capabilities,
     pub(crate) stream_usages: StreamUsages,
-    pub(crate) standing: Standing,
+    pub(crate) upstream_health: UpstreamHealth,
     pub(crate) faults: Arc<Faults>,
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) budgets: Arc<Budgets>,
@@ -47,7 +47,7 @@ pub struct Gateway {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
     pub(crate) tls: Option<TlsAcceptor>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) held_bytes: Arc<HeldBytes>,
     pub(crate) successors: Arc<Successors>,
     pub(crate) rotations: Arc<Rotations>,
     pub(crate) stopping: Arc<Stopping>,
@@ -76,7 +76,7 @@ pub enum BuildError {
         /// Its name.
         fallback: String,
         /// What is wrong with it.
-        unfit: Unfit,
+        unfit: UnfitFallback,
     },
     /// A key with a character that headers cannot have.
     #[error(
@@ -129,9 +129,9 @@ impl Gateway {
     ///
     /// # Errors
     /// [`BuildError`] for settings that cannot work. This gateway is unchanged.
-    pub fn reloaded(&self, settings: Settings) -> Result<Arc<Self>, BuildError> {
+    pub fn with_settings(&self, settings: Settings) -> Result<Arc<Self>, BuildError> {
         let mut next = Self::build(settings, self.store.clone())?;
-        next.held = Arc::clone(&self.held);
+        next.held_bytes = Arc::clone(&self.held_bytes);
         next.successors = Arc::clone(&self.successors);
         next.rotations = Arc::clone(&self.rotations);
         next.metrics = Arc::clone(&self.metrics);
@@ -165,11 +165,11 @@ impl Gateway {
                 &settings.listener.allowed_origins,
             )?,
             tls: settings.tls.as_ref().map(acceptor).transpose()?,
-            held: Arc::default(),
+            held_bytes: Arc::default(),
             successors: Arc::default(),
             rotations: Arc::default(),
             client: Client::new(&settings.upstreams)?,
-            standing: Standing::new(&settings),
+            upstream_health: UpstreamHealth::new(&settings),
             faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),
             capabilities: Capabilities::default(),
             stream_usages: StreamUsages::default(),
@@ -196,7 +196,7 @@ impl Gateway {
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
         self.keys
-            .of(&self.store, self.settings.listener.require_key || self.keys.is_for_one(), headers, uri)
+            .find(&self.store, self.settings.listener.require_key || self.keys.is_for_one(), headers, uri)
             .await
     }
 
@@ -206,7 +206,7 @@ impl Gateway {
     /// # Errors
     /// [`Refusal`] for a key that is not valid.
     pub(crate) async fn recognise(&self, head: &mut Parts) -> Result<(), Refusal> {
-        if let Some(key) = self.keys.of(&self.store, false, &head.headers, &head.uri).await? {
+        if let Some(key) = self.keys.find(&self.store, false, &head.headers, &head.uri).await? {
             head.extensions.insert(key);
         }
         Ok(())
@@ -238,7 +238,7 @@ fn check_fallback(upstream: &Upstream, all: &[Upstream]) -> Result<(), BuildErro
     let why = if *fallback == upstream.name {
         "which is itself"
     } else if let Some(other) = all.iter().find(|other| other.name == *fallback) {
-        return match Unfit::of(&other.base_url, other.provider, other.model.as_deref()) {
+        return match UnfitFallback::check(&other.base_url, other.provider, other.model.as_deref()) {
             None => Ok(()),
             Some(unfit) => Err(BuildError::UnfitFallback { fallback: fallback.clone(), unfit }),
         };

@@ -11,27 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_context::budget::RateLimits;
-use endmark_store::{Key, KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
+use endmark_store::{FoundKey, Key, KeyState, SECRET_PREFIX, Store};
 use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
 use crate::budget::KeyLimits;
 use crate::rescue::Refusal;
 use crate::settings::{Pattern, Secret, Settings, SoleKey};
-use crate::upstream::{CREDENTIALS, Credential, secrets_in};
+use crate::upstream::{CREDENTIALS, Credential, find_secrets};
 use refused::KeyRefused;
 
 /// How long the result of a lookup is valid.
-const KNOWN_FOR: Duration = Duration::from_secs(1);
+const LOOKUP_VALIDITY: Duration = Duration::from_secs(1);
 
 /// The most secrets that are remembered. If there are more, all are looked up again.
-const MAX_KNOWN: usize = 4_096;
+const MAX_CACHED_SECRETS: usize = 4_096;
 
 /// Hexadecimal digits of a secret.
 const KEY_DIGITS: usize = 64;
 
 /// The most secrets that are looked up at once.
-const LOOKED_UP_AT_ONCE: usize = 2;
+const MAX_CONCURRENT_LOOKUPS: usize = 2;
 
 /// The secrets that clients sent recently.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Keys {
     /// How long the store's keys are accepted while they cannot be confirmed.
     stale_after: Duration,
     known: Mutex<HashMap<String, KnownKey>>,
-    looking_up: Semaphore,
+    lookups: Semaphore,
 }
 
 /// The result of a lookup, and its time.
@@ -56,19 +56,20 @@ struct KnownKey {
 /// A valid key of the gateway's own.
 #[derive(Debug)]
 pub(crate) struct OwnKey {
-    found: KeyOfSecret,
+    found_key: FoundKey,
     models: Vec<Pattern>,
     identity: Arc<str>,
 }
 
 impl Keys {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let sole = settings.sole_key.as_ref().map(|sole| (sole.secret.clone(), Arc::new(OwnKey::sole(sole))));
+        let sole =
+            settings.sole_key.as_ref().map(|sole| (sole.secret.clone(), Arc::new(OwnKey::only_key(sole))));
         Self {
             sole,
             stale_after: settings.keys.stale_after,
             known: Mutex::default(),
-            looking_up: Semaphore::new(LOOKED_UP_AT_ONCE),
+            lookups: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
         }
     }
 
@@ -83,7 +84,7 @@ impl Keys {
     /// # Errors
     /// [`Refusal::Key`] if the key is not valid, or if it is missing and one is required. [`Refusal::Store`] if that
     /// cannot be determined.
-    pub(crate) async fn of(
+    pub(crate) async fn find(
         &self,
         store: &Store,
         is_required: bool,
@@ -94,47 +95,47 @@ impl Keys {
             let message = "one of this gateway's keys is in the path or in the name of a header, which would be forwarded: send it in the header of the provider's key";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        let Some(secret) = secret_in(headers, uri) else {
+        let Some(secret) = find_secret(headers, uri) else {
             return if is_required { Err(KeyRefused::Missing.into()) } else { Ok(None) };
         };
         if let Some((sole, key)) = &self.sole {
             return if *sole.reveal() == *secret {
                 Ok(Some(Arc::clone(key)))
             } else {
-                Err(KeyRefused::OfAnother.into())
+                Err(KeyRefused::OtherGateway.into())
             };
         }
-        let key = match self.known(store, &secret) {
+        let key = match self.cached(store, &secret) {
             Some(key) => key,
-            None => self.looked_up(store, &secret).await?,
+            None => self.look_up(store, &secret).await?,
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        match key.found.state(now) {
+        match key.found_key.state(now) {
             KeyState::Valid => Ok(Some(key)),
-            KeyState::Ended => Err(KeyRefused::Ended(key.found.key.name.clone()).into()),
-            KeyState::Revoked => Err(KeyRefused::Revoked(key.found.key.name.clone()).into()),
+            KeyState::Expired => Err(KeyRefused::Expired(key.found_key.key.name.clone()).into()),
+            KeyState::Revoked => Err(KeyRefused::Revoked(key.found_key.key.name.clone()).into()),
         }
     }
 
-    fn known(&self, store: &Store, secret: &str) -> Option<Arc<OwnKey>> {
+    fn cached(&self, store: &Store, secret: &str) -> Option<Arc<OwnKey>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let KnownKey { since, version, key } = known.get(secret)?;
-        let is_current = since.elapsed() < KNOWN_FOR && *version == store.keys_version();
+        let is_current = since.elapsed() < LOOKUP_VALIDITY && *version == store.keys_version();
         is_current.then(|| Arc::clone(key))
     }
 
-    async fn looked_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
+    async fn look_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
         // It is never closed.
-        let _turn = self.looking_up.acquire().await.map_err(|_| Refusal::Draining)?;
+        let _turn = self.lookups.acquire().await.map_err(|_| Refusal::Draining)?;
         // Another request may have looked it up in the meantime.
-        if let Some(key) = self.known(store, secret) {
+        if let Some(key) = self.cached(store, secret) {
             return Ok(key);
         }
         let version = store.keys_version();
-        let found = store.key_of(secret, self.stale_after).await?;
+        let found = store.find_key(secret, self.stale_after).await?;
         let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_KNOWN {
+        if known.len() >= MAX_CACHED_SECRETS {
             known.clear();
         }
         known.insert(secret.to_owned(), KnownKey { since: Instant::now(), version, key: Arc::clone(&key) });
@@ -147,20 +148,20 @@ impl Keys {
 fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
     // Most paths and names are shorter than a key.
     let has_key = |text: &str| {
-        text.len() > KEY_DIGITS && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRETS_BEGIN)
+        text.len() > KEY_DIGITS && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRET_PREFIX)
     };
     has_key(uri.path()) || headers.keys().any(|name| has_key(name.as_str()))
 }
 
 impl OwnKey {
-    fn new(found: KeyOfSecret) -> Self {
+    fn new(found: FoundKey) -> Self {
         let models = found.key.models.iter().filter_map(|model| model.parse().ok()).collect();
         let identity = found.key.identity().into();
-        Self { found, models, identity }
+        Self { found_key: found, models, identity }
     }
 
     /// Makes the key of a gateway that accepts no other. It never ends.
-    fn sole(sole: &SoleKey) -> Self {
+    fn only_key(sole: &SoleKey) -> Self {
         let key = Key {
             name: sole.name.clone(),
             models: Vec::new(),
@@ -170,23 +171,23 @@ impl OwnKey {
             created_at: 0,
             revoked_at: None,
         };
-        Self::new(KeyOfSecret { key, secret_ends_at: None })
+        Self::new(FoundKey { key, secret_ends_at: None })
     }
 
     /// Returns the identity of its client.
     pub(crate) fn identity(&self) -> Credential {
-        Credential::of_own_key(Arc::clone(&self.identity))
+        Credential::from_own_key(Arc::clone(&self.identity))
     }
 
     /// Returns its limits.
     pub(crate) fn limits(&self) -> KeyLimits {
-        let Key { budget, rates, .. } = &self.found.key;
+        let Key { budget, rates, .. } = &self.found_key.key;
         KeyLimits { budget: budget.map(endmark_store::KeyBudget::rule), rates: *rates }
     }
 
     /// Whether it is limited to some models.
     pub(crate) fn is_for_some_models(&self) -> bool {
-        !self.found.key.models.is_empty()
+        !self.found_key.key.models.is_empty()
     }
 
     /// Whether a request that names all these models may pass. `None` is a model that cannot be read.
@@ -211,14 +212,14 @@ impl OwnKey {
             other => Err(KeyRefused::Model {
                 name: self.name(),
                 model: other.flatten().map(Cow::into_owned),
-                models: self.found.key.models.join(", "),
+                models: self.found_key.key.models.join(", "),
             }),
         }
     }
 
     /// Returns its name.
     pub(crate) fn name(&self) -> String {
-        self.found.key.name.clone()
+        self.found_key.key.name.clone()
     }
 }
 
@@ -229,13 +230,13 @@ impl From<KeyRefused> for Refusal {
 }
 
 /// Returns the first secret of the gateway's own in a request.
-fn secret_in(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+fn find_secret(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let is_in = |value: &http::HeaderValue| {
-        value.as_bytes().windows(SECRETS_BEGIN.len()).any(|part| part == SECRETS_BEGIN.as_bytes())
+        value.as_bytes().windows(SECRET_PREFIX.len()).any(|part| part == SECRET_PREFIX.as_bytes())
     };
     // Most requests have none: nothing is parsed for them.
     if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
         return None;
     }
-    secrets_in(headers, uri).find(|secret| secret.starts_with(SECRETS_BEGIN)).map(Cow::into_owned)
+    find_secrets(headers, uri).find(|secret| secret.starts_with(SECRET_PREFIX)).map(Cow::into_owned)
 }

@@ -10,8 +10,8 @@ mod sent;
 mod watch;
 
 pub(crate) use call::{Call, Caller, Calls, FirstCall};
-pub(crate) use cost::Spent;
-pub(crate) use counts_behind::counts_behind;
-pub(crate) use ended::{CallEnd, Ended};
+pub(crate) use cost::CallUsage;
+pub(crate) use counts_behind::read_late_usage;
+pub(crate) use ended::{CallEnd, RequestEnd};
 pub(crate) use listener::Listener;
 pub(crate) use watch::Watch;

@@ -48,12 +48,12 @@ pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
     Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings, Clock,
-    CompactSettings, Conditions, CorrectSettings, DiscloseSettings, EmergencySettings, FaultError, FaultPlan,
-    FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete, KeySettings, Limits, ListenerSettings, MODES,
-    MetricsAccess, MetricsSettings, Mode, OnMissing, PREFILLS, Pattern, Prefill, Proxy, ProxyError,
-    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, SoleKey, StorePolicy, TlsFiles,
-    ToolSettings, USUAL_PORT, Unfit, UnknownFaultSide, UnknownMode, UnusablePattern, Upstream,
-    WindowSettings,
+    CompactSettings, Conditions, CorrectSettings, DEFAULT_PORT, DiscloseSettings, EmergencySettings,
+    FaultError, FaultPlan, FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete, KeySettings, Limits,
+    ListenerSettings, MODES, MetricsAccess, MetricsSettings, Mode, OnMissing, PREFILLS, Pattern, Prefill,
+    Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, SoleKey,
+    StorePolicy, TlsFiles, ToolSettings, UnfitFallback, UnknownFaultSide, UnknownMode, UnusablePattern,
+    Upstream, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

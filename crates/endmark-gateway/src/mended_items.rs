@@ -25,7 +25,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     let (gateway, owner) = (&exchange.gateway, owner(exchange.calls.credential()));
     let work = async {
         for item in &items {
-            let handle = Handle::derived("item", &owner, &item.id);
+            let handle = Handle::derive("item", &owner, &item.id);
             let keep_days = gateway.settings.store_policy.keep_days;
             let max_bytes = gateway.settings.store_policy.outputs_max_bytes;
             let new = NewOutput { handle, owner: owner.clone(), keep_days, max_bytes };
@@ -50,14 +50,18 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
 }
 
 /// Replaces references to recovered items by the complete items. Returns the number of replaced references.
-pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request: &mut Request) -> usize {
+pub(crate) async fn insert_recovered_items(
+    gateway: &Gateway,
+    credential: Option<&str>,
+    request: &mut Request,
+) -> usize {
     let ids = request.references();
     if ids.is_empty() {
         return 0;
     }
     let owner = owner(credential);
     let named: Vec<(String, Handle)> =
-        ids.into_iter().map(|id| (id.clone(), Handle::derived("item", &owner, &id))).collect();
+        ids.into_iter().map(|id| (id.clone(), Handle::derive("item", &owner, &id))).collect();
     let read = move |reader: &Reader| {
         let mut whole = HashMap::new();
         for (id, handle) in named {

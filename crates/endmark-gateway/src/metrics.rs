@@ -223,12 +223,12 @@ impl StoreMetrics {
 
 impl Metrics {
     /// Records that a request for a reply begins.
-    pub(crate) fn began(&self) {
+    pub(crate) fn note_start(&self) {
         self.open.inc();
     }
 
     /// Records that a request has ended.
-    pub(crate) fn ended(
+    pub(crate) fn note_end(
         &self,
         upstream: &str,
         format: &'static str,
@@ -239,7 +239,7 @@ impl Metrics {
         self.open.dec();
         let labels = RequestLabels { upstream: upstream.to_owned(), format, outcome };
         self.requests.get_or_create(&labels).inc();
-        self.duration.get_or_create(&UpstreamLabels::of(upstream)).observe(took.as_secs_f64());
+        self.duration.get_or_create(&UpstreamLabels::new(upstream)).observe(took.as_secs_f64());
         if let Some(added) = added {
             self.added.observe(added.as_secs_f64());
             self.added_counts.observe(added.as_secs_f64());
@@ -253,7 +253,7 @@ impl Metrics {
     }
 
     /// Records that the gateway answered a request with its own error.
-    pub(crate) fn refused(&self, kind: &'static str) {
+    pub(crate) fn note_refusal(&self, kind: &'static str) {
         self.refusals.get_or_create(&KindLabels { kind }).inc();
     }
 
@@ -263,19 +263,19 @@ impl Metrics {
     }
 
     /// Records that an upstream call has ended.
-    pub(crate) fn called(
+    pub(crate) fn note_call(
         &self,
         upstream: &str,
         purpose: &'static str,
         first_byte: Option<Duration>,
         call: &GenerativeCall<'_>,
     ) {
-        self.generative.called(call);
+        self.generative.note_call(call);
         let status = call.status;
         let labels = CallLabels { upstream: upstream.to_owned(), purpose, status: labels::status(status) };
         self.calls.get_or_create(&labels).inc();
         if let Some(first_byte) = first_byte {
-            self.first_byte.get_or_create(&UpstreamLabels::of(upstream)).observe(first_byte.as_secs_f64());
+            self.first_byte.get_or_create(&UpstreamLabels::new(upstream)).observe(first_byte.as_secs_f64());
         }
         let Some(usage) = call.usage else { return };
         let counts = [
@@ -296,23 +296,23 @@ impl Metrics {
     }
 
     /// Records that arguments of tool calls in a conversation were repaired.
-    pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
-        self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
+    pub(crate) fn note_repairs(&self, upstream: &str, calls: u64) {
+        self.repaired.get_or_create(&UpstreamLabels::new(upstream)).inc_by(calls);
     }
 
     /// Records that tool results of a request were capped.
-    pub(crate) fn capped(&self, upstream: &str, results: u64) {
-        self.capped.get_or_create(&UpstreamLabels::of(upstream)).inc_by(results);
+    pub(crate) fn note_capped_results(&self, upstream: &str, results: u64) {
+        self.capped.get_or_create(&UpstreamLabels::new(upstream)).inc_by(results);
     }
 
     /// Records that the older part of a request's conversation was condensed.
-    pub(crate) fn compacted(&self, upstream: &str, mode: &'static str) {
+    pub(crate) fn note_compaction(&self, upstream: &str, mode: &'static str) {
         self.compacted.get_or_create(&ModeLabels { upstream: upstream.to_owned(), mode }).inc();
     }
 
     /// Records that a stream broke off after the end of its reply.
-    pub(crate) fn end_lost(&self, upstream: &str) {
-        self.lost_ends.get_or_create(&UpstreamLabels::of(upstream)).inc();
+    pub(crate) fn note_lost_end(&self, upstream: &str) {
+        self.lost_ends.get_or_create(&UpstreamLabels::new(upstream)).inc();
     }
 
     /// Records that a budget reached a warning level for the first time in its window.
@@ -321,14 +321,14 @@ impl Metrics {
     }
 
     /// Counts a request whose cost was not counted. Returns whether it was the first with a path of this shape.
-    pub(crate) fn passed_uncounted(&self, kind: &'static str, path: &str) -> bool {
+    pub(crate) fn note_uncounted(&self, kind: &'static str, path: &str) -> bool {
         self.uncounted.get_or_create(&KindLabels { kind }).inc();
         self.uncounted_paths.note(path)
     }
 
     /// Records whether an upstream counts as down.
     pub(crate) fn circuit(&self, upstream: &str, is_down: bool) {
-        self.circuits.get_or_create(&UpstreamLabels::of(upstream)).set(i64::from(is_down));
+        self.circuits.get_or_create(&UpstreamLabels::new(upstream)).set(i64::from(is_down));
     }
 
     /// Records the condition of the store.

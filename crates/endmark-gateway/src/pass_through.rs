@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Request, Response, header};
 
 use crate::admission::Claim;
-use crate::body::{AnyBody, unbroken};
+use crate::body::{AnyBody, with_idle_timeout};
 use crate::bounds::{Bounds, Passage};
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
@@ -16,9 +16,9 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::shape::change_passing;
-use crate::upstream::{for_upstream, of_changed_body};
+use crate::upstream::{for_upstream, remove_body_headers};
 use crate::work;
-use counted::Counted;
+use counted::CountedRequest;
 
 /// Forwards a request and its response unchanged. Only the id of a continued response may be replaced.
 pub(crate) async fn pass_through(
@@ -29,7 +29,7 @@ pub(crate) async fn pass_through(
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
     let (body, changed) = change_passing(gateway, target, &head, body).await?;
-    let (body, counted) = checked(gateway, passage, &head, body).await?;
+    let (body, counted) = check_body(gateway, passage, &head, body).await?;
     if let Some(claim) = head.extensions.get::<Arc<Claim>>() {
         claim.take().await?;
     }
@@ -37,38 +37,38 @@ pub(crate) async fn pass_through(
     let mut headers = for_upstream(&head.headers, target.upstream, None);
     if changed.is_any() {
         headers.remove(header::CONTENT_ENCODING);
-        of_changed_body(&mut headers);
+        remove_body_headers(&mut headers);
     }
     let mut onward = Request::new(());
     *onward.method_mut() = head.method.clone();
     (*onward.uri_mut(), *onward.headers_mut()) = (uri, headers);
-    let (body, holding) = body.unchanged();
+    let (body, holding) = body.into_original();
     let mut answer = match counted {
         Some(counted) => counted.send(gateway, target, &head, &onward).await?,
         None => send(gateway, target, onward.map(|()| body)).await?,
     };
     drop(holding);
     changed.write_headers(answer.headers_mut());
-    Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
+    Ok(answer.map(|body| with_idle_timeout(body, gateway.settings.limits.idle)))
 }
 
 /// Reads and checks the body if it determines whether the request may pass.
-async fn checked(
+async fn check_body(
     gateway: &Gateway,
     passage: Passage,
     head: &Parts,
     body: Incoming,
-) -> Result<(Incoming, Option<Counted>), Refusal> {
+) -> Result<(Incoming, Option<CountedRequest>), Refusal> {
     let (known, service) = match passage {
         Passage::Open => return Ok((body, None)),
         Passage::Checked(known) => (known, None),
         Passage::Counted(known, service) => (known, Some(service)),
     };
-    let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
+    let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held_bytes).await?;
     let _large = work::large(body.plain.len()).await;
     let key = head.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref);
-    let model = Bounds::of(gateway, key).check_passing(&known, &body.plain, &head.headers)?;
-    let counted = service.map(|service| Counted::new(service, model, &body));
+    let model = Bounds::new(gateway, key).check_passing(&known, &body.plain, &head.headers)?;
+    let counted = service.map(|service| CountedRequest::new(service, model, &body));
     Ok((Incoming::Read(body, holding), counted))
 }
 
@@ -80,5 +80,5 @@ async fn send(
 ) -> Result<Response<AnyBody>, Refusal> {
     let first_byte = gateway.settings.limits.first_byte;
     let answer = gateway.client.send(target.upstream, request, first_byte).await;
-    answer.map_err(|error| Refusal::without_answer(target.upstream, error))
+    answer.map_err(|error| Refusal::upstream_unavailable(target.upstream, error))
 }

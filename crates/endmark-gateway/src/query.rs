@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use endmark_store::SECRETS_BEGIN;
-use endmark_wire::percent_decoded;
+use endmark_store::SECRET_PREFIX;
+use endmark_wire::percent_decode;
 
 /// Names of query parameters that contain credentials. They are the system parameters of Google's APIs
 /// (<https://cloud.google.com/apis/docs/system-parameters>), optionally prefixed with `$`, and the names that
@@ -15,17 +15,17 @@ const KEY: &str = "key";
 
 /// Parameters that belong to the formats' own URLs. They contain no secrets, and a version may also occur in
 /// a model's name.
-const OF_FORMATS: [&str; 2] = ["alt", "api-version"];
+const FORMAT_PARAMETERS: [&str; 2] = ["alt", "api-version"];
 
 /// Returns the decoded API key in a query.
-pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
-    query?.split('&').find(|pair| name_of(pair) == KEY).map(value_of)
+pub(crate) fn find_key(query: Option<&str>) -> Option<String> {
+    query?.split('&').find(|pair| parameter_name(pair) == KEY).map(parameter_value)
 }
 
 /// Returns the credentials in a query, under the names that the client used.
-pub(crate) fn credentials_in(query: &str) -> impl Iterator<Item = (Cow<'_, str>, String)> {
-    let named = query.split('&').map(|pair| (name_of(pair), pair));
-    named.filter(|(name, _)| is_credential(name)).map(|(name, pair)| (name, value_of(pair)))
+pub(crate) fn find_credentials(query: &str) -> impl Iterator<Item = (Cow<'_, str>, String)> {
+    let named = query.split('&').map(|pair| (parameter_name(pair), pair));
+    named.filter(|(name, _)| is_credential(name)).map(|(name, pair)| (name, parameter_value(pair)))
 }
 
 /// Whether a parameter of this name contains a credential. Some servers ignore the case of names.
@@ -35,14 +35,16 @@ fn is_credential(name: &str) -> bool {
 
 /// Returns a query without its credentials, or `None` if nothing else remains.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
-    let others: Vec<&str> =
-        query.split('&').filter(|pair| !is_credential(&name_of(pair)) && !holds_own_key(pair)).collect();
+    let others: Vec<&str> = query
+        .split('&')
+        .filter(|pair| !is_credential(&parameter_name(pair)) && !holds_own_key(pair))
+        .collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
 }
 
 /// Whether a parameter of any name contains one of the gateway's own keys.
 fn holds_own_key(pair: &str) -> bool {
-    percent_decoded(pair).contains(SECRETS_BEGIN)
+    percent_decode(pair).contains(SECRET_PREFIX)
 }
 
 /// Whether a query can override the method or the headers of the request. Rails and similar frameworks read
@@ -56,7 +58,7 @@ pub(crate) fn overrides(query: &str) -> bool {
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])
-        .map(|pair| name_of(pair).to_ascii_lowercase())
+        .map(|pair| parameter_name(pair).to_ascii_lowercase())
         .filter(|name| !name.is_empty())
         .collect();
     names.sort_unstable();
@@ -69,30 +71,30 @@ pub(crate) fn names_model(query: &str) -> bool {
 }
 
 fn has_any(query: &str, names: &[&str]) -> bool {
-    query.split(['&', ';']).any(|pair| names.contains(&name_of(pair).to_ascii_lowercase().as_str()))
+    query.split(['&', ';']).any(|pair| names.contains(&parameter_name(pair).to_ascii_lowercase().as_str()))
 }
 
 /// Returns the values in a query that may be secrets, both encoded and decoded.
 pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
     query
         .split('&')
-        .filter(|pair| !OF_FORMATS.contains(&name_of(pair).as_ref()))
+        .filter(|pair| !FORMAT_PARAMETERS.contains(&parameter_name(pair).as_ref()))
         .filter_map(|pair| Some(pair.split_once('=')?.1))
-        .flat_map(|value| [value.to_owned(), percent_decoded(value)])
+        .flat_map(|value| [value.to_owned(), percent_decode(value)])
 }
 
 /// Returns the decoded name of a parameter.
-fn name_of(pair: &str) -> Cow<'_, str> {
+fn parameter_name(pair: &str) -> Cow<'_, str> {
     let name = pair.split('=').next().unwrap_or_default();
-    let name = if name.contains('%') { Cow::Owned(percent_decoded(name)) } else { Cow::Borrowed(name) };
+    let name = if name.contains('%') { Cow::Owned(percent_decode(name)) } else { Cow::Borrowed(name) };
     match name {
         Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix('$').unwrap_or(name)),
         Cow::Owned(name) => Cow::Owned(name.strip_prefix('$').map(str::to_owned).unwrap_or(name)),
     }
 }
 
-fn value_of(pair: &str) -> String {
-    percent_decoded(pair.split_once('=').map_or("", |(_, value)| value))
+fn parameter_value(pair: &str) -> String {
+    percent_decode(pair.split_once('=').map_or("", |(_, value)| value))
 }
 
 #[cfg(test)]
@@ -102,18 +104,18 @@ mod tests {
     #[test]
     fn a_key_is_found_however_its_name_is_spelled() {
         for pair in ["key=SECRET", "k%65y=SECRET", "%6b%65%79=SECRET", "$key=SECRET", "%24key=%53ECRET"] {
-            assert_eq!(key_in(Some(&format!("a=b&{pair}"))).as_deref(), Some("SECRET"), "{pair}");
+            assert_eq!(find_key(Some(&format!("a=b&{pair}"))).as_deref(), Some("SECRET"), "{pair}");
             assert_eq!(without_credentials(&format!("a=%62&{pair}&c")).as_deref(), Some("a=%62&c"), "{pair}");
             assert_eq!(without_credentials(pair), None, "{pair}");
         }
         assert_eq!(without_credentials("access_token=S&oauth%5Ftoken=S"), None);
         assert_eq!(without_credentials("a=b&other=em%5Fsk_1").as_deref(), Some("a=b"));
-        assert_eq!(key_in(Some("monkey=x&keys=y&k%2565y=z")), None);
+        assert_eq!(find_key(Some("monkey=x&keys=y&k%2565y=z")), None);
     }
 
     #[test]
     fn every_credential_is_found_by_its_name() {
-        let found: Vec<_> = credentials_in("a=b&$Key=x&API%2Dkey=%79&oauth_token=z&apikeys=1").collect();
+        let found: Vec<_> = find_credentials("a=b&$Key=x&API%2Dkey=%79&oauth_token=z&apikeys=1").collect();
         let pairs: Vec<_> = found.iter().map(|(name, value)| (name.as_ref(), value.as_str())).collect();
         assert_eq!(pairs, [("Key", "x"), ("API-key", "y"), ("oauth_token", "z")]);
     }

@@ -30,10 +30,11 @@ pub(crate) use allowance::Allowance;
 pub(crate) use capabilities::Capabilities;
 pub(crate) use case::{Case, Sender};
 pub(crate) use mend::{judgement, mend};
-pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, MALFORMED, Mended};
+pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, MALFORMED, MendedPart};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
 pub(crate) use stream_usage::{Counting, StreamUsages, UsageSource, may_be_about_usage};
 pub(crate) use suspect::{
-    BEHIND_CALLS, Before, CallsAfter, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
+    BEHIND_CALLS, CallsAfter, HALVED, LaterCalls, PrecedingCalls, REPEATED, SURPLUS, Suspect, UNSHOWN,
+    has_made_up_arguments,
 };

@@ -15,56 +15,56 @@ use crate::stage::identify::new_request_id;
 use crate::upstream::Credential;
 
 /// The facts about a request that are known so far, and the format of its errors.
-pub(crate) struct Refusable<'a> {
+pub(crate) struct RefusalContext<'a> {
     gateway: &'a Gateway,
     format: &'static dyn WireFormat,
-    known: RefusedRequest,
+    refusal: RefusedRequest,
 }
 
-impl<'a> Refusable<'a> {
+impl<'a> RefusalContext<'a> {
     /// Starts without any facts.
     pub(crate) fn new(gateway: &'a Gateway, format: &'static dyn WireFormat) -> Self {
-        Self { gateway, format, known: RefusedRequest::default() }
+        Self { gateway, format, refusal: RefusedRequest::default() }
     }
 
     /// Records the client.
-    pub(crate) fn has_credential(&mut self, credential: &Credential) {
-        self.known.credential = Some(credential.id().to_owned());
+    pub(crate) fn set_credential(&mut self, credential: &Credential) {
+        self.refusal.credential = Some(credential.id().to_owned());
     }
 
     /// Records the model that the request names, and the upstream.
-    pub(crate) fn is_for(&mut self, model: Option<&str>, upstream: Option<&str>) {
-        model.unwrap_or_default().clone_into(&mut self.known.model);
-        upstream.unwrap_or_default().clone_into(&mut self.known.upstream);
+    pub(crate) fn set_target(&mut self, model: Option<&str>, upstream: Option<&str>) {
+        model.unwrap_or_default().clone_into(&mut self.refusal.model);
+        upstream.unwrap_or_default().clone_into(&mut self.refusal.upstream);
     }
 
     /// Records the request's id and session.
-    pub(crate) fn is_identified(&mut self, id: &str, session: &str) {
-        id.clone_into(&mut self.known.request_id);
-        session.clone_into(&mut self.known.session);
+    pub(crate) fn set_identity(&mut self, id: &str, session: &str) {
+        id.clone_into(&mut self.refusal.request_id);
+        session.clone_into(&mut self.refusal.session);
     }
 
     /// Answers with an error, and adds the request to the list if no upstream was called. A call has its own row.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
-        let id = self.known.request_id.as_str();
+        let id = self.refusal.request_id.as_str();
         let answer = match id {
             "" => rescue::respond(refusal, self.format),
-            id => rescue::respond_to(id, refusal, self.format),
+            id => rescue::refusal_response(id, refusal, self.format),
         };
         if !refusal.is_after_call() {
             let id = if id.is_empty() { new_request_id() } else { id.to_owned() };
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let secrets = Secrets {
-                of_settings: Arc::clone(&self.gateway.scrubber),
-                of_request: Arc::new(Scrubber::new([""; 0])),
+                settings_secrets: Arc::clone(&self.gateway.scrubber),
+                request_secrets: Arc::new(Scrubber::new([""; 0])),
             };
             self.gateway.store.recorder(secrets).note_refusal(RefusedRequest {
-                at: utc(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
+                refused_at: utc(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
                 request_id: id,
                 status: answer.status().as_u16(),
                 kind: refusal.kind().to_owned(),
-                message: rescue::said(refusal),
-                ..self.known.clone()
+                message: rescue::message(refusal),
+                ..self.refusal.clone()
             });
         }
         answer

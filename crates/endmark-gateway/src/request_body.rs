@@ -6,12 +6,12 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
 use hyper::body::Body as _;
 
-use crate::admission::{Held, Holding};
+use crate::admission::{BytesReservation, HeldBytes};
 use crate::body::{AnyBody, full};
 use crate::coding::{Codings, Decoder};
 use crate::rescue::Refusal;
 use crate::settings::Limits;
-use crate::upstream::{Read, read_up_to};
+use crate::upstream::{PartialBody, read_up_to};
 
 /// Decoding steps before another request gets its turn: about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
@@ -21,7 +21,7 @@ pub(crate) enum Incoming {
     /// The body was not needed so far.
     Arriving(AnyBody),
     /// The body was read in order to choose an upstream, and is kept in memory.
-    Read(RequestBody, Holding),
+    Read(RequestBody, BytesReservation),
 }
 
 impl Incoming {
@@ -40,8 +40,8 @@ impl Incoming {
         self,
         headers: &HeaderMap,
         limits: &Limits,
-        held: &Arc<Held>,
-    ) -> Result<(RequestBody, Holding), Refusal> {
+        held: &Arc<HeldBytes>,
+    ) -> Result<(RequestBody, BytesReservation), Refusal> {
         match self {
             Self::Read(body, holding) => Ok((body, holding)),
             Self::Arriving(body) => {
@@ -54,32 +54,32 @@ impl Incoming {
 
     /// Like `read`, but accepts a body with an unknown encoding or one that cannot be decoded. The gateway
     /// does not need its content.
-    pub(crate) async fn read_as_far_as_possible(
+    pub(crate) async fn read_if_possible(
         self,
         headers: &HeaderMap,
         limits: &Limits,
-        held: &Arc<Held>,
-    ) -> Result<(RequestBody, Holding), Refusal> {
+        held: &Arc<HeldBytes>,
+    ) -> Result<(RequestBody, BytesReservation), Refusal> {
         let body = match self {
             Self::Read(body, holding) => return Ok((body, holding)),
             Self::Arriving(body) => body,
         };
         let mut holding = held.part(limits.held_bytes);
         let bytes = read_bytes(body, limits, &mut holding).await?;
-        let body = match Codings::of(headers) {
-            Ok(codings) => decoded(headers, bytes.clone(), &codings, limits, &mut holding).await,
+        let body = match Codings::from_headers(headers) {
+            Ok(codings) => decode_body(headers, bytes.clone(), &codings, limits, &mut holding).await,
             Err(unknown) => Err(Refusal::Encoding(unknown.to_string())),
         };
         match body {
             Err(Refusal::BadRequest(_) | Refusal::Encoding(_)) => {
-                Ok((RequestBody { plain: Bytes::new(), encoded: Some(encoded(headers, bytes)) }, holding))
+                Ok((RequestBody { plain: Bytes::new(), encoded: Some(as_encoded(headers, bytes)) }, holding))
             }
             body => Ok((body?, holding)),
         }
     }
 
     /// Returns the original bytes, and the memory reserved for them until they are sent.
-    pub(crate) fn unchanged(self) -> (AnyBody, Option<Holding>) {
+    pub(crate) fn into_original(self) -> (AnyBody, Option<BytesReservation>) {
         match self {
             Self::Arriving(body) => (body, None),
             Self::Read(body, holding) => {
@@ -93,12 +93,12 @@ impl Incoming {
 pub(crate) struct RequestBody {
     pub(crate) plain: Bytes,
     /// The compressed body, if it arrived compressed.
-    pub(crate) encoded: Option<Encoded>,
+    pub(crate) encoded: Option<CompressedBody>,
 }
 
 /// A body as the client compressed it. The original upstream gets the same bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Encoded {
+pub(crate) struct CompressedBody {
     pub(crate) bytes: Bytes,
     /// The values of `Content-Encoding`.
     pub(crate) codings: Vec<HeaderValue>,
@@ -109,31 +109,35 @@ async fn read(
     headers: &HeaderMap,
     body: AnyBody,
     limits: &Limits,
-    holding: &mut Holding,
+    holding: &mut BytesReservation,
 ) -> Result<RequestBody, Refusal> {
-    let codings = Codings::of(headers).map_err(|unknown| Refusal::Encoding(unknown.to_string()))?;
+    let codings = Codings::from_headers(headers).map_err(|unknown| Refusal::Encoding(unknown.to_string()))?;
     let bytes = read_bytes(body, limits, holding).await?;
-    decoded(headers, bytes, &codings, limits, holding).await
+    decode_body(headers, bytes, &codings, limits, holding).await
 }
 
 /// Reads the raw bytes of a body.
-async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Result<Bytes, Refusal> {
+async fn read_bytes(
+    body: AnyBody,
+    limits: &Limits,
+    holding: &mut BytesReservation,
+) -> Result<Bytes, Refusal> {
     let cap = limits.body_bytes;
     match read_up_to(body, cap, limits.idle, Some(holding)).await {
-        Ok(Read::Whole(body)) => Ok(body),
-        Ok(Read::Longer(..)) => Err(Refusal::BodyTooLong(cap)),
-        Ok(Read::NoRoom(..)) => Err(Refusal::NoRoom(limits.held_bytes)),
+        Ok(PartialBody::Whole(body)) => Ok(body),
+        Ok(PartialBody::Longer(..)) => Err(Refusal::BodyTooLong(cap)),
+        Ok(PartialBody::NoRoom(..)) => Err(Refusal::NoRoom(limits.held_bytes)),
         Err(error) => Err(Refusal::BodyLost(error.to_string())),
     }
 }
 
 /// Decodes the bytes of a body.
-async fn decoded(
+async fn decode_body(
     headers: &HeaderMap,
     bytes: Bytes,
     codings: &Codings,
     limits: &Limits,
-    holding: &mut Holding,
+    holding: &mut BytesReservation,
 ) -> Result<RequestBody, Refusal> {
     if codings.is_empty() {
         return Ok(RequestBody { plain: bytes, encoded: None });
@@ -142,11 +146,11 @@ async fn decoded(
     if !holding.grow(plain.len()) {
         return Err(Refusal::NoRoom(limits.held_bytes));
     }
-    Ok(RequestBody { plain, encoded: Some(encoded(headers, bytes)) })
+    Ok(RequestBody { plain, encoded: Some(as_encoded(headers, bytes)) })
 }
 
-fn encoded(headers: &HeaderMap, bytes: Bytes) -> Encoded {
-    Encoded { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
+fn as_encoded(headers: &HeaderMap, bytes: Bytes) -> CompressedBody {
+    CompressedBody { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
 }
 
 /// Decompresses a body. The output never exceeds `cap`.

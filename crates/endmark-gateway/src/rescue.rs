@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use endmark_store::{SECRETS_BEGIN, StoreError};
+use endmark_store::{SECRET_PREFIX, StoreError};
 use endmark_wire::edit::Edits;
 use endmark_wire::format::{WireFormat, WireReply};
 use endmark_wire::http1::{Fault, Stranger};
@@ -12,9 +12,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use crate::admission::NoPlace;
 use crate::body::{AnyBody, full};
 use crate::budget::NotAdmitted;
-use crate::coding::UNDERSTOOD;
+use crate::coding::SUPPORTED_CODINGS;
 use crate::keys::refused::KeyRefused;
-use crate::seldom::Seldom;
+use crate::seldom::LogThrottle;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
@@ -30,13 +30,13 @@ pub(crate) const REQUEST: &str = "x-endmark-request";
 
 /// Returns the message of a refusal without the gateway's own keys, because some messages quote text from the
 /// client, and a client may put its key anywhere.
-pub(crate) fn said(refusal: &Refusal) -> String {
+pub(crate) fn message(refusal: &Refusal) -> String {
     let message = refusal.to_string();
-    let mut pieces = message.split(SECRETS_BEGIN);
+    let mut pieces = message.split(SECRET_PREFIX);
     let mut said = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         said.extend([
-            SECRETS_BEGIN,
+            SECRET_PREFIX,
             "…",
             piece.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()),
         ]);
@@ -62,10 +62,10 @@ pub(crate) enum Refusal {
     Malformed(Fault),
     /// The head of the request did not arrive in time.
     #[error("the request's head did not arrive within {0:?}: send it again, at once")]
-    HeadLate(Duration),
+    HeadTimeout(Duration),
     /// The client was slow, and another client needed its place.
     #[error("the request's head was not there when others needed the place: send it again, at once")]
-    GaveWay,
+    GaveWayToOthers,
     /// The request was sent to another host, or by a page of another host.
     #[error("{0}")]
     Stranger(Stranger),
@@ -79,7 +79,7 @@ pub(crate) enum Refusal {
     Interrupted,
     /// All connections are busy.
     #[error("every connection is busy: send the request again later, or raise [limits] connections")]
-    NoPlace,
+    QueueFull,
     /// All places and the queue are full.
     #[error(
         "{served} requests are being served and {queue} wait: send it again later, or raise [limits] requests or queue"
@@ -97,7 +97,7 @@ pub(crate) enum Refusal {
     NoRoom(usize),
     /// There was no reply within the time limit.
     #[error("there was no reply within {0:?}: ask for less, or raise [limits] total_seconds")]
-    TookTooLong(Duration),
+    Timeout(Duration),
     /// The body of a forwarded request is too long.
     #[error("the request body is over {0} bytes: send less, or raise [limits] upload_bytes")]
     UploadTooLong(u64),
@@ -197,7 +197,7 @@ impl From<UnclearCredential> for Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        Self::Store(error.for_clients())
+        Self::Store(error.client_message())
     }
 }
 
@@ -212,7 +212,7 @@ impl From<NoPlace> for Refusal {
 
 impl Refusal {
     /// Returns the refusal for an upstream that did not respond.
-    pub(crate) fn without_answer(upstream: &Upstream, error: UpstreamError) -> Self {
+    pub(crate) fn upstream_unavailable(upstream: &Upstream, error: UpstreamError) -> Self {
         let (name, address) = (upstream.name.clone(), upstream.base_url.to_string());
         match error {
             UpstreamError::Unreadable(why) => Self::Unreadable { upstream: name, address, why },
@@ -228,14 +228,14 @@ impl Refusal {
             Self::Malformed(Fault::Version | Fault::Http2) => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::BadRequest(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyLost(_) | Self::HeadTimeout(_) | Self::GaveWayToOthers => StatusCode::REQUEST_TIMEOUT,
             Self::Stranger(_) | Self::NoAdminKey | Self::NotCounted { .. } => StatusCode::FORBIDDEN,
             Self::AdminKeyRequired => StatusCode::UNAUTHORIZED,
             Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Budget(why) if why.is_rate() || why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
             Self::Budget(_) => StatusCode::PAYMENT_REQUIRED,
-            Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
+            Self::Draining | Self::Interrupted | Self::QueueFull | Self::NoRoom(_) | Self::Store(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -243,7 +243,7 @@ impl Refusal {
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotFound(_) | Self::NoUpstream { .. } | Self::NoConditionMet(_) => StatusCode::NOT_FOUND,
-            Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
+            Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::Timeout(_) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
             Self::Unreachable { .. }
@@ -259,13 +259,13 @@ impl Refusal {
         match self {
             Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => "endmark_head_too_large",
             Self::BadRequest(_) | Self::Malformed(_) => "endmark_bad_request",
-            Self::HeadLate(_) | Self::GaveWay => "endmark_head_late",
+            Self::HeadTimeout(_) | Self::GaveWayToOthers => "endmark_head_late",
             Self::Stranger(Stranger::Host(_)) => "endmark_host_not_allowed",
             Self::Stranger(Stranger::Origin(_) | Stranger::Site(_)) => "endmark_origin_not_allowed",
             Self::Draining | Self::Interrupted => "endmark_stopping",
-            Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
+            Self::QueueFull | Self::NoRoom(_) => "endmark_overloaded",
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
-            Self::TookTooLong(_) => "endmark_took_too_long",
+            Self::Timeout(_) => "endmark_took_too_long",
             Self::Key(why) => why.kind(),
             Self::AdminKeyRequired => "endmark_admin_key_required",
             Self::NoAdminKey => "endmark_no_admin_key",
@@ -303,7 +303,7 @@ impl Refusal {
     }
 
     /// Whether the store or the shared database caused the refusal.
-    fn is_of_store(&self) -> bool {
+    fn is_store_failure(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Budget(NotAdmitted::StoreFails(_)))
     }
 
@@ -312,7 +312,7 @@ impl Refusal {
         match self {
             Self::Draining
             | Self::Interrupted
-            | Self::NoPlace
+            | Self::QueueFull
             | Self::NoRoom(_)
             | Self::TooManyRequests { .. } => Some(1),
             Self::Budget(why) if why.is_rate() => u32::try_from(why.rate_retry_seconds()?).ok(),
@@ -325,7 +325,7 @@ impl Refusal {
 /// Returns the response to a request that was never read: the status, the retry delay in seconds, and the body.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
     let status = refusal.status();
-    let body = Chat.error_body(status.as_u16(), refusal.kind(), &said(refusal));
+    let body = Chat.error_body(status.as_u16(), refusal.kind(), &message(refusal));
     (status, refusal.retry_after(), body)
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<An
 }
 
 /// Returns the response to a request that was admitted with this id and could not be served.
-pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
+pub(crate) fn refusal_response(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     log(Some(id), refusal);
     let mut response = response(refusal, format);
     if let Ok(id) = HeaderValue::from_str(id) {
@@ -347,9 +347,10 @@ pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -
 
 /// Logs a refusal. If the store fails, every request may be refused, so only one line is logged every few seconds.
 fn log(request: Option<&str>, refusal: &Refusal) {
-    static STORE_FAILS: Seldom = Seldom::new();
-    let skipped = if refusal.is_of_store() { STORE_FAILS.skipped(Instant::now()) } else { Some(0) };
-    let (kind, refusal) = (refusal.kind(), said(refusal));
+    static STORE_FAILURE_LOG: LogThrottle = LogThrottle::new();
+    let skipped =
+        if refusal.is_store_failure() { STORE_FAILURE_LOG.count_skipped(Instant::now()) } else { Some(0) };
+    let (kind, refusal) = (refusal.kind(), message(refusal));
     match skipped {
         None => {}
         Some(0) => tracing::info!(request, kind, refusal, "refused"),
@@ -358,9 +359,9 @@ fn log(request: Option<&str>, refusal: &Refusal) {
 }
 
 fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    let mut response = error_response(format, refusal.status(), refusal.kind(), &said(refusal));
+    let mut response = error_response(format, refusal.status(), refusal.kind(), &message(refusal));
     if matches!(refusal, Refusal::Encoding(_)) {
-        response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
+        response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(SUPPORTED_CODINGS));
     }
     if matches!(refusal, Refusal::Method(_)) {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
@@ -382,7 +383,7 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     if let Some(seconds) = refusal.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    response.extensions_mut().insert(Refused(refusal.kind()));
+    response.extensions_mut().insert(RefusalMarker(refusal.kind()));
     response
 }
 
@@ -393,7 +394,7 @@ fn add(
     refusal: &Refusal,
     details: &serde_json::Value,
 ) {
-    let body = format.error_body(refusal.status().as_u16(), refusal.kind(), &said(refusal));
+    let body = format.error_body(refusal.status().as_u16(), refusal.kind(), &message(refusal));
     let Ok(mut edits) = Edits::new(&body) else { return };
     if edits.set("endmark", &details.to_string()).is_ok() {
         *response.body_mut() = full(edits.finish());
@@ -402,7 +403,7 @@ fn add(
 
 /// Marks a response as the gateway's own error of this type, for the metrics.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Refused(pub(crate) &'static str);
+pub(crate) struct RefusalMarker(pub(crate) &'static str);
 
 /// Returns an error in the provider's format.
 pub(crate) fn error_response(

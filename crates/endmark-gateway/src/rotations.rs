@@ -19,20 +19,20 @@ const WARNING_INTERVAL: Duration = Duration::from_hours(1);
 #[derive(Debug, Default)]
 pub(crate) struct Rotations {
     hasher: RandomState,
-    known: Mutex<Known>,
+    last_credentials: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// The hash of each session with the hash of its credential.
     credentials: HashMap<u64, u64>,
-    warned: Option<Instant>,
+    warned_at: Option<Instant>,
 }
 
 impl Rotations {
     /// Records the credential of a named session, and logs a warning if it has changed.
     pub(crate) fn note(&self, session: &str, credential: &str) {
-        if self.is_to_be_warned_of(session, credential, Instant::now()) {
+        if self.needs_warning(session, credential, Instant::now()) {
             tracing::warn!(
                 "a session came with several credentials: with each it has other budgets, summaries and kept outputs; if the \
                  credentials expire and are renewed, give clients a key of the gateway's own (`endmark keys add NAME`)"
@@ -40,17 +40,17 @@ impl Rotations {
         }
     }
 
-    fn is_to_be_warned_of(&self, session: &str, credential: &str, now: Instant) -> bool {
+    fn needs_warning(&self, session: &str, credential: &str, now: Instant) -> bool {
         let (session, credential) = (self.hasher.hash_one(session), self.hasher.hash_one(credential));
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.last_credentials.lock().unwrap_or_else(PoisonError::into_inner);
         if known.credentials.len() >= MAX_SESSIONS && !known.credentials.contains_key(&session) {
             known.credentials.clear();
         }
         let before = known.credentials.insert(session, credential);
-        let is_due = known.warned.is_none_or(|warned| now.duration_since(warned) >= WARNING_INTERVAL);
+        let is_due = known.warned_at.is_none_or(|warned| now.duration_since(warned) >= WARNING_INTERVAL);
         let warns = is_due && before.is_some_and(|before| before != credential);
         if warns {
-            known.warned = Some(now);
+            known.warned_at = Some(now);
         }
         warns
     }
@@ -64,8 +64,7 @@ mod tests {
     fn a_session_with_another_credential_is_warned_of_once_an_hour() {
         let rotations = Rotations::default();
         let now = Instant::now();
-        let notes =
-            |session: &str, credential: &str, now| rotations.is_to_be_warned_of(session, credential, now);
+        let notes = |session: &str, credential: &str, now| rotations.needs_warning(session, credential, now);
         assert!(!notes("a", "1", now));
         assert!(!notes("a", "1", now));
         assert!(!notes("b", "2", now));
@@ -76,6 +75,6 @@ mod tests {
         for session in 0..2 * MAX_SESSIONS {
             notes(&session.to_string(), "1", now);
         }
-        assert!(rotations.known.lock().unwrap().credentials.len() <= MAX_SESSIONS);
+        assert!(rotations.last_credentials.lock().unwrap().credentials.len() <= MAX_SESSIONS);
     }
 }

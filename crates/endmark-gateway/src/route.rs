@@ -10,9 +10,9 @@ use crate::gateway::Gateway;
 use crate::query;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
-use provider::Meant;
+use provider::IntendedProvider;
 
-pub(crate) use model::named;
+pub(crate) use model::requested_model;
 
 /// The destination of a request, except for the gateway's own pages.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Target<'_> {
         }
         // Without the query, which may contain a key.
         let path = self.path();
-        let base_url = self.upstream.read_base_url();
+        let base_url = self.upstream.api_base_url();
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
             Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))
         })?;
@@ -88,11 +88,11 @@ impl Target<'_> {
 
 /// Paths outside of all providers' APIs where a person or a monitor looks for the gateway's own pages. At a
 /// named upstream, below `/u/NAME/`, they are forwarded.
-pub(crate) const SIGNPOSTS: [&str; 3] = ["/", "/health", "/metrics"];
+pub(crate) const WELL_KNOWN_PATHS: [&str; 3] = ["/", "/health", "/metrics"];
 
 /// Whether the gateway answers this path itself.
 pub(crate) fn is_own(path: &str) -> bool {
-    path == "/endmark" || path.starts_with("/endmark/") || SIGNPOSTS.contains(&path)
+    path == "/endmark" || path.starts_with("/endmark/") || WELL_KNOWN_PATHS.contains(&path)
 }
 
 /// Finds the destination of a request with this method, URI, headers and model. Upstreams come only from the
@@ -116,11 +116,11 @@ pub(crate) fn find<'a>(
         };
         Target { upstream, path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() } }
     } else {
-        let meant = Meant::by(uri.path(), uri.query(), headers);
+        let meant = IntendedProvider::new(uri.path(), uri.query(), headers);
         let format = meant.format();
         let speaks = |upstream: &&Upstream| upstream.provider == format.provider();
         let may_have_it =
-            |upstream: &&Upstream| speaks(upstream) || meant.may_go_to(upstream, uri.query(), headers);
+            |upstream: &&Upstream| speaks(upstream) || meant.may_be_sent_to(upstream, uri.query(), headers);
         let is_for_it = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
         let upstream = gateway
             .conditional()
@@ -153,8 +153,8 @@ pub(crate) fn find<'a>(
 
 /// Returns the format of a request, whether it is for a reply or for another service of the same provider. If
 /// nothing indicates a format, it is the first one.
-pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
-    Meant::by(model::at_upstream(uri.path()), uri.query(), headers).format()
+pub(crate) fn detect_format(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
+    IntendedProvider::new(model::upstream_path(uri.path()), uri.query(), headers).format()
 }
 
 fn no_upstream(format: &dyn WireFormat) -> Refusal {

@@ -15,7 +15,7 @@ use endmark_store::Scrub;
 use memchr::memmem;
 
 /// Replaces a secret.
-const SCRUBBED: &str = "***";
+const REPLACEMENT: &str = "***";
 
 /// Minimum length of a secret. A shorter one is not realistic and would match everywhere.
 const MIN_SECRET_BYTES: usize = 6;
@@ -76,11 +76,11 @@ impl Scrubber {
             return Cow::Borrowed(bytes);
         }
         let mut found = self.places(bytes);
-        let mut layer = Decoded::of(bytes);
+        let mut layer = DecodedBytes::decode(bytes);
         for _ in 0..PERCENT_LAYERS {
             let Some(decoded) = layer else { break };
             found.extend(self.places(&decoded.bytes).into_iter().map(|place| decoded.source(&place)));
-            layer = decoded.again();
+            layer = decoded.decode_again();
         }
         if found.is_empty() {
             return Cow::Borrowed(bytes);
@@ -91,7 +91,7 @@ impl Scrubber {
         for place in found {
             if place.start >= behind {
                 scrubbed.extend_from_slice(&bytes[behind..place.start]);
-                scrubbed.extend_from_slice(SCRUBBED.as_bytes());
+                scrubbed.extend_from_slice(REPLACEMENT.as_bytes());
             }
             behind = behind.max(place.end);
         }
@@ -114,22 +114,22 @@ impl Scrubber {
 }
 
 /// Percent-decoded bytes, and the position of each byte in the encoded text.
-struct Decoded {
+struct DecodedBytes {
     bytes: Vec<u8>,
     /// The start of each byte in the encoded text. An additional last element is the end of the text.
     starts: Vec<usize>,
 }
 
-impl Decoded {
+impl DecodedBytes {
     /// Percent-decodes a text, with hexadecimal digits in either case. Returns `None` if nothing is encoded.
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         memmem::find(bytes, b"%")?;
         let mut decoded =
             Self { bytes: Vec::with_capacity(bytes.len()), starts: Vec::with_capacity(bytes.len()) };
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             decoded.starts.push(at);
-            let encoded = (byte == b'%').then(|| bytes.get(at + 1..at + 3)).flatten().and_then(value_of_hex);
+            let encoded = (byte == b'%').then(|| bytes.get(at + 1..at + 3)).flatten().and_then(hex_value);
             decoded.bytes.push(encoded.unwrap_or(byte));
             at += if encoded.is_some() { 3 } else { 1 };
         }
@@ -138,8 +138,8 @@ impl Decoded {
     }
 
     /// Decodes a second time, for text that was encoded twice.
-    fn again(&self) -> Option<Self> {
-        let mut inner = Self::of(&self.bytes)?;
+    fn decode_again(&self) -> Option<Self> {
+        let mut inner = Self::decode(&self.bytes)?;
         for start in &mut inner.starts {
             *start = self.starts[*start];
         }
@@ -153,7 +153,7 @@ impl Decoded {
 }
 
 /// Returns the value of two hexadecimal digits.
-fn value_of_hex(digits: &[u8]) -> Option<u8> {
+fn hex_value(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |value, digit| {
         let digit = char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())?;
         Some(value << 4 | digit)
@@ -169,15 +169,15 @@ impl fmt::Debug for Scrubber {
 /// The secrets of the configuration and of one request, none of which may be stored, logged or traced.
 #[derive(Debug, Clone)]
 pub(crate) struct Secrets {
-    pub(crate) of_settings: Arc<Scrubber>,
-    pub(crate) of_request: Arc<Scrubber>,
+    pub(crate) settings_secrets: Arc<Scrubber>,
+    pub(crate) request_secrets: Arc<Scrubber>,
 }
 
 impl Scrub for Secrets {
     fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.of_settings.scrub(text) {
-            Cow::Borrowed(text) => self.of_request.scrub(text),
-            Cow::Owned(text) => Cow::Owned(self.of_request.scrub(&text).into_owned()),
+        match self.settings_secrets.scrub(text) {
+            Cow::Borrowed(text) => self.request_secrets.scrub(text),
+            Cow::Owned(text) => Cow::Owned(self.request_secrets.scrub(&text).into_owned()),
         }
     }
 }
@@ -187,7 +187,7 @@ impl Scrub for Secrets {
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());
-    for form in in_base64(secret) {
+    for form in base64_forms(secret) {
         if !forms.contains(&form) {
             forms.push(form);
         }
@@ -196,7 +196,7 @@ fn forms(secret: &str) -> Vec<String> {
 }
 
 /// Returns the part of the base64 text that does not depend on the context: for three alignments and two alphabets.
-fn in_base64(secret: &str) -> impl Iterator<Item = String> {
+fn base64_forms(secret: &str) -> impl Iterator<Item = String> {
     let shifted = [&[0, 0], secret.as_bytes()].concat();
     (0..3).flat_map(move |before| {
         let shifted = &shifted[2 - before..];

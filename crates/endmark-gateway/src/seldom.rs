@@ -8,15 +8,15 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Counts events, of which at most one is logged per interval.
 #[derive(Debug)]
-pub(crate) struct Seldom(Mutex<(Option<Instant>, u64)>);
+pub(crate) struct LogThrottle(Mutex<(Option<Instant>, u64)>);
 
-impl Seldom {
+impl LogThrottle {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new((None, 0)))
     }
 
     /// Counts an event. If it should be logged, returns how many events before it were not logged.
-    pub(crate) fn skipped(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn count_skipped(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, skipped) = *state;
         let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
@@ -31,8 +31,8 @@ mod tests {
 
     #[test]
     fn one_event_in_some_seconds_is_logged_with_the_number_of_those_before() {
-        let (seldom, begin) = (Seldom::new(), Instant::now());
-        let at = |seconds| seldom.skipped(begin + Duration::from_secs(seconds));
+        let (seldom, begin) = (LogThrottle::new(), Instant::now());
+        let at = |seconds| seldom.count_skipped(begin + Duration::from_secs(seconds));
         assert_eq!([0, 1, 4, 5, 9, 12, 30].map(at), [Some(0), None, None, Some(2), None, Some(1), Some(0)]);
     }
 }

@@ -54,13 +54,13 @@ pub use resume::{MODES, Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
 pub use secret::Secret;
 pub use sole_key::SoleKey;
-pub use stand_in::Unfit;
+pub use stand_in::UnfitFallback;
 pub use store_policy::StorePolicy;
 pub use tools::ToolSettings;
 pub use upstream::{PREFILLS, Prefill, Upstream};
 
 /// The default port.
-pub const USUAL_PORT: u16 = 4141;
+pub const DEFAULT_PORT: u16 = 4141;
 
 /// Everything that controls the gateway's behaviour.
 // Fields: one for each section of the configuration.
@@ -133,7 +133,7 @@ impl Default for Settings {
             metrics: MetricsSettings::default(),
             keys: KeySettings::default(),
             sole_key: None,
-            upstreams: Upstream::public(),
+            upstreams: Upstream::public_endpoints(),
             resume: ResumeSettings::default(),
             correct: CorrectSettings::default(),
             tools: ToolSettings::default(),

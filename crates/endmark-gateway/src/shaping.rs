@@ -15,7 +15,7 @@ use crate::settings::Settings;
 
 pub(crate) use read::{READ_TOOL, read};
 pub(crate) use results::{CappedRequest, cap_results};
-pub(crate) use summaries::{Compaction, Condensed, Summary, compact, compact_refused};
+pub(crate) use summaries::{Compaction, CondensedRequest, Summary, compact, compact_refused};
 pub(crate) use summariser::Summariser;
 
 /// What the gateway remembers about all conversations.

@@ -1,4 +1,4 @@
-//! The request path from top to bottom: each line of [`reply_to`] is a stage, a module of `stage`.
+//! The request path from top to bottom: each line of [`answer_reply_request`] is a stage, a module of `stage`.
 //!
 //! A stage takes the result of the previous one and does not use later ones. After the head of a stream, the
 //! remaining stages run while its body is read: see [`stream`].
@@ -12,7 +12,7 @@ use endmark_wire::paths::{self, Cost};
 use http::{Method, Request, Response};
 use tracing::Instrument as _;
 
-use crate::body::{AnyBody, made, passing};
+use crate::body::{AnyBody, body_from, forward_body};
 use crate::bounds::{Bounds, Passage};
 use crate::budget::KeyLimits;
 use crate::exchange::Exchange;
@@ -20,20 +20,20 @@ use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
 use crate::pass_through::pass_through;
-use crate::refused::Refusable;
+use crate::refused::RefusalContext;
 use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::{self, Route, Target};
 use crate::stage::admit::admit;
-use crate::stage::deliver::{Delivered, deliver, deliver_again};
+use crate::stage::deliver::{DeliveredReply, deliver, deliver_again};
 use crate::stage::identify::identify;
-use crate::stage::observe::whole::{Observation, Observed};
-use crate::stage::own_calls::{self, Reading};
+use crate::stage::observe::whole::{Observation, ObservedReply};
+use crate::stage::own_calls::{self, OwnCallOutcome};
 use crate::stage::reserve::reserve;
 use crate::stage::shape::shape;
 use crate::stage::{disclose, mend, observe, settle};
-use crate::upstream::{Credential, of_another_body};
+use crate::upstream::{Credential, remove_replaced_body_headers};
 use crate::work::LARGE_BYTES;
 
 /// Answers one request to an upstream. Errors have the form of `format`.
@@ -42,7 +42,7 @@ pub(crate) async fn respond(
     mut request: Request<AnyBody>,
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
-    let mut refusable = Refusable::new(&gateway, format);
+    let mut refusable = RefusalContext::new(&gateway, format);
     // Check the key before any of the body is read.
     let key = match gateway.own_key(request.headers(), request.uri()).await {
         Ok(key) => key,
@@ -50,32 +50,34 @@ pub(crate) async fn respond(
     };
     let own_key = key.as_ref().map(|key| key.identity());
     let budget_applies = gateway.budgets.are_any(KeyLimits::default());
-    let credential = match Credential::of_request(own_key, request.headers(), request.uri(), budget_applies) {
+    let credential = match Credential::from_request(own_key, request.headers(), request.uri(), budget_applies)
+    {
         Ok(credential) => credential,
         Err(unclear) => return refusable.refuse(&unclear.into()),
     };
     if let Some(credential) = credential {
-        refusable.has_credential(&credential);
+        refusable.set_credential(&credential);
         request.extensions_mut().insert(credential);
     }
     if let Some(key) = &key {
         request.extensions_mut().insert(Arc::clone(key));
     }
-    let (model, request) = match route::named(&gateway, request).await {
+    let (model, request) = match route::requested_model(&gateway, request).await {
         Ok(named) => named,
         Err(refusal) => return refusable.refuse(&refusal),
     };
     let model = model.as_deref();
     let route = route::find(&gateway, request.method(), request.uri(), request.headers(), model);
-    refusable.is_for(model, route.upstream());
-    let passage = match admitted(&gateway, key.as_deref(), &route, &request) {
+    refusable.set_target(model, route.upstream());
+    let passage = match check_admission(&gateway, key.as_deref(), &route, &request) {
         Ok(passage) => passage,
         Err(refusal) => return refusable.refuse(&refusal),
     };
     let answered = match route {
         Route::Reply(target, found) => {
             let reply = async |request| {
-                let replied = Box::pin(reply_to(&gateway, &target, found, request, &mut refusable)).await;
+                let replied =
+                    Box::pin(answer_reply_request(&gateway, &target, found, request, &mut refusable)).await;
                 replied.unwrap_or_else(|refusal| refusable.refuse(&refusal))
             };
             Ok(gateway.faults.rehearse(format, request, reply).await)
@@ -88,7 +90,7 @@ pub(crate) async fn respond(
 }
 
 /// Whether a client with this key may make this request, and what remains to be checked in the body.
-fn admitted(
+fn check_admission(
     gateway: &Gateway,
     key: Option<&OwnKey>,
     route: &Route<'_>,
@@ -99,7 +101,7 @@ fn admitted(
     if key.is_some() && target.upstream.api_key.is_none() {
         return Err(KeyRefused::NoUpstreamKey(target.upstream.name.clone()).into());
     }
-    let passage = Bounds::of(gateway, key).passage(target.path(), request)?;
+    let passage = Bounds::new(gateway, key).passage(target.path(), request)?;
     if key.is_some() && is_call(request.method(), target.path()) {
         gateway.admitted_calls.fetch_add(1, Ordering::Relaxed);
     }
@@ -113,92 +115,98 @@ fn is_call(method: &Method, path: &str) -> bool {
 }
 
 /// Answers a request for a reply that can be read.
-async fn reply_to(
+async fn answer_reply_request(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     found: AddressedFormat,
     request: Request<Incoming>,
-    refusable: &mut Refusable<'_>,
+    refusable: &mut RefusalContext<'_>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let admitted = admit(gateway, target, found, request).await?;
     let identified = identify(admitted)?;
-    refusable.is_identified(&identified.id, &identified.session);
-    refusable.is_for(Some(identified.model()), Some(&target.upstream.name));
+    refusable.set_identity(&identified.id, &identified.session);
+    refusable.set_target(Some(identified.model()), Some(&target.upstream.name));
     let span = tracing::info_span!("request", request = identified.id);
     let rest = async move {
         let shaped = shape(identified).await?;
         let reserved = reserve(shaped).await?;
-        let observed = match replied(reserved).await? {
-            Replied::Passed(answer) => return Ok(answer),
-            Replied::Streamed(exchange, answer) => return Ok(streamed(exchange, answer)),
-            Replied::Whole(observed) => observed,
+        let observed = match request_reply(reserved).await? {
+            UnmendedReply::Passed(answer) => return Ok(answer),
+            UnmendedReply::Streamed(exchange, answer) => return Ok(start_stream(exchange, answer)),
+            UnmendedReply::Whole(observed) => observed,
         };
-        let mended = mend::whole::whole(observed).await?;
-        let settled = settle::whole::whole(mended);
-        Ok(disclose::whole::whole(settled).await)
+        let mended = mend::whole::mend_reply(observed).await?;
+        let settled = settle::whole::settle_reply(mended);
+        Ok(disclose::whole::answer_with_reply(settled).await)
     };
     rest.instrument(span).await
 }
 
 /// The client's reply before recovery.
-enum Replied {
+enum UnmendedReply {
     /// The reply needs no recovery.
     Passed(Response<AnyBody>),
     /// The reply is a stream that has begun.
     Streamed(Box<Exchange>, Response<AnyBody>),
-    Whole(Box<Observed>),
+    Whole(Box<ObservedReply>),
 }
 
 /// Requests replies until one is for the client. A lost reply is requested again, and the gateway answers the
 /// model's calls of `endmark_read`.
-async fn replied(reserved: Box<Exchange>) -> Result<Replied, Refusal> {
+async fn request_reply(reserved: Box<Exchange>) -> Result<UnmendedReply, Refusal> {
     let mut delivered = deliver(reserved).await?;
     loop {
         delivered = match delivered {
-            Delivered::Passed(answer) => return Ok(Replied::Passed(answer)),
-            Delivered::Streamed(exchange, answer) => match own_calls::in_stream(exchange, answer).await? {
-                Reading::Reply((exchange, answer)) => return Ok(Replied::Streamed(exchange, answer)),
-                Reading::Answered(exchange) => deliver(exchange).await?,
-            },
-            Delivered::Whole(exchange, answer) => match observe::whole::whole(exchange, answer).await? {
-                Observation::Unread(answer) => return Ok(Replied::Passed(answer)),
-                Observation::Lost(exchange, lost) => deliver_again(exchange, lost).await?,
-                Observation::Read(observed) => match own_calls::in_whole(observed).await? {
-                    Reading::Reply(observed) => return Ok(Replied::Whole(observed)),
-                    Reading::Answered(exchange) => deliver(exchange).await?,
-                },
-            },
+            DeliveredReply::Passed(answer) => return Ok(UnmendedReply::Passed(answer)),
+            DeliveredReply::Streamed(exchange, answer) => {
+                match own_calls::answer_in_stream(exchange, answer).await? {
+                    OwnCallOutcome::Reply((exchange, answer)) => {
+                        return Ok(UnmendedReply::Streamed(exchange, answer));
+                    }
+                    OwnCallOutcome::Answered(exchange) => deliver(exchange).await?,
+                }
+            }
+            DeliveredReply::Whole(exchange, answer) => {
+                match observe::whole::observe_reply(exchange, answer).await? {
+                    Observation::Unread(answer) => return Ok(UnmendedReply::Passed(answer)),
+                    Observation::Failed(exchange, lost) => deliver_again(exchange, lost).await?,
+                    Observation::Read(observed) => match own_calls::answer_in_whole(observed).await? {
+                        OwnCallOutcome::Reply(observed) => return Ok(UnmendedReply::Whole(observed)),
+                        OwnCallOutcome::Answered(exchange) => deliver(exchange).await?,
+                    },
+                }
+            }
         };
     }
 }
 
 /// Responds at once with the head of a stream. The body follows as it arrives.
-fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
+fn start_stream(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let (mut head, upstream) = answer.into_parts();
     // The end of the stream is unknown, so headers must not describe the whole body.
-    of_another_body(&mut head.headers);
+    remove_replaced_body_headers(&mut head.headers);
     if exchange.work.take().is_some() && exchange.attempt.request.body().len() >= LARGE_BYTES {
         // Parse the tool schemas now, on a separate thread.
         let _ = exchange.tool_schema("");
     }
-    let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
+    let body = body_from(exchange.gateway.settings.limits.stream_bytes, |outlet| {
         let relaying = async move {
             let mut client = ClientStream::new(outlet);
             match stream(&mut exchange, upstream, &mut client).await {
                 // An error breaks off the stream, so no client takes it for a whole reply.
-                Ok(End::Broken) => Err("the upstream broke off".into()),
-                Ok(End::Orderly) | Err(ClientGone) => Ok(()),
+                Ok(StreamEnd::Broken) => Err("the upstream broke off".into()),
+                Ok(StreamEnd::Normal) | Err(ClientGone) => Ok(()),
             }
         };
         relaying.instrument(tracing::Span::current())
     });
-    Response::from_parts(head, passing(body))
+    Response::from_parts(head, forward_body(body))
 }
 
 /// How the client's stream ends.
-enum End {
+enum StreamEnd {
     /// As the protocol requires, with or without an error event.
-    Orderly,
+    Normal,
     /// Broken off, because the stream was forwarded unread and broke off upstream.
     Broken,
 }
@@ -208,15 +216,15 @@ async fn stream(
     exchange: &mut Exchange,
     upstream: AnyBody,
     client: &mut ClientStream,
-) -> Result<End, ClientGone> {
+) -> Result<StreamEnd, ClientGone> {
     let call = exchange.attempt.call.take();
     let observed = match observe::stream::stream(exchange, call, upstream, client).await? {
-        observe::stream::Seen::Unread(Ending::Clean) => return Ok(End::Orderly),
-        observe::stream::Seen::Unread(_) => return Ok(End::Broken),
-        observe::stream::Seen::Read(observed) => observed,
+        observe::stream::SeenStream::Unread(Ending::Clean) => return Ok(StreamEnd::Normal),
+        observe::stream::SeenStream::Unread(_) => return Ok(StreamEnd::Broken),
+        observe::stream::SeenStream::Read(observed) => observed,
     };
     let mended = mend::stream::stream(exchange, observed, client).await?;
     let settled = settle::stream::stream(exchange, mended);
     disclose::stream::stream(exchange, settled, client).await?;
-    Ok(End::Orderly)
+    Ok(StreamEnd::Normal)
 }

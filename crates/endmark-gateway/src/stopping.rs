@@ -19,7 +19,7 @@ pub(crate) enum Stage {
     /// Work in progress ends now, with a message to the client if possible.
     Interrupted = 2,
     /// Every connection ends, whatever it is doing.
-    Over = 3,
+    Stopped = 3,
 }
 
 /// The current stage of the shutdown.

@@ -12,7 +12,7 @@ const MAX_ID_BYTES: usize = 256;
 
 /// A response id with its owner. The id means nothing for other clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Owned {
+struct ResponseOwner {
     upstream: String,
     /// The hash of the credential in the request, if there was one.
     credential: Option<String>,
@@ -22,14 +22,14 @@ struct Owned {
 /// Responses that were completed by another one.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
-    known: Mutex<Known>,
+    known_successors: Mutex<KnownSuccessor>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    last: HashMap<Owned, String>,
+struct KnownSuccessor {
+    last: HashMap<ResponseOwner, String>,
     /// All entries, oldest first.
-    order: VecDeque<Owned>,
+    order: VecDeque<ResponseOwner>,
 }
 
 impl Successors {
@@ -38,7 +38,7 @@ impl Successors {
         if id == last || id.len() > MAX_ID_BYTES || last.len() > MAX_ID_BYTES {
             return;
         }
-        let owned = Owned::new(upstream, credential, id);
+        let owned = ResponseOwner::new(upstream, credential, id);
         let mut known = self.lock();
         if known.last.insert(owned.clone(), last.to_owned()).is_none() {
             known.order.push_back(owned);
@@ -51,18 +51,18 @@ impl Successors {
     }
 
     /// Returns the id under which the upstream has the complete response, if it differs.
-    pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
+    pub(crate) fn find(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.lock();
-        known.last.get(&Owned::new(upstream, credential, id)).cloned()
+        known.last.get(&ResponseOwner::new(upstream, credential, id)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownSuccessor> {
         // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known_successors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Owned {
+impl ResponseOwner {
     fn new(upstream: &str, credential: Option<&str>, id: &str) -> Self {
         Self { upstream: upstream.to_owned(), credential: credential.map(str::to_owned), id: id.to_owned() }
     }
@@ -76,14 +76,14 @@ mod tests {
     fn an_id_is_its_owners_alone() {
         let successors = Successors::default();
         successors.note("one", Some("me"), "a", "b");
-        assert_eq!(successors.of("one", Some("me"), "a").as_deref(), Some("b"));
+        assert_eq!(successors.find("one", Some("me"), "a").as_deref(), Some("b"));
         for (upstream, credential, id) in [
             ("two", Some("me"), "a"),
             ("one", Some("you"), "a"),
             ("one", None, "a"),
             ("one", Some("me"), "b"),
         ] {
-            assert_eq!(successors.of(upstream, credential, id), None);
+            assert_eq!(successors.find(upstream, credential, id), None);
         }
     }
 
@@ -93,9 +93,9 @@ mod tests {
         for number in 0..=MAX_RESPONSES {
             successors.note("one", None, &format!("a{number}"), "b");
         }
-        assert_eq!(successors.of("one", None, "a0"), None);
-        assert!(successors.of("one", None, "a1").is_some());
+        assert_eq!(successors.find("one", None, "a0"), None);
+        assert!(successors.find("one", None, "a1").is_some());
         successors.note("one", None, &"x".repeat(MAX_ID_BYTES + 1), "b");
-        assert_eq!(successors.of("one", None, &"x".repeat(MAX_ID_BYTES + 1)), None);
+        assert_eq!(successors.find("one", None, &"x".repeat(MAX_ID_BYTES + 1)), None);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, clien
         endmark.outcome = Empty,
         endmark.calls = Empty,
     );
-    goes_on(&span, client);
+    set_parent(&span, client);
     span
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct CallOver<'a> {
     pub(crate) stop: Option<Stop>,
     /// The upstream's stop reason of each choice.
     pub(crate) finish_words: &'a [String],
-    pub(crate) judged: Option<Judgement>,
+    pub(crate) judgement: Option<Judgement>,
     pub(crate) usage: Option<&'a Usage>,
     /// The model named in the response.
     pub(crate) model: Option<&'a str>,
@@ -111,8 +111,8 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     if let Some(stop) = end.stop {
         span.record("endmark.stop", stop.name());
     }
-    finished(span, end.finish_words);
-    match end.judged {
+    record_finish_reasons(span, end.finish_words);
+    match end.judgement {
         Some(Judgement::Cut(kind)) => {
             span.record("endmark.verdict", "cut");
             span.record("endmark.cut", kind.name());
@@ -145,7 +145,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
 
 /// Records the stop reasons. They are a list, which a span's field cannot be.
 #[cfg(feature = "otel")]
-fn finished(span: &Span, words: &[String]) {
+fn record_finish_reasons(span: &Span, words: &[String]) {
     use opentelemetry::{Array, Value};
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -156,7 +156,7 @@ fn finished(span: &Span, words: &[String]) {
 }
 
 #[cfg(not(feature = "otel"))]
-fn finished(_: &Span, _: &[String]) {}
+fn record_finish_reasons(_: &Span, _: &[String]) {}
 
 /// Converts a number for traces, which support only signed integers.
 fn count(number: u64) -> i64 {
@@ -165,7 +165,7 @@ fn count(number: u64) -> i64 {
 
 /// Makes a span the child of the client's span (`traceparent`).
 #[cfg(feature = "otel")]
-fn goes_on(span: &Span, client: &HeaderMap) {
+fn set_parent(span: &Span, client: &HeaderMap) {
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
     if span.is_disabled() {
@@ -178,7 +178,7 @@ fn goes_on(span: &Span, client: &HeaderMap) {
 }
 
 #[cfg(not(feature = "otel"))]
-fn goes_on(_: &Span, _: &HeaderMap) {}
+fn set_parent(_: &Span, _: &HeaderMap) {}
 
 /// Extracts the trace context from a client's headers.
 #[cfg(feature = "otel")]

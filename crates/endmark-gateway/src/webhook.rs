@@ -23,7 +23,7 @@ const QUEUE: usize = 256;
 const TRY_TIME: Duration = Duration::from_secs(10);
 
 /// The pauses before a failed event is sent again.
-const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+const RETRY_DELAYS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
 /// The header with the HMAC-SHA256 of the body: `sha256=` and hexadecimal digits.
 const SIGNATURE: &str = "x-endmark-signature";
@@ -83,10 +83,10 @@ impl Webhook {
     /// # Errors
     /// [`WebhookError`] if the address cannot be used.
     pub fn new(address: &str, secret: Option<Secret>) -> Result<Self, WebhookError> {
-        Self::waiting(address, secret, WAITS)
+        Self::with_waits(address, secret, RETRY_DELAYS)
     }
 
-    fn waiting(address: &str, secret: Option<Secret>, waits: [Duration; 3]) -> Result<Self, WebhookError> {
+    fn with_waits(address: &str, secret: Option<Secret>, waits: [Duration; 3]) -> Result<Self, WebhookError> {
         let address: Uri = address.parse().map_err(|_| WebhookError::Address("it is no URL"))?;
         let (Some(scheme @ ("http" | "https")), Some(authority)) =
             (address.scheme_str(), address.authority())
@@ -134,7 +134,7 @@ async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: wat
             let Some(wait) = wait else {
                 tracing::warn!(
                     host = sender.address.host(),
-                    why = failed.why,
+                    why = failed.reason,
                     "an event for the webhook is given up"
                 );
                 break;
@@ -146,15 +146,15 @@ async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: wat
 }
 
 /// Why an event could not be delivered.
-struct Failed {
-    why: String,
+struct DeliveryFailure {
+    reason: String,
     /// Whether a retry may help.
     may_pass: bool,
 }
 
 impl Sender {
-    async fn attempt(&self, event: &Bytes) -> Result<(), Failed> {
-        let broken = |why: String| Failed { why, may_pass: true };
+    async fn attempt(&self, event: &Bytes) -> Result<(), DeliveryFailure> {
+        let broken = |why: String| DeliveryFailure { reason: why, may_pass: true };
         let mut request = Request::new(Full::new(event.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.clone();
@@ -178,7 +178,7 @@ impl Sender {
             }
             let may_pass = status.is_server_error()
                 || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-            Err(Failed { why: format!("it answered {status}"), may_pass })
+            Err(DeliveryFailure { reason: format!("it answered {status}"), may_pass })
         };
         tokio::time::timeout(TRY_TIME, exchange)
             .await
@@ -220,11 +220,11 @@ mod tests {
     async fn events_arrive_in_order_and_are_tried_again_where_that_helps() {
         let status = |status| Answer::json(status, &Value::Null);
         let script =
-            Script::new().then(status(503)).then(status(200)).then(status(400)).otherwise(status(200));
+            Script::new().then(status(503)).then(status(200)).then(status(400)).default_answer(status(200));
         let receiver = Upstream::start(script).await;
         let address = format!("http://{}/hook?token=t", receiver.address());
         let webhook =
-            Webhook::waiting(&address, Some(Secret::new("s".to_owned())), [Duration::ZERO; 3]).unwrap();
+            Webhook::with_waits(&address, Some(Secret::new("s".to_owned())), [Duration::ZERO; 3]).unwrap();
         for number in 1..=3 {
             webhook.send(&serde_json::json!({"number": number}));
         }

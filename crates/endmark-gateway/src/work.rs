@@ -1,6 +1,6 @@
 //! Runs work on large inputs away from the threads that serve other connections.
 //!
-//! A future that runs in [`Apart`] can declare at any point that its input is [`large`]. From then on it is
+//! A future that runs in [`PooledFuture`] can declare at any point that its input is [`large`]. From then on it is
 //! polled on a thread of a pool, until the guard is dropped. So every stage remains ordinary code, and none
 //! can delay other clients. The process has one pool with a permit for each processor. When a client
 //! disconnects, its future is dropped. Work that checks [`is_stopped`] then ends soon and releases its
@@ -16,7 +16,7 @@ use std::task::{Poll, Wake, Waker};
 
 use tokio::sync::Semaphore;
 
-pub(crate) use apart::Apart;
+pub(crate) use apart::PooledFuture;
 
 /// Minimum size of an input that is processed in the pool. Smaller JSON is read and edited in less than five
 /// milliseconds.
@@ -30,9 +30,9 @@ enum Current {
     /// Nothing that could be moved to the pool.
     Nothing,
     /// It polls a future on an async worker. The future may have asked to be moved to the pool.
-    Here { asked: bool },
+    OnThread { asked: bool },
     /// It belongs to the pool, and polls the future of this scope.
-    Apart(Arc<Scope>),
+    InPool(Arc<Scope>),
 }
 
 thread_local! {
@@ -46,7 +46,7 @@ struct Scope {
     /// Whether nothing waits for the future any more.
     is_stopped: AtomicBool,
     /// Whether the future was woken since its last poll began.
-    is_woken: AtomicBool,
+    was_woken: AtomicBool,
     /// The task that waits for the future.
     task: Mutex<Waker>,
 }
@@ -64,7 +64,7 @@ impl Wake for Scope {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::Release);
+        self.was_woken.store(true, Ordering::Release);
         let task = self.task().clone();
         task.wake();
     }
@@ -72,9 +72,9 @@ impl Wake for Scope {
 
 /// A guard: while it exists, its future is polled in the pool.
 #[must_use]
-pub(crate) struct Large(Option<Arc<Scope>>);
+pub(crate) struct LargeInput(Option<Arc<Scope>>);
 
-impl Drop for Large {
+impl Drop for LargeInput {
     fn drop(&mut self) {
         if let Some(scope) = &self.0 {
             scope.large.fetch_sub(1, Ordering::AcqRel);
@@ -82,23 +82,23 @@ impl Drop for Large {
     }
 }
 
-/// Polls the current future in the pool from now on if `bytes` is large. Has no effect outside of [`Apart`].
-pub(crate) async fn large(bytes: usize) -> Large {
+/// Polls the current future in the pool from now on if `bytes` is large. Has no effect outside of [`PooledFuture`].
+pub(crate) async fn large(bytes: usize) -> LargeInput {
     if bytes < LARGE_BYTES {
-        return Large(None);
+        return LargeInput(None);
     }
     let mut has_asked = false;
     poll_fn(|_| {
         CURRENT.with_borrow_mut(|current| match current {
-            Current::Apart(scope) => {
+            Current::InPool(scope) => {
                 scope.large.fetch_add(1, Ordering::AcqRel);
-                Poll::Ready(Large(Some(Arc::clone(scope))))
+                Poll::Ready(LargeInput(Some(Arc::clone(scope))))
             }
-            Current::Here { asked } if !has_asked => {
+            Current::OnThread { asked } if !has_asked => {
                 (*asked, has_asked) = (true, true);
                 Poll::Pending
             }
-            Current::Here { .. } | Current::Nothing => Poll::Ready(Large(None)),
+            Current::OnThread { .. } | Current::Nothing => Poll::Ready(LargeInput(None)),
         })
     })
     .await
@@ -107,14 +107,14 @@ pub(crate) async fn large(bytes: usize) -> Large {
 /// Whether the client has disconnected for which this thread works.
 pub(crate) fn is_stopped() -> bool {
     CURRENT.with_borrow(|current| match current {
-        Current::Apart(scope) => scope.is_stopped.load(Ordering::Relaxed),
-        Current::Here { .. } | Current::Nothing => false,
+        Current::InPool(scope) => scope.is_stopped.load(Ordering::Relaxed),
+        Current::OnThread { .. } | Current::Nothing => false,
     })
 }
 
 /// Whether the current future is polled in the pool.
-pub(crate) fn is_apart() -> bool {
-    CURRENT.with_borrow(|current| matches!(current, Current::Apart(_)))
+pub(crate) fn is_in_pool() -> bool {
+    CURRENT.with_borrow(|current| matches!(current, Current::InPool(_)))
 }
 
 /// Counts events that futures must notice without being woken. A future that is being polled is polled again.

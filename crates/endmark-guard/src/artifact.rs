@@ -11,9 +11,9 @@ mod source;
 
 use std::ops::Range;
 
-pub(crate) use comment::{Comment, comment_in};
+pub(crate) use comment::{Comment, find_comment};
 pub(crate) use front_matter::{Language, front_matter};
-pub(crate) use headings::{Heading, title_of};
+pub(crate) use headings::{Heading, normalise_title};
 pub use kind::Kind;
 pub(crate) use outline::{Block, BlockKind, Outline};
 pub(crate) use place::Places;
@@ -40,22 +40,22 @@ impl<'t> Artifact<'t> {
     /// Parses a text whose file name is unknown.
     pub fn read(text: &'t str) -> Self {
         let body = body_start(text);
-        let kind = if body > mark_length(text) { Kind::Markdown } else { Kind::of_text(&text[body..]) };
-        Self::with(text, kind, body)
+        let kind = if body > mark_length(text) { Kind::Markdown } else { Kind::from_text(&text[body..]) };
+        Self::from_parts(text, kind, body)
     }
 
     /// Parses the text of a file. The extension determines its kind, or the content if the extension is unknown.
     pub fn read_file(text: &'t str, name: &str) -> Self {
-        match Kind::of_name(name) {
+        match Kind::from_name(name) {
             None => Self::read(text),
-            Some(Kind::Markdown) => Self::with(text, Kind::Markdown, body_start(text)),
-            Some(kind) => Self::with(text, kind, mark_length(text)),
+            Some(Kind::Markdown) => Self::from_parts(text, Kind::Markdown, body_start(text)),
+            Some(kind) => Self::from_parts(text, kind, mark_length(text)),
         }
     }
 
-    fn with(text: &'t str, kind: Kind, body: usize) -> Self {
+    fn from_parts(text: &'t str, kind: Kind, body: usize) -> Self {
         let outline = match kind {
-            Kind::Markdown => outline::of_markdown(text, body),
+            Kind::Markdown => outline::parse_markdown(text, body),
             Kind::Code | Kind::Json => source::outline(text, body),
         };
         Self { text, kind, body, outline }

@@ -164,7 +164,7 @@ pub struct Assessment {
 
 impl Assessment {
     /// Returns the report on an artifact that does not exist.
-    pub fn of_missing() -> Self {
+    pub fn missing() -> Self {
         Self {
             verdict: Verdict::WrappedUp,
             findings: vec![Finding {
@@ -181,7 +181,7 @@ impl Assessment {
 
     pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<UnplacedFinding>) -> Self {
         found.sort_by_key(|found| (found.range.start, found.check, found.range.end));
-        let worst = found.iter().map(|found| verdict_of(found.check)).max();
+        let worst = found.iter().map(|found| check_verdict(found.check)).max();
         let unlisted = found.len().saturating_sub(MAX_LISTED);
         if unlisted > 0 {
             // Findings of a cut are at the end of the text, and matter more than all before.
@@ -193,7 +193,7 @@ impl Assessment {
         let findings: Vec<Finding> = found
             .into_iter()
             .map(|UnplacedFinding { check, range, why, fix }| {
-                let (line, column) = places.of(range.start);
+                let (line, column) = places.line_and_column(range.start);
                 let text = places.quote(range);
                 Finding { check, line, column, text, why: why.into_owned(), fix: fix.into_owned() }
             })
@@ -212,7 +212,7 @@ impl Assessment {
     }
 
     /// Returns the number of findings that are not listed.
-    pub fn unlisted(&self) -> usize {
+    pub fn unlisted_count(&self) -> usize {
         self.unlisted
     }
 
@@ -222,7 +222,7 @@ impl Assessment {
     }
 }
 
-fn verdict_of(check: Check) -> Verdict {
+fn check_verdict(check: Check) -> Verdict {
     if check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp }
 }
 
@@ -255,7 +255,7 @@ mod tests {
         let criteria = Criteria { forbidden_phrases: vec!["as planned".to_owned()], ..Criteria::default() };
         let text = format!("# Report\n\n{}\n\n```sh\nls\n", "It went as planned. ".repeat(5_000));
         let report = Guard::new(criteria).judge(&Artifact::read(&text));
-        assert_eq!((report.findings().len(), report.count(), report.unlisted()), (1_000, 5_001, 4_001));
+        assert_eq!((report.findings().len(), report.count(), report.unlisted_count()), (1_000, 5_001, 4_001));
         assert_eq!(report.verdict(), Verdict::Truncated);
         // All on one line, with columns in characters. The finding at the end is included.
         assert_eq!((report.findings()[998].line, report.findings()[998].column), (3, 998 * 20 + 9));

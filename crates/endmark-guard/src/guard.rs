@@ -35,7 +35,7 @@ impl Guard {
     }
 
     /// Creates a guard with the criteria of a template. An artifact that equals the template is a finding.
-    pub fn of_template(template: Template) -> Self {
+    pub fn from_template(template: Template) -> Self {
         Self { skeleton: template.body, ..Self::new(template.criteria) }
     }
 

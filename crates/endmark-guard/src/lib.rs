@@ -22,5 +22,5 @@ pub use outcome::{AttemptVerdict, Ceiling, Decision, Facts, Reason, State, decid
 pub use render::{AssessedArtifact, github, junit, sarif};
 pub use retry_prompt::RetryPrompt;
 pub use run::{AttemptResult, EarlierProgress, Notice, RiskRule, Run, RunEvent, RunLimits, RunStep};
-pub use streams::{Agent, AgentStream, AttemptEnd, AttemptJudgement, ProcessEnd, StoppedFor};
+pub use streams::{Agent, AgentStream, AttemptEnd, AttemptJudgement, ProcessEnd, StopCause};
 pub use usage::{Risk, TokenUsage, Usage, risk};

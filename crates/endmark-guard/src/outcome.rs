@@ -227,7 +227,7 @@ pub fn decide(facts: Facts) -> Decision {
         return Decision::Fail(Reason::GatewayBypassed);
     }
     if !facts.checks_pass {
-        return unmet(facts);
+        return decide_unmet(facts);
     }
     // A limit of the run does not concern the work: an artifact that passes was finished in time.
     if facts.ceiling == Ceiling::Stopped {
@@ -235,18 +235,18 @@ pub fn decide(facts: Facts) -> Decision {
     }
     match facts.verdict {
         AttemptVerdict::Whole => Decision::Succeed,
-        AttemptVerdict::Truncated | AttemptVerdict::WrappedUp => unmet(facts),
+        AttemptVerdict::Truncated | AttemptVerdict::WrappedUp => decide_unmet(facts),
         AttemptVerdict::ContextExhausted => Decision::Release(Reason::ContextExhaustion),
         AttemptVerdict::Budget => Decision::Release(Reason::Budget),
-        AttemptVerdict::Stuck => once_more(facts, Reason::Stalled),
-        AttemptVerdict::TimedOut => once_more(facts, Reason::AttemptTime),
-        AttemptVerdict::Crashed => once_more(facts, Reason::AgentCrash),
+        AttemptVerdict::Stuck => decide_retry(facts, Reason::Stalled),
+        AttemptVerdict::TimedOut => decide_retry(facts, Reason::AttemptTime),
+        AttemptVerdict::Crashed => decide_retry(facts, Reason::AgentCrash),
         AttemptVerdict::Bypassed => Decision::Fail(Reason::GatewayBypassed),
     }
 }
 
 /// Decides what follows if the work is not done.
-fn unmet(facts: Facts) -> Decision {
+fn decide_unmet(facts: Facts) -> Decision {
     // An agent that reports a full context exceeds any threshold.
     let is_full = facts.is_at_risk || facts.verdict == AttemptVerdict::ContextExhausted;
     if is_full || facts.tries_left == 0 {
@@ -261,7 +261,7 @@ fn unmet(facts: Facts) -> Decision {
 }
 
 /// Decides what follows if the agent failed.
-fn once_more(facts: Facts, reason: Reason) -> Decision {
+fn decide_retry(facts: Facts, reason: Reason) -> Decision {
     if facts.tries_left == 0 {
         Decision::Fail(reason)
     } else if facts.ceiling != Ceiling::Below {
@@ -275,7 +275,7 @@ fn once_more(facts: Facts, reason: Reason) -> Decision {
 mod tests {
     use super::*;
 
-    const FINE: Facts = Facts {
+    const PASSING_FACTS: Facts = Facts {
         checks_pass: true,
         verdict: AttemptVerdict::Whole,
         is_at_risk: false,
@@ -290,14 +290,14 @@ mod tests {
             Budget, Bypassed, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
         };
         use Decision::{Fail, Release, Retry, Succeed};
-        let with = |verdict| Facts { verdict, ..FINE };
+        let with = |verdict| Facts { verdict, ..PASSING_FACTS };
         let last = |facts: Facts| Facts { tries_left: 0, ..facts };
-        let lacking = |verdict| Facts { checks_pass: false, verdict, ..FINE };
+        let lacking = |verdict| Facts { checks_pass: false, verdict, ..PASSING_FACTS };
         for (facts, expected) in [
             (with(Whole), Succeed),
             (last(with(Whole)), Succeed),
             // The threshold alone is only a warning.
-            (Facts { is_at_risk: true, ..FINE }, Succeed),
+            (Facts { is_at_risk: true, ..PASSING_FACTS }, Succeed),
             (with(Truncated), Retry(Reason::ContextGuardFail)),
             (last(with(WrappedUp)), Release(Reason::ContextExhaustion)),
             (with(ContextExhausted), Release(Reason::ContextExhaustion)),

@@ -42,7 +42,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "part" => Self::Part,
             "end" => Self::End,
@@ -110,14 +110,14 @@ pub(crate) struct Bank {
     /// The automaton that finds the anchors, or `None` without any.
     automaton: Option<AhoCorasick>,
     /// The phrases of each anchor, by index.
-    of_anchor: Vec<Vec<usize>>,
+    by_anchor: Vec<Vec<usize>>,
 }
 
 /// An anchor in a text, and the phrases that it may belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hit<'b> {
     /// The byte offset of the anchor.
-    pub(crate) at: usize,
+    pub(crate) position: usize,
     bank: &'b Bank,
     anchor: usize,
 }
@@ -125,7 +125,7 @@ pub(crate) struct Hit<'b> {
 impl<'b> Hit<'b> {
     /// Returns the phrases that the anchor may belong to.
     pub(crate) fn phrases(self) -> impl Iterator<Item = (usize, &'b Phrase)> {
-        self.bank.of_anchor[self.anchor].iter().map(move |&index| (index, &self.bank.phrases[index]))
+        self.bank.by_anchor[self.anchor].iter().map(move |&index| (index, &self.bank.phrases[index]))
     }
 }
 
@@ -148,7 +148,7 @@ impl Bank {
             .build(anchors)
             .ok()
             .filter(|_| !is_empty);
-        Self { phrases, automaton, of_anchor }
+        Self { phrases, automaton, by_anchor: of_anchor }
     }
 
     /// Creates a bank of forbidden phrases.
@@ -158,7 +158,7 @@ impl Bank {
     }
 
     /// Returns the phrases with this scope.
-    pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Phrase> {
+    pub(crate) fn in_scope(&self, scope: Scope) -> impl Iterator<Item = &Phrase> {
         self.phrases.iter().filter(move |phrase| phrase.scope == scope)
     }
 
@@ -168,7 +168,7 @@ impl Bank {
         // An anchor must begin at the start of a word, not inside one.
         let begins = |at: usize| at == 0 || !(is_letter(text, at - 1) && is_letter(text, at));
         found.into_iter().flatten().filter(move |found| begins(found.start())).map(|found| Hit {
-            at: found.start(),
+            position: found.start(),
             bank: self,
             anchor: found.pattern().as_usize(),
         })
@@ -228,7 +228,7 @@ fn read(sign: Sign, file: &str) -> (Vec<Phrase>, Vec<String>) {
         let parsed = line.split_once(':').ok_or_else(|| format!("`{line}` has no scope")).and_then(
             |(scope, pattern)| {
                 let scope =
-                    Scope::named(scope.trim()).ok_or_else(|| format!("there is no scope `{scope}`"))?;
+                    Scope::from_name(scope.trim()).ok_or_else(|| format!("there is no scope `{scope}`"))?;
                 Ok(Phrase { sign, scope, pattern: Pattern::parse(pattern, &classes)? })
             },
         );

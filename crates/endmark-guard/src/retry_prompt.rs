@@ -13,7 +13,7 @@ const MAX_HEADINGS: usize = 40;
 /// The maximum length of a title, in characters.
 const TITLE_CHARACTERS: usize = 80;
 /// The maximum length of the agent's last message, in characters. Its beginning states what the agent did.
-const SAID_CHARACTERS: usize = 600;
+const MESSAGE_CHARACTERS: usize = 600;
 /// The maximum number of evidence lines.
 const MAX_EVIDENCE: usize = 8;
 
@@ -33,7 +33,7 @@ pub struct RetryPrompt<'a> {
     /// The evidence for that verdict.
     pub evidence: &'a [String],
     /// The last message of the agent.
-    pub said: &'a str,
+    pub last_message: &'a str,
     /// The task. Set only for an agent that does not remember its last attempt.
     pub task: Option<&'a str>,
 }
@@ -53,9 +53,9 @@ impl RetryPrompt<'_> {
              and correct it in place. Do not start over, and do not stop before all of the points below are settled.",
             path = self.path
         );
-        self.write_what_it_has(&mut text);
-        self.write_what_it_lacks(&mut text);
-        self.write_what_was_done(&mut text);
+        self.write_present(&mut text);
+        self.write_missing(&mut text);
+        self.write_progress(&mut text);
         let _ = writeln!(
             text,
             "\nWhat is left: settle each point above in `{}` itself, then read the file again. It is checked again when you stop; \
@@ -65,7 +65,7 @@ impl RetryPrompt<'_> {
         text
     }
 
-    fn write_what_it_has(&self, text: &mut String) {
+    fn write_present(&self, text: &mut String) {
         let Some(artifact) = self.artifact else {
             let _ = writeln!(text, "\nWhat it has: nothing, the file does not exist yet.");
             return;
@@ -74,14 +74,14 @@ impl RetryPrompt<'_> {
         let _ = writeln!(text, "\nWhat it has: {lines} lines that are not blank.");
         let headings = artifact.outline().headings();
         for heading in headings.iter().take(MAX_HEADINGS) {
-            let _ = writeln!(text, "- section: {}", clipped(heading.title.trim(), TITLE_CHARACTERS));
+            let _ = writeln!(text, "- section: {}", clip(heading.title.trim(), TITLE_CHARACTERS));
         }
         if headings.len() > MAX_HEADINGS {
             let _ = writeln!(text, "- and {} further sections", headings.len() - MAX_HEADINGS);
         }
     }
 
-    fn write_what_it_lacks(&self, text: &mut String) {
+    fn write_missing(&self, text: &mut String) {
         let findings = self.report.findings();
         if findings.is_empty() {
             let _ = writeln!(
@@ -92,7 +92,7 @@ impl RetryPrompt<'_> {
         }
         let _ = writeln!(text, "\nWhat it lacks:");
         for finding in findings.iter().take(MAX_FINDINGS) {
-            let _ = writeln!(text, "- {}", line_of(finding));
+            let _ = writeln!(text, "- {}", finding_line(finding));
         }
         let more = self.report.count().saturating_sub(MAX_FINDINGS);
         if more > 0 {
@@ -100,7 +100,7 @@ impl RetryPrompt<'_> {
         }
     }
 
-    fn write_what_was_done(&self, text: &mut String) {
+    fn write_progress(&self, text: &mut String) {
         let ended = match self.verdict {
             AttemptVerdict::Whole => "it came to its end and left the file as described",
             AttemptVerdict::Truncated => "it was cut off",
@@ -116,16 +116,16 @@ impl RetryPrompt<'_> {
         for evidence in self.evidence.iter().take(MAX_EVIDENCE) {
             let _ = writeln!(text, "- {evidence}");
         }
-        let said = self.said.trim();
+        let said = self.last_message.trim();
         if !said.is_empty() {
             let one_line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-            let _ = writeln!(text, "- the last message was: {}", clipped(&one_line, SAID_CHARACTERS));
+            let _ = writeln!(text, "- the last message was: {}", clip(&one_line, MESSAGE_CHARACTERS));
         }
     }
 }
 
 /// Formats a finding as a line for the agent.
-fn line_of(finding: &Finding) -> String {
+fn finding_line(finding: &Finding) -> String {
     let place = if finding.text.is_empty() {
         String::new()
     } else {
@@ -135,7 +135,7 @@ fn line_of(finding: &Finding) -> String {
 }
 
 /// Shortens a text.
-fn clipped(text: &str, characters: usize) -> String {
+fn clip(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
@@ -160,7 +160,7 @@ mod tests {
             attempt: (1, 3),
             verdict: AttemptVerdict::Truncated,
             evidence: &["the last stop reason is `max_tokens`".to_owned()],
-            said: "I have written\nthe report.",
+            last_message: "I have written\nthe report.",
             task: Some("Write the report."),
         };
         let text = prompt.text();
@@ -195,7 +195,7 @@ mod tests {
             attempt: (2, 3),
             verdict: AttemptVerdict::Whole,
             evidence: &[],
-            said: &said,
+            last_message: &said,
             task: None,
         };
         let text = prompt.text();

@@ -29,7 +29,7 @@ pub struct RiskRule {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EarlierProgress {
     /// The number of finished attempts.
-    pub attempts_over: u32,
+    pub finished_attempts: u32,
     /// The usage of all attempts, including the interrupted one.
     pub usage: TokenUsage,
     /// Their cost in billionths of a US dollar, if the agent reports it.
@@ -156,7 +156,7 @@ pub struct Run {
     reason: Option<Reason>,
     attempt: u32,
     /// The usage of finished attempts.
-    spent: TokenUsage,
+    spent_tokens: TokenUsage,
     spent_nanodollars: Option<u64>,
     /// The usage of the current or last attempt.
     usage: Usage,
@@ -178,7 +178,7 @@ impl Run {
             state: State::Queued,
             reason: None,
             attempt: 0,
-            spent: TokenUsage::default(),
+            spent_tokens: TokenUsage::default(),
             spent_nanodollars: None,
             usage: Usage::default(),
             risk: Risk::Unknown,
@@ -191,10 +191,10 @@ impl Run {
 
     /// Resumes a run whose supervisor was killed. The interrupted attempt was not the agent's fault. Its usage and
     /// time count, but it does not count as an attempt.
-    pub fn taken_up(limits: RunLimits, rule: RiskRule, before: EarlierProgress) -> Self {
+    pub fn resume(limits: RunLimits, rule: RiskRule, before: EarlierProgress) -> Self {
         Self {
-            attempt: before.attempts_over,
-            spent: before.usage,
+            attempt: before.finished_attempts,
+            spent_tokens: before.usage,
             spent_nanodollars: before.nanodollars,
             seconds: before.seconds,
             ..Self::new(limits, rule)
@@ -223,7 +223,7 @@ impl Run {
 
     /// Returns the usage of all attempts together.
     pub fn token_usage(&self) -> TokenUsage {
-        if self.state == State::Running { self.spent.plus(self.usage.run) } else { self.spent }
+        if self.state == State::Running { self.spent_tokens.plus(self.usage.run) } else { self.spent_tokens }
     }
 
     /// Returns their cost in billionths of a US dollar, if the agent reports it.
@@ -285,13 +285,13 @@ impl Run {
                 self.settle();
                 self.finish(Decision::Release(Reason::Interrupted))
             }
-            (State::Running, RunEvent::Used(usage, seconds)) => self.used(usage, seconds),
-            (State::Running, RunEvent::Ended(attempted)) => self.ended(attempted),
+            (State::Running, RunEvent::Used(usage, seconds)) => self.add_usage(usage, seconds),
+            (State::Running, RunEvent::Ended(attempted)) => self.note_end(attempted),
             _ => Vec::new(),
         }
     }
 
-    fn used(&mut self, usage: Usage, seconds: u64) -> Vec<Notice> {
+    fn add_usage(&mut self, usage: Usage, seconds: u64) -> Vec<Notice> {
         self.usage = usage;
         self.seconds = self.seconds.max(seconds);
         self.risk = risk(&self.usage, self.rule.threshold, self.limit_tokens());
@@ -306,8 +306,8 @@ impl Run {
         vec![Notice::ContextRisk { is_sum }]
     }
 
-    fn ended(&mut self, attempted: AttemptResult) -> Vec<Notice> {
-        let mut notices = self.used(attempted.usage, attempted.run_seconds);
+    fn note_end(&mut self, attempted: AttemptResult) -> Vec<Notice> {
+        let mut notices = self.add_usage(attempted.usage, attempted.run_seconds);
         let is_over_ceiling = self.is_over_ceiling();
         self.settle();
         if self.last_fingerprint.as_ref() == Some(&attempted.fingerprint) {
@@ -337,7 +337,7 @@ impl Run {
     fn settle(&mut self) {
         if self.state == State::Running {
             self.spent_nanodollars = self.nanodollars();
-            self.spent = self.spent.plus(self.usage.run);
+            self.spent_tokens = self.spent_tokens.plus(self.usage.run);
         }
     }
 

@@ -76,7 +76,7 @@ pub enum ProcessEnd {
 
 /// Why the supervisor stopped a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoppedFor {
+pub enum StopCause {
     /// It was silent for too long.
     Silence,
     /// Its attempt took too long.
@@ -84,7 +84,7 @@ pub enum StoppedFor {
     /// A limit of the run was reached.
     Ceiling,
     /// It reported its end, but did not exit.
-    Lingering,
+    DidNotExit,
 }
 
 /// The end of an attempt.
@@ -93,7 +93,7 @@ pub struct AttemptEnd {
     /// How the process ended.
     pub process: ProcessEnd,
     /// Why it was stopped, if it was.
-    pub stopped: Option<StoppedFor>,
+    pub stop_cause: Option<StopCause>,
 }
 
 /// The verdict on an attempt, with its evidence.
@@ -107,7 +107,7 @@ pub struct AttemptJudgement {
 
 impl AttemptJudgement {
     /// Returns the judgement of an attempt with replies that did not pass through the gateway of its run.
-    pub fn bypassed(reported: u64, received: u64) -> Self {
+    pub fn bypass(reported: u64, received: u64) -> Self {
         let evidence = format!(
             "the agent reports at least {reported} replies of a model, and the run's gateway received {received} requests for one"
         );
@@ -139,7 +139,7 @@ trait Dialect: std::fmt::Debug {
 /// "#);
 /// assert!(stream.is_over());
 /// // It says "success" and has stopped in the middle of its work.
-/// let judged = stream.finish(AttemptEnd { process: ProcessEnd::Exited(0), stopped: None });
+/// let judged = stream.finish(AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None });
 /// assert_eq!(judged.verdict, AttemptVerdict::Truncated);
 /// ```
 #[derive(Debug)]
@@ -159,14 +159,14 @@ impl AgentStream {
             Agent::Opencode => Box::new(opencode::Opencode::default()),
             Agent::Plain => Box::new(plain::Plain),
         };
-        let lines = if agent == Agent::Plain { Lines::ignored() } else { Lines::default() };
+        let lines = if agent == Agent::Plain { Lines::ignoring() } else { Lines::default() };
         Self { lines, dialect, account: Account::default() }
     }
 
     /// Continues a session with this usage so far. Some agents report the sum of the whole session, and the usage of
     /// earlier attempts must not count twice.
     #[must_use]
-    pub fn going_on_from(mut self, used: TokenUsage, cost_nanodollars: Option<u64>) -> Self {
+    pub fn continuing_from(mut self, used: TokenUsage, cost_nanodollars: Option<u64>) -> Self {
         (self.account.before, self.account.cost_before) = (used, cost_nanodollars);
         self
     }
@@ -217,8 +217,8 @@ impl AgentStream {
     }
 
     /// Returns the agent's last message to the giver of the task.
-    pub fn said(&self) -> &str {
-        &self.account.said
+    pub fn last_message(&self) -> &str {
+        &self.account.last_message
     }
 
     /// Ends the stream and returns the judgement of the attempt.
@@ -226,27 +226,27 @@ impl AgentStream {
         let Self { lines, dialect, account } = self;
         let too_long = lines.finish(|line| take(line, dialect.as_mut(), account));
         let stuck = |why: &str| AttemptJudgement::new(AttemptVerdict::Stuck, why);
-        let mut judged = match end.stopped {
-            Some(StoppedFor::Silence) if !account.is_over => {
+        let mut judged = match end.stop_cause {
+            Some(StopCause::Silence) if !account.is_over => {
                 stuck("nothing came from the agent for longer than it may be silent; it was stopped")
             }
-            Some(StoppedFor::Time) if !account.is_over => AttemptJudgement::new(
+            Some(StopCause::Time) if !account.is_over => AttemptJudgement::new(
                 AttemptVerdict::TimedOut,
                 "the attempt took longer than it may; it was stopped",
             ),
-            Some(StoppedFor::Ceiling) if !account.is_over => AttemptJudgement::new(
+            Some(StopCause::Ceiling) if !account.is_over => AttemptJudgement::new(
                 AttemptVerdict::Budget,
                 "a ceiling of the run was reached; the agent was stopped",
             ),
             _ => dialect.judge(account, end.process),
         };
-        if end.stopped == Some(StoppedFor::Lingering) {
+        if end.stop_cause == Some(StopCause::DidNotExit) {
             judged.evidence.push("the agent did not end behind its last event; it was stopped".to_owned());
         }
         match end.process {
             ProcessEnd::Exited(0) => {}
             ProcessEnd::Exited(code) => judged.evidence.push(format!("the exit code is {code}")),
-            ProcessEnd::Killed(signal) if end.stopped.is_none() => {
+            ProcessEnd::Killed(signal) if end.stop_cause.is_none() => {
                 judged.evidence.push(format!("signal {signal} ended the process"));
             }
             ProcessEnd::Killed(_) => {}

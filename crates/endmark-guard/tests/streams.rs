@@ -16,7 +16,7 @@ fn recording(agent: Agent, name: &str) -> Vec<u8> {
 
 fn read(stream: &mut AgentStream, bytes: &[u8], exit: i32) -> AttemptJudgement {
     stream.push(bytes);
-    stream.finish(AttemptEnd { process: ProcessEnd::Exited(exit), stopped: None })
+    stream.finish(AttemptEnd { process: ProcessEnd::Exited(exit), stop_cause: None })
 }
 
 const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Opencode];
@@ -27,7 +27,7 @@ fn work_that_is_done_is_whole_and_its_tokens_are_right() {
         let mut stream = AgentStream::new(agent);
         let judged = read(&mut stream, &recording(agent, "work"), 0);
         assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}: {judged:?}");
-        assert_eq!(stream.said(), "The report is written to report.md.", "{agent:?}");
+        assert_eq!(stream.last_message(), "The report is written to report.md.", "{agent:?}");
         assert!(stream.is_over() && stream.session().is_some(), "{agent:?}");
         // Gemini reports 115 tokens per call, of which 15 are reasoning and text.
         let output = if agent == Agent::Gemini { 30 } else { 20 };
@@ -43,7 +43,7 @@ fn a_session_that_goes_on_counts_its_tokens_once() {
         let mut first = AgentStream::new(agent);
         read(&mut first, &recording(agent, "work"), 0);
         let mut next =
-            AgentStream::new(agent).going_on_from(first.session_usage(), first.session_cost_nanodollars());
+            AgentStream::new(agent).continuing_from(first.session_usage(), first.session_cost_nanodollars());
         let judged = read(&mut next, &recording(agent, "resumed"), 0);
         assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}");
         assert_eq!(next.session(), first.session(), "{agent:?}");
@@ -68,7 +68,7 @@ fn what_a_session_used_before_does_not_count_twice_in_either_report() {
     let of_session = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";
     for report in [of_process, of_session] {
         let mut next = AgentStream::new(Agent::Claude)
-            .going_on_from(first.session_usage(), first.session_cost_nanodollars());
+            .continuing_from(first.session_usage(), first.session_cost_nanodollars());
         read(&mut next, report.as_bytes(), 0);
         assert_eq!(next.usage().run, first.usage().run);
         assert_eq!(next.usage().cost_nanodollars, first.usage().cost_nanodollars);
@@ -111,7 +111,7 @@ fn pieces_of_any_size_say_the_same() {
         for size in [1, 3, 64, 1_000] {
             let mut stream = AgentStream::new(agent);
             bytes.chunks(size).for_each(|piece| stream.push(piece));
-            let end = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+            let end = AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None };
             assert_eq!(
                 (stream.finish(end), stream.usage()),
                 (judged.clone(), whole.usage()),

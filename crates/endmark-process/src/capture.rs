@@ -86,7 +86,7 @@ impl Captured {
 /// The last bytes of a stream.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    kept: Vec<u8>,
+    kept_bytes: Vec<u8>,
     limit: usize,
     /// The index of the oldest byte, once it is full.
     oldest: usize,
@@ -94,31 +94,31 @@ pub(crate) struct Ring {
 
 impl Ring {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), limit, oldest: 0 }
+        Self { kept_bytes: Vec::new(), limit, oldest: 0 }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if bytes.len() >= self.limit {
-            self.kept.clear();
-            self.kept.extend_from_slice(&bytes[bytes.len() - self.limit..]);
+            self.kept_bytes.clear();
+            self.kept_bytes.extend_from_slice(&bytes[bytes.len() - self.limit..]);
             self.oldest = 0;
             return;
         }
-        let growing = bytes.len().min(self.limit - self.kept.len());
+        let growing = bytes.len().min(self.limit - self.kept_bytes.len());
         let (growing, mut rest) = bytes.split_at(growing);
-        self.kept.extend_from_slice(growing);
+        self.kept_bytes.extend_from_slice(growing);
         while !rest.is_empty() {
             let fitting = rest.len().min(self.limit - self.oldest);
             let (now, later) = rest.split_at(fitting);
-            self.kept[self.oldest..self.oldest + fitting].copy_from_slice(now);
+            self.kept_bytes[self.oldest..self.oldest + fitting].copy_from_slice(now);
             self.oldest = (self.oldest + fitting) % self.limit;
             rest = later;
         }
     }
 
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        self.kept.rotate_left(self.oldest);
-        self.kept
+        self.kept_bytes.rotate_left(self.oldest);
+        self.kept_bytes
     }
 }
 

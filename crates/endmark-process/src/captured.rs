@@ -84,7 +84,7 @@ impl Listener for CapturedStreams {
         {
             self.copy = Some(Err(error));
         }
-        ListenerDecision::GoOn
+        ListenerDecision::Continue
     }
 
     fn errors(&mut self, bytes: &[u8]) {

@@ -66,9 +66,9 @@ pub trait Listener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerDecision {
     /// Continue.
-    GoOn,
+    Continue,
     /// The output is complete. The process should end by itself soon, unless it writes more.
-    Over,
+    OutputComplete,
     /// End the process.
     Stop,
 }
@@ -120,38 +120,38 @@ pub async fn run(
         let deadline = patience.deadline();
         tokio::select! {
             length = output.read() => {
-                patience.heard(length);
+                patience.note_output(length);
                 match listener.output(output.bytes(length)) {
-                    ListenerDecision::GoOn => patience.goes_on(),
-                    ListenerDecision::Over => patience.is_over(),
+                    ListenerDecision::Continue => patience.note_incomplete(),
+                    ListenerDecision::OutputComplete => patience.is_over(),
                     ListenerDecision::Stop => patience.stop(),
                 }
                 output.close_at_end(length);
             }
             length = errors.read() => {
-                patience.heard(length);
+                patience.note_output(length);
                 listener.errors(errors.bytes(length));
                 errors.close_at_end(length);
             }
             ended = child.wait(), if status.is_none() => {
                 status = Some(ended.ok());
-                patience.ended();
+                patience.note_end();
             }
             signal = signals.next() => {
-                if patience.signalled(signal, status.is_some()) == Next::Stop { break }
+                if patience.note_signal(signal, status.is_some()) == Next::Stop { break }
             }
-            () = until(deadline) => if patience.ran_out() == Next::Stop { break },
+            () = wait_until(deadline) => if patience.note_timeout() == Next::Stop { break },
         }
     }
     patience.leave();
     Ok(CommandEnd {
-        end: End::of(status.flatten()),
-        forced: patience.forced(),
+        end: End::from_status(status.flatten()),
+        forced: patience.forced_end(),
         output_left: patience.output_left(output.is_open()),
     })
 }
 
-async fn until(deadline: Option<Instant>) {
+async fn wait_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -12,14 +12,14 @@ use std::time::Duration;
 /// The most pieces in the queue.
 const QUEUE: usize = 64;
 /// How long the end waits for the queue to be written.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Writes to standard error from a thread of its own.
 #[derive(Debug)]
 pub struct ErrorWriter {
     pieces: SyncSender<Vec<u8>>,
-    written: Receiver<()>,
-    left: u64,
+    written_signal: Receiver<()>,
+    remaining: u64,
     omitted: Arc<AtomicU64>,
 }
 
@@ -43,25 +43,25 @@ impl ErrorWriter {
             }
             let _ = done.send(());
         })?;
-        Ok(Self { pieces, written, left: limit, omitted })
+        Ok(Self { pieces, written_signal: written, remaining: limit, omitted })
     }
 
     /// Passes on as much as the limit and the reader permit.
     pub fn push(&mut self, bytes: &[u8]) {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let fitting = usize::try_from(self.left.min(length)).unwrap_or(bytes.len());
+        let fitting = usize::try_from(self.remaining.min(length)).unwrap_or(bytes.len());
         // Once bytes are missing, later ones would seem to follow directly.
         let is_passed = self.omitted.load(Ordering::Relaxed) == 0
             && fitting > 0
             && self.pieces.try_send(bytes[..fitting].to_vec()).is_ok();
         let passed = if is_passed { u64::try_from(fitting).unwrap_or(length) } else { 0 };
-        self.left -= passed;
+        self.remaining -= passed;
         self.omitted.fetch_add(length - passed, Ordering::Release);
     }
 
     /// Waits briefly until everything is written, including the number of missing bytes.
     pub fn finish(self) {
         drop(self.pieces);
-        let _ = self.written.recv_timeout(PATIENCE);
+        let _ = self.written_signal.recv_timeout(FLUSH_TIMEOUT);
     }
 }

@@ -9,17 +9,17 @@ use tokio::time::Instant;
 
 /// How long an output may stay open in silence after the command has ended. A process that the command left running
 /// may hold it forever.
-const LINGER: Duration = Duration::from_secs(1);
+const OPEN_OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// The time limits of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// For the whole command; `None` for no limit.
-    pub whole: Option<Duration>,
+    pub total: Option<Duration>,
     /// For silence; `None` for no limit.
     pub silence: Option<Duration>,
     /// For the time after its output was complete.
-    pub last_word: Duration,
+    pub exit_grace: Duration,
     /// Between the request to end and the kill.
     pub grace: Duration,
 }
@@ -36,7 +36,7 @@ pub enum End {
 }
 
 impl End {
-    pub(crate) fn of(status: Option<ExitStatus>) -> Self {
+    pub(crate) fn from_status(status: Option<ExitStatus>) -> Self {
         match status {
             None => Self::Unknown,
             Some(status) => match (status.code(), status.signal()) {
@@ -56,7 +56,7 @@ pub enum ForcedEnd {
     /// It was silent for too long.
     Silent,
     /// It did not end after its output was complete.
-    Lingered,
+    OutputHeldOpen,
     /// The listener requested it.
     Stopped,
     /// This process got this signal, and passed it on.
@@ -71,13 +71,13 @@ pub enum OutputLeft {
     /// A process that the command left running had it open, and was silent.
     Silent,
     /// A process that the command left running still wrote to it.
-    Written,
+    Complete,
 }
 
 /// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    GoOn,
+    Continue,
     Stop,
 }
 
@@ -103,14 +103,14 @@ pub(crate) struct Patience {
     /// Of every phase except the first.
     deadline: Option<Instant>,
     /// Until when the command may run, be silent, and continue after its output was complete.
-    whole: Option<Instant>,
+    total_deadline: Option<Instant>,
     silence: Option<Instant>,
-    last_word: Option<Instant>,
+    exit_deadline: Option<Instant>,
     /// Whether the last deadline was one of silence.
     is_silent: bool,
     forced: Option<ForcedEnd>,
     /// Whether no process of its group may stay, however it ends.
-    leaves_nothing: bool,
+    must_end_all: bool,
 }
 
 impl Patience {
@@ -120,16 +120,16 @@ impl Patience {
             times,
             phase: Phase::Running,
             deadline: None,
-            whole: after(times.whole),
-            silence: after(times.silence),
-            last_word: None,
+            total_deadline: deadline_after(times.total),
+            silence: deadline_after(times.silence),
+            exit_deadline: None,
             is_silent: true,
             forced: None,
-            leaves_nothing,
+            must_end_all: leaves_nothing,
         }
     }
 
-    pub(crate) fn forced(&self) -> Option<ForcedEnd> {
+    pub(crate) fn forced_end(&self) -> Option<ForcedEnd> {
         self.forced
     }
 
@@ -137,22 +137,24 @@ impl Patience {
         match (is_open, self.is_silent) {
             (false, _) => OutputLeft::Closed,
             (true, true) => OutputLeft::Silent,
-            (true, false) => OutputLeft::Written,
+            (true, false) => OutputLeft::Complete,
         }
     }
 
     /// Returns when to act next, if nothing else happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => [self.whole, self.silence, self.last_word].into_iter().flatten().min(),
+            Phase::Running => {
+                [self.total_deadline, self.silence, self.exit_deadline].into_iter().flatten().min()
+            }
             Phase::Draining | Phase::Asked | Phase::Killed => self.deadline,
         }
     }
 
     /// Records that something was read, which restarts the limit of silence.
-    pub(crate) fn heard(&mut self, length: usize) {
+    pub(crate) fn note_output(&mut self, length: usize) {
         match self.phase {
-            Phase::Running if length > 0 => self.silence = after(self.times.silence),
+            Phase::Running if length > 0 => self.silence = deadline_after(self.times.silence),
             Phase::Draining if length > 0 => self.listen(),
             _ => {}
         }
@@ -160,12 +162,12 @@ impl Patience {
 
     /// Records that the output is complete.
     pub(crate) fn is_over(&mut self) {
-        self.last_word = self.last_word.or(after(Some(self.times.last_word)));
+        self.exit_deadline = self.exit_deadline.or(deadline_after(Some(self.times.exit_grace)));
     }
 
     /// Records that the output was not complete.
-    pub(crate) fn goes_on(&mut self) {
-        self.last_word = None;
+    pub(crate) fn note_incomplete(&mut self) {
+        self.exit_deadline = None;
     }
 
     /// Records that the listener requested an end.
@@ -178,19 +180,20 @@ impl Patience {
 
     /// Waits for silence, but not longer than the command itself could have run.
     fn listen(&mut self) {
-        let silence = Instant::now() + LINGER;
-        let latest = self.whole.filter(|latest| *latest < silence);
+        let silence = Instant::now() + OPEN_OUTPUT_GRACE;
+        let latest = self.total_deadline.filter(|latest| *latest < silence);
         self.is_silent = latest.is_none();
         self.deadline = Some(latest.unwrap_or(silence));
     }
 
     /// Records that the command has ended.
-    pub(crate) fn ended(&mut self) {
+    pub(crate) fn note_end(&mut self) {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining;
                 // The data already in the pipes is read, even if little time is left.
-                self.whole = self.whole.map(|latest| latest.max(Instant::now() + LINGER));
+                self.total_deadline =
+                    self.total_deadline.map(|latest| latest.max(Instant::now() + OPEN_OUTPUT_GRACE));
                 self.listen();
             }
             // The other processes of its group have the same time.
@@ -199,7 +202,7 @@ impl Patience {
     }
 
     /// Records a signal to this process. A second one ends the wait.
-    pub(crate) fn signalled(&mut self, signal: Signal, has_ended: bool) -> Next {
+    pub(crate) fn note_signal(&mut self, signal: Signal, has_ended: bool) -> Next {
         self.forced = self.forced.or(Some(ForcedEnd::Signalled(signal)));
         match self.phase {
             Phase::Running => self.ask(signal),
@@ -207,27 +210,27 @@ impl Patience {
             Phase::Draining | Phase::Killed if has_ended => return Next::Stop,
             Phase::Draining | Phase::Killed => {}
         }
-        Next::GoOn
+        Next::Continue
     }
 
     /// Records that the deadline has passed.
-    pub(crate) fn ran_out(&mut self) -> Next {
+    pub(crate) fn note_timeout(&mut self) -> Next {
         match self.phase {
             Phase::Running => {
                 let passed = self.deadline();
-                self.forced = Some(if passed == self.last_word {
-                    ForcedEnd::Lingered
-                } else if passed == self.whole {
+                self.forced = Some(if passed == self.exit_deadline {
+                    ForcedEnd::OutputHeldOpen
+                } else if passed == self.total_deadline {
                     ForcedEnd::TimedOut
                 } else {
                     ForcedEnd::Silent
                 });
                 self.ask(Signal::TERM);
-                Next::GoOn
+                Next::Continue
             }
             Phase::Asked => {
                 self.kill();
-                Next::GoOn
+                Next::Continue
             }
             Phase::Draining | Phase::Killed => Next::Stop,
         }
@@ -244,12 +247,12 @@ impl Patience {
     fn kill(&mut self) {
         self.send(Signal::KILL);
         self.phase = Phase::Killed;
-        self.deadline = Some(Instant::now() + LINGER);
+        self.deadline = Some(Instant::now() + OPEN_OUTPUT_GRACE);
     }
 
     /// Ends the processes that a forced command left in its group, whether or not they hold a pipe.
     pub(crate) fn leave(&self) {
-        if self.forced.is_some() || self.leaves_nothing {
+        if self.forced.is_some() || self.must_end_all {
             self.send(Signal::KILL);
         }
     }
@@ -263,6 +266,6 @@ impl Patience {
 }
 
 /// Returns the moment after this time; `None` for never.
-fn after(time: Option<Duration>) -> Option<Instant> {
+fn deadline_after(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
 }

@@ -16,9 +16,9 @@ const TAIL_BYTES: usize = 64 << 10;
 pub struct Transcript {
     file: File,
     /// Bytes that the file may still take.
-    left: u64,
+    remaining: u64,
     tail: Ring,
-    beyond: u64,
+    omitted_bytes: u64,
     /// Why nothing more is written, if so.
     failure: Option<io::Error>,
 }
@@ -30,18 +30,24 @@ impl Transcript {
         options.write(true).create(true).truncate(true);
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = open_to_write(&mut options, path)?;
-        Ok(Self { file, left: limit_bytes, tail: Ring::new(TAIL_BYTES), beyond: 0, failure: None })
+        Ok(Self {
+            file,
+            remaining: limit_bytes,
+            tail: Ring::new(TAIL_BYTES),
+            omitted_bytes: 0,
+            failure: None,
+        })
     }
 
     /// Adds the next bytes. A full disk costs the transcript and not the run.
     pub fn push(&mut self, bytes: &[u8]) {
-        let fitting = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        let fitting = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(fitting);
         if self.failure.is_none() {
             self.failure = self.file.write_all(head).err();
         }
-        self.left -= u64::try_from(fitting).unwrap_or(u64::MAX).min(self.left);
-        self.beyond += u64::try_from(rest.len()).unwrap_or(u64::MAX);
+        self.remaining -= u64::try_from(fitting).unwrap_or(u64::MAX).min(self.remaining);
+        self.omitted_bytes += u64::try_from(rest.len()).unwrap_or(u64::MAX);
         self.tail.push(rest);
     }
 
@@ -51,7 +57,8 @@ impl Transcript {
             return Err(failure);
         }
         let tail = self.tail.into_bytes();
-        let left_out = self.beyond - u64::try_from(tail.len()).unwrap_or(self.beyond).min(self.beyond);
+        let left_out = self.omitted_bytes
+            - u64::try_from(tail.len()).unwrap_or(self.omitted_bytes).min(self.omitted_bytes);
         if left_out > 0 {
             write!(self.file, "\n[… {left_out} bytes left out …]\n")?;
         }

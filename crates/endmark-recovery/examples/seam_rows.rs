@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::{self, BufRead as _, BufWriter, Write as _};
 
 use endmark_recovery::stitch::AskedFrom;
-use endmark_recovery::stitch::fit::{is_right, judged, names};
+use endmark_recovery::stitch::fit::{is_right, names, seam_features};
 use endmark_text::Format;
 use serde_json::Value;
 
@@ -29,7 +29,9 @@ fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let chunks: Vec<String> = serde_json::from_value(case["chunks"].clone())?;
     let is_blind = case["blind"] == true;
     let [first, second] = chunks.as_slice() else { return Ok(None) };
-    let Some(judged) = judged(first, second, &format, from).filter(|_| !is_blind) else { return Ok(None) };
+    let Some(judged) = seam_features(first, second, &format, from).filter(|_| !is_blind) else {
+        return Ok(None);
+    };
     // A result that is not whole cannot be called wrong if no text was intended.
     if case["truth"].is_null() && !judged.is_whole {
         return Ok(None);

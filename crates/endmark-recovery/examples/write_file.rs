@@ -15,13 +15,13 @@ const CUT: &str =
 const REST: &str = "2\nline3\"}}";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (whole, prompt) = recovered()?;
+    let (whole, prompt) = recover()?;
     println!("{prompt}\n\n{whole}");
     Ok(())
 }
 
 /// The whole document, and the prompt that asks for its rest.
-fn recovered() -> Result<(String, String), Box<dyn std::error::Error>> {
+fn recover() -> Result<(String, String), Box<dyn std::error::Error>> {
     let Verdict::Truncated(truncation) = detect(CUT.as_bytes(), &Format::Json).verdict else {
         return Err("it is not seen to be cut".into());
     };
@@ -30,8 +30,8 @@ fn recovered() -> Result<(String, String), Box<dyn std::error::Error>> {
     let resumed = resume_if_truncated(
         ResumePolicy::default(),
         Some(Format::Json),
-        Reply::stopped(CUT, Stop::Limit),
-        |_| Ok((Reply::stopped(REST, Stop::Normal), Join::Stitched(AskedFrom::Cut))),
+        Reply::with_stop(CUT, Stop::Limit),
+        |_| Ok((Reply::with_stop(REST, Stop::Normal), Join::Stitched(AskedFrom::Cut))),
     )
     .into_text()?;
     if resumed != merged.text {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_call_is_whole_again() {
-        let (whole, prompt) = recovered().unwrap();
+        let (whole, prompt) = recover().unwrap();
         let value: serde_json::Value = serde_json::from_str(&whole).unwrap();
         assert_eq!(value["parameters"]["content"], "line1\nline2\nline3");
         assert!(prompt.contains("line1\nline"), "{prompt}");

@@ -25,7 +25,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// assert!(build_correction_prompt(&[problem]).contains("- /age: \"x\" is not of type \"integer\"\n"));
 /// ```
 pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
-    let sorted = in_stable_order(problems.to_vec());
+    let sorted = sort_problems(problems.to_vec());
     let mut prompt = String::from("The JSON in your last reply is not what was asked for:\n");
     for problem in sorted.iter().take(MAX_PROBLEMS) {
         let line = problem.to_string();
@@ -48,7 +48,7 @@ pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
 }
 
 /// Returns problems sorted by path and then message, each once.
-pub(crate) fn in_stable_order(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProblem> {
+pub(crate) fn sort_problems(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProblem> {
     problems.sort();
     problems.dedup();
     problems
@@ -119,7 +119,7 @@ pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
 
 /// Closes everything open in the valid beginning of a text, so that a schema can report what is missing. Only
 /// validators see the result, since its end is invented.
-pub(crate) fn closed_for_validation(text: &str) -> Option<String> {
+pub(crate) fn close_for_validation(text: &str) -> Option<String> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let cut = match verdict {
         Verdict::Whole => return Some(text.to_owned()),

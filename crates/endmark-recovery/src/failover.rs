@@ -15,7 +15,7 @@ mod finishing;
 #[cfg(test)]
 mod tests;
 
-pub use backoff::{FIRST_PAUSE, LONGEST_PAUSE, pause, wait_as_told};
+pub use backoff::{FIRST_PAUSE, LONGEST_PAUSE, pause, requested_wait};
 pub use budget::{BUDGET_WINDOW_SECONDS, RetryBudget};
 pub use circuit::{Admission, Circuit, FAILURES_BEFORE_OPEN};
 pub use delivery::{Delivery, Failure, Next, RetryPolicy};

@@ -103,7 +103,7 @@ enum StopMeaning {
 
 /// The third column: the verdict of the required grammar.
 enum Grammar {
-    NotDemanded,
+    NotRequired,
     Whole,
     Truncated,
     Malformed,
@@ -147,7 +147,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let open = Judgement::Cut(if evidence.marker { CutKind::Marker } else { CutKind::Format });
 
     let stream = stream(evidence);
-    let says = says(evidence, &stream);
+    let says = stop_meaning(evidence, &stream);
     let grammar = grammar(evidence);
     match (stream, says, grammar) {
         (_, StopMeaning::Passed, _) => Judgement::Passed,
@@ -156,16 +156,16 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
         (Stream::Broken, StopMeaning::Sequence, _) => disclosed,
 
         (_, StopMeaning::Limit, Grammar::Whole) => disclosed,
-        (_, StopMeaning::Limit, Grammar::Truncated | Grammar::Malformed | Grammar::NotDemanded) => ran_out,
+        (_, StopMeaning::Limit, Grammar::Truncated | Grammar::Malformed | Grammar::NotRequired) => ran_out,
 
-        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Truncated | Grammar::NotDemanded) => ran_out,
+        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Truncated | Grammar::NotRequired) => ran_out,
         (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Whole | Grammar::Malformed) => whole,
 
         (Stream::Clean, StopMeaning::Normal | StopMeaning::Nothing, Grammar::Truncated) => open,
         (
             Stream::Clean,
             StopMeaning::Normal | StopMeaning::Nothing,
-            Grammar::Whole | Grammar::NotDemanded | Grammar::Malformed,
+            Grammar::Whole | Grammar::NotRequired | Grammar::Malformed,
         ) => whole,
 
         (
@@ -178,15 +178,15 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
             StopMeaning::Normal | StopMeaning::NormalAtLimit | StopMeaning::Nothing,
             Grammar::Truncated | Grammar::Malformed,
         ) => dropped,
-        (Stream::Broken, StopMeaning::Normal, Grammar::NotDemanded) => disclosed,
-        (Stream::Broken, StopMeaning::NormalAtLimit, Grammar::NotDemanded) => ran_out,
-        (Stream::Broken, StopMeaning::Nothing, Grammar::NotDemanded) => dropped,
+        (Stream::Broken, StopMeaning::Normal, Grammar::NotRequired) => disclosed,
+        (Stream::Broken, StopMeaning::NormalAtLimit, Grammar::NotRequired) => ran_out,
+        (Stream::Broken, StopMeaning::Nothing, Grammar::NotRequired) => dropped,
     }
 }
 
 /// Whether a reply reached its limit: as the provider says, or by its token count if it reports a normal stop.
 pub(crate) fn is_at_limit(evidence: &Evidence<'_>) -> bool {
-    matches!(says(evidence, &stream(evidence)), StopMeaning::Limit | StopMeaning::NormalAtLimit)
+    matches!(stop_meaning(evidence, &stream(evidence)), StopMeaning::Limit | StopMeaning::NormalAtLimit)
 }
 
 fn stream(evidence: &Evidence<'_>) -> Stream {
@@ -203,11 +203,11 @@ fn stream(evidence: &Evidence<'_>) -> Stream {
 
 /// Tokens that a server may count in addition to the text: the end token. A server that counts more uses another
 /// limit, or none.
-const COUNTED_BESIDE: u64 = 1;
+const EXTRA_COUNTED_TOKENS: u64 = 1;
 
-fn says(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
+fn stop_meaning(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
     let at_limit = match (evidence.output_tokens, evidence.limit) {
-        (Some(output), Some(limit)) => output >= limit && output - limit <= COUNTED_BESIDE,
+        (Some(output), Some(limit)) => output >= limit && output - limit <= EXTRA_COUNTED_TOKENS,
         (None, _) | (_, None) => false,
     };
     match (evidence.stop, stream) {
@@ -222,7 +222,7 @@ fn says(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
 
 fn grammar(evidence: &Evidence<'_>) -> Grammar {
     match evidence.grammar {
-        None => Grammar::NotDemanded,
+        None => Grammar::NotRequired,
         Some(Verdict::Whole) => Grammar::Whole,
         Some(Verdict::Truncated(_)) => Grammar::Truncated,
         Some(Verdict::Malformed { .. }) => Grammar::Malformed,

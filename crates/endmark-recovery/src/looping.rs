@@ -21,16 +21,16 @@ const STEP_BYTES: usize = 512;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct LoopDetector {
-    looked_at: usize,
+    checked_bytes: usize,
 }
 
 impl LoopDetector {
     /// Examines the whole text so far.
     pub fn is_looping(&mut self, text: &str) -> bool {
-        if text.len() < self.looked_at.saturating_add(STEP_BYTES) {
+        if text.len() < self.checked_bytes.saturating_add(STEP_BYTES) {
             return false;
         }
-        self.looked_at = text.len();
+        self.checked_bytes = text.len();
         ends_in_a_loop(text)
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     /// Whether a loop is detected in a text that arrives a few bytes at a time.
-    fn is_seen(text: &str) -> bool {
+    fn detects_loop(text: &str) -> bool {
         let mut detector = LoopDetector::default();
         (0..=text.len()).step_by(7).any(|end| text.get(..end).is_some_and(|text| detector.is_looping(text)))
     }
@@ -70,7 +70,7 @@ mod tests {
         let paragraph = "The boats came in before the tide, and nobody was there to see them. ".repeat(9);
         for part in ["\n", "0, ", "und ", "海は静かだ。", r#"{"id": 1, "name": "x"}, "#, &paragraph] {
             let looping = format!("Before it: {}", part.repeat(12_000 / part.len()));
-            assert!(is_seen(&looping), "{part:.40}");
+            assert!(detects_loop(&looping), "{part:.40}");
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
         let zeros = format!("[{}1]", "0, ".repeat(200));
         let thrice = "A refrain of a song that has three verses and this refrain. ".repeat(5) + &rows;
         for text in [&rows, &zeros, &thrice, &"-".repeat(900)] {
-            assert!(!is_seen(text), "{text:.40}");
+            assert!(!detects_loop(text), "{text:.40}");
         }
     }
 }

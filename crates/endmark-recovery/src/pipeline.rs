@@ -8,7 +8,7 @@ pub use outcome::{
     CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
 };
 
-use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
+use crate::correction::{close_for_validation, first_lost, malformation, sort_problems};
 use crate::{
     AskFailure, CutKind, Ending, Join, Judgement, PieceRecord, PieceRole, Reply, RequestedReply, Resume,
     ResumeExhausted, ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, build_correction_prompt,
@@ -21,7 +21,8 @@ use endmark_text::{Format, Verdict, escape_control_characters};
 type Validator = Box<dyn Validate + Send + Sync>;
 
 /// The problem of an exhausted text that is a valid document.
-const UNSURE: &str = "it came in pieces, and where they meet something may be missing or there twice";
+const UNCERTAIN_SEAM_PROBLEM: &str =
+    "it came in pieces, and where they meet something may be missing or there twice";
 
 /// The problem of a document that is whole only if raw control characters in strings are accepted.
 pub const CONTROL_CHARACTERS: &str = "control_characters";
@@ -38,12 +39,12 @@ pub const CONTROL_CHARACTERS: &str = "control_characters";
 /// use endmark_recovery::{Join, Pipeline, PipelinePolicy, PipelineResult, PipelineStep, Reply, Stop};
 /// use endmark_text::Format;
 ///
-/// let first = Reply::stopped(r#"{"sum": [1, 2,"#, Stop::Limit);
+/// let first = Reply::with_stop(r#"{"sum": [1, 2,"#, Stop::Limit);
 /// let mut pipeline = Pipeline::new(PipelinePolicy::default(), Some(Format::Json), None, first);
 /// let outcome = loop {
 ///     match pipeline.next() {
-///         PipelineStep::Resume(_ask) => pipeline.resumed(Reply::stopped(" 3]}", Stop::Normal), Join::Exact),
-///         PipelineStep::Correct(_ask) => pipeline.corrected(Reply::stopped("{}", Stop::Normal)),
+///         PipelineStep::Resume(_ask) => pipeline.accept_continuation(Reply::with_stop(" 3]}", Stop::Normal), Join::Exact),
+///         PipelineStep::Correct(_ask) => pipeline.accept_correction(Reply::with_stop("{}", Stop::Normal)),
 ///         PipelineStep::Done(outcome) => break outcome,
 ///     }
 /// };
@@ -53,7 +54,7 @@ pub const CONTROL_CHARACTERS: &str = "control_characters";
 pub struct Pipeline {
     max_corrections: u32,
     may_change: bool,
-    demanded: Option<Format>,
+    required_format: Option<Format>,
     validator: Option<Validator>,
     resume: Resume,
     /// How the resume ended; `None` until then.
@@ -87,7 +88,7 @@ impl Pipeline {
         let mut pipeline = Self {
             max_corrections: policy.max_corrections,
             may_change: policy.may_change,
-            demanded,
+            required_format: demanded,
             validator,
             // Replaced before it is read.
             step: PipelineStep::Correct(CorrectionAsk {
@@ -100,7 +101,7 @@ impl Pipeline {
             corrections: 0,
             correction_pieces: Vec::new(),
         };
-        pipeline.after_resume();
+        pipeline.check_schema();
         pipeline
     }
 
@@ -110,36 +111,40 @@ impl Pipeline {
     }
 
     /// Processes a continuation. It has no effect unless one was requested.
-    pub fn resumed(&mut self, reply: Reply, join: Join) {
+    pub fn accept_continuation(&mut self, reply: Reply, join: Join) {
         let PipelineStep::Resume(ask) = &self.step else { return };
         // A regenerated reply is accepted only as a valid document. A continuation is corrected.
-        let is_document = ask.wanted == RequestedReply::Restart && self.demanded == Some(Format::Json);
+        let is_document = ask.wanted == RequestedReply::Restart && self.required_format == Some(Format::Json);
         let problems = if is_document { self.problems(&reply.text) } else { Vec::new() };
         self.resume.reply_with(reply, join, problems.first().map(ToString::to_string));
-        self.after_resume();
+        self.check_schema();
     }
 
     /// Processes the answer to a correction. It has no effect unless one was requested.
-    pub fn corrected(&mut self, reply: Reply) {
+    pub fn accept_correction(&mut self, reply: Reply) {
         let (PipelineStep::Correct(ask), Some(draft)) = (&self.step, self.draft.take()) else { return };
         let text = ask.text.clone();
         self.corrections += 1;
-        self.after_correction(draft, text, reply);
+        self.check_correction(draft, text, reply);
     }
 
     /// Records that a call brought no answer. It has no effect after the end.
-    pub fn failed(&mut self, failure: AskFailure) {
+    pub fn note_failure(&mut self, failure: AskFailure) {
         match (&self.step, self.draft.take()) {
             (PipelineStep::Resume(_), _) => {
-                self.resume.failed(failure);
-                self.after_resume();
+                self.resume.note_failure(failure);
+                self.check_schema();
             }
             (PipelineStep::Correct(_), Some(draft)) => {
                 if failure.is_attempt() {
                     self.corrections += 1;
                 }
                 let why = failure.to_string();
-                self.record(Reply::broken("", Ending::UpstreamError), Judgement::Cut(CutKind::Dropped), why);
+                self.record(
+                    Reply::broken_off("", Ending::UpstreamError),
+                    Judgement::Cut(CutKind::Dropped),
+                    why,
+                );
                 self.finish(draft);
             }
             (PipelineStep::Correct(_) | PipelineStep::Done(_), _) => {}
@@ -164,11 +169,11 @@ impl Pipeline {
 
     /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first because a cut reply fails every schema for a reason
     /// other than its form, and a correction would invent the missing end.
-    fn after_resume(&mut self) {
+    fn check_schema(&mut self) {
         match self.resume.step().clone() {
             ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
             ResumeStep::Done(ResumeOutcome::Passed) => {
-                let text = self.resume.beginning();
+                let text = self.resume.verified_beginning();
                 self.finish(Draft::new(text, PipelineResult::Passed));
             }
             ResumeStep::Done(ResumeOutcome::Whole {
@@ -192,7 +197,7 @@ impl Pipeline {
 
     /// Stage 2, schema validation [3_MCP-TAS-071]: of whole texts only.
     fn validate(&mut self, mut draft: Draft) {
-        if self.demanded != Some(Format::Json) {
+        if self.required_format != Some(Format::Json) {
             return self.finish(draft);
         }
         if let Verdict::Truncated(_) = detect(draft.text.as_bytes(), &Format::Json).verdict {
@@ -227,11 +232,12 @@ impl Pipeline {
     /// recoverable, and the schema's messages state what is missing.
     fn escalate(&mut self, exhausted: ResumeExhausted) {
         let tried = self.resume.history().len() > 1;
-        let correctable = tried && self.demanded == Some(Format::Json) && exhausted.cause.allows_correction();
+        let correctable =
+            tried && self.required_format == Some(Format::Json) && exhausted.cause.allows_correction();
         let raw = exhausted.merged_raw.clone();
         let seams = self.resume.seams().to_vec();
         let attempts = exhausted.attempts;
-        let beginning = self.resume.beginning();
+        let beginning = self.resume.verified_beginning();
         let mut draft =
             Draft { attempts, seams, ..Draft::new(beginning, PipelineResult::Exhausted(exhausted)) };
         if !correctable || raw.trim().is_empty() {
@@ -240,7 +246,9 @@ impl Pipeline {
         draft.problems = self.problems(&raw);
         if draft.problems.is_empty() {
             // A document, but joined at an uncertain seam.
-            draft.problems.push(SchemaProblem { path: String::new(), message: UNSURE.to_owned() });
+            draft
+                .problems
+                .push(SchemaProblem { path: String::new(), message: UNCERTAIN_SEAM_PROBLEM.to_owned() });
         }
         self.correct(draft, raw);
     }
@@ -249,10 +257,10 @@ impl Pipeline {
     /// or its valid beginning.
     fn problems(&self, text: &str) -> Vec<SchemaProblem> {
         let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
-        if let (Some(validator), Some(document)) = (&self.validator, closed_for_validation(text)) {
+        if let (Some(validator), Some(document)) = (&self.validator, close_for_validation(text)) {
             problems.extend(validator.validate(&document));
         }
-        in_stable_order(problems)
+        sort_problems(problems)
     }
 
     /// Stage 3, formatting correction [3_MCP-TAS-071]. It is the last, since the model writes the whole document
@@ -269,7 +277,7 @@ impl Pipeline {
         self.draft = Some(draft);
     }
 
-    fn after_correction(&mut self, mut draft: Draft, asked: String, reply: Reply) {
+    fn check_correction(&mut self, mut draft: Draft, asked: String, reply: Reply) {
         let judged = judge(&reply.evidence(None, false));
         let document = extract_json(&reply.text).map(|text| escape_control_characters(text).0.into_owned());
         let (document, problems) = match (judged, document) {
@@ -342,8 +350,8 @@ impl Pipeline {
             text: reply.text,
             ending: reply.ending,
             stop: reply.stop,
-            judged,
-            why,
+            judgement: judged,
+            reason: why,
             join: None,
             seam: None,
         });

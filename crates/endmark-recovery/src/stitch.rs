@@ -52,7 +52,7 @@ pub use stream::{CertainText, StitchStream};
 
 pub(crate) use fence::is_fence_line;
 pub(crate) use proven::merge_proven;
-pub(crate) use talk::{announces, speaks_of_the_reply};
+pub(crate) use talk::{announces, is_about_reply};
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -99,7 +99,11 @@ pub(crate) fn merge_knowing(
     from: AskedFrom,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    merged(&Joint::knowing(initial, continuation, format, from, known), initial, continuation)
+    merge_joint(
+        &Joint::with_reasoning_signs(initial, continuation, format, from, known),
+        initial,
+        continuation,
+    )
 }
 
 /// Joins a cut text with what its server added to the same message (PC-3, PC-4).
@@ -130,9 +134,9 @@ pub(crate) fn continue_message_knowing(
     format: &Format,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Cut, known)
-        .asked(ContinuationMode::ByMessage);
-    merged(&joint, initial, continuation)
+    let joint = Joint::with_reasoning_signs(initial, continuation, format, AskedFrom::Cut, known)
+        .with_mode(ContinuationMode::ByMessage);
+    merge_joint(&joint, initial, continuation)
 }
 
 /// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether
@@ -164,9 +168,9 @@ pub(crate) fn continue_shown_knowing(
     if !goes_on || best.seam.at != initial.len() {
         return joined;
     }
-    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Unknown, known)
-        .asked(ContinuationMode::Shown);
-    merged(&joint, initial, continuation).or(joined)
+    let joint = Joint::with_reasoning_signs(initial, continuation, format, AskedFrom::Unknown, known)
+        .with_mode(ContinuationMode::Shown);
+    merge_joint(&joint, initial, continuation).or(joined)
 }
 
 /// Splits a continuation into the reasoning at its beginning and the rest.
@@ -175,18 +179,18 @@ pub(crate) fn without_reasoning<'c>(
     continuation: &'c str,
     known: ReasoningSigns,
 ) -> (&'c str, &'c str) {
-    let known = known.and(ReasoningSigns::of(initial));
+    let known = known.union(ReasoningSigns::from_text(initial));
     let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
     continuation.split_at(lead.length().unwrap_or(continuation.len()))
 }
 
 /// As `without_reasoning`, for a continuation that is still arriving. Returns `None` until enough has arrived.
-pub(crate) fn begun_without_reasoning<'c>(
+pub(crate) fn partial_without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
     known: ReasoningSigns,
 ) -> Option<&'c str> {
-    let known = known.and(ReasoningSigns::of(initial));
+    let known = known.union(ReasoningSigns::from_text(initial));
     let lead = reasoning::lead(initial, continuation, known, 1);
     let rest = continuation.get(lead.length()?..)?;
     // More reasoning may follow, or the end of the line.
@@ -195,21 +199,21 @@ pub(crate) fn begun_without_reasoning<'c>(
 
 /// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
 /// finished JSON document does not.
-pub(crate) fn without_leave<'c>(initial: &str, continuation: &'c str) -> &'c str {
-    let joint =
-        Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut).asked(ContinuationMode::ByMessage);
+pub(crate) fn without_closing_remark<'c>(initial: &str, continuation: &'c str) -> &'c str {
+    let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut)
+        .with_mode(ContinuationMode::ByMessage);
     let end = plain::end_before_leave(&joint).and_then(|end| continuation.get(..joint.reasoning.len() + end));
     end.unwrap_or(continuation)
 }
 
 /// Returns the state of a detector after a text without grammar that is the beginning of a JSON document.
-pub fn begun_json(text: &str) -> Option<Detector> {
-    plain::begun_json(&Format::Text, text)
+pub fn json_state_after(text: &str) -> Option<Detector> {
+    plain::json_state_after(&Format::Text, text)
 }
 
 /// Whether added text has signs of reasoning that neither the text nor the request has.
-pub(crate) fn doubt_of_reasoning(initial: &str, added: &str, known: ReasoningSigns) -> bool {
-    reasoning::has_sign(added, known.and(ReasoningSigns::of(initial)))
+pub(crate) fn has_new_reasoning_signs(initial: &str, added: &str, known: ReasoningSigns) -> bool {
+    reasoning::has_sign(added, known.union(ReasoningSigns::from_text(initial)))
 }
 
 /// Joins a cut text with a continuation that is itself cut. A truncated continuation has no closing remark, so the
@@ -221,12 +225,12 @@ pub(crate) fn merge_unfinished(
     from: AskedFrom,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint =
-        Joint::knowing(initial, continuation, format, from, known).asked(ContinuationMode::Unfinished);
-    merged(&joint, initial, continuation)
+    let joint = Joint::with_reasoning_signs(initial, continuation, format, from, known)
+        .with_mode(ContinuationMode::Unfinished);
+    merge_joint(&joint, initial, continuation)
 }
 
-fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged, MergeError> {
+fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged, MergeError> {
     if let Verdict::Malformed { index, reason } = &joint.verdict {
         let reason = format!("the first part is malformed at byte {index}: {reason}");
         return Err(MergeError::Malformed {
@@ -250,18 +254,18 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
     if is_empty {
         return Err(no_seam(joint, initial, continuation, "it is empty"));
     }
-    let Some((best, weighed)) = best(joint) else {
-        return Err(rejected(joint, initial, continuation));
+    let Some((best, weighed)) = best_candidate(joint) else {
+        return Err(rejection_reason(joint, initial, continuation));
     };
     if weighed.something_else {
         return Err(no_seam(joint, initial, continuation, "it begins something of its own"));
     }
-    if !joint.has_grammar() && plain::says_nothing_new(joint, &best) {
+    if !joint.has_grammar() && plain::adds_nothing(joint, &best) {
         return Err(no_seam(joint, initial, continuation, "it says nothing new"));
     }
-    let merged = Box::new(survivor::merged(joint, &best, weighed.confidence, weighed.alternatives));
+    let merged = Box::new(survivor::into_merged(joint, &best, weighed.confidence, weighed.alternatives));
     if !weighed.is_settled()
-        && let Some(same) = by_every_reading(joint, initial, continuation)
+        && let Some(same) = merge_if_readings_agree(joint, initial, continuation)
     {
         return Ok(same);
     }
@@ -279,13 +283,13 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
 /// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of
 /// a fraction do not count.
 pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
-    let identity = |text| identity::identity_of_text(text, units::Reading::Structure);
+    let identity = |text| identity::text_identity(text, units::Reading::Structure);
     left == right || identity(left) == identity(right)
 }
 
 /// Returns the text that both readings of a text with a grammar give if the requested position is unknown. Then the
 /// position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
-fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
+fn merge_if_readings_agree(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
     if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
         return None;
     }
@@ -293,7 +297,7 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
     if survivors.any(|survivor| survivor.candidate.repeated >= decision::MAX_TRIVIAL_OVERLAP_BYTES) {
         return None;
     }
-    let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known).ok();
+    let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known_signs).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
     let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
     // Each reading was accepted at a lower threshold, as if it had been requested.
@@ -302,20 +306,20 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
 }
 
 /// Returns the likeliest candidate that the grammar accepts, and how likely it is.
-fn best(joint: &Joint<'_>) -> Option<(Survivor, SupportedValue)> {
-    let (mut survivors, weighed) = weighed(joint)?;
+fn best_candidate(joint: &Joint<'_>) -> Option<(Survivor, SupportedValue)> {
+    let (mut survivors, weighed) = weigh_candidates(joint)?;
     Some((survivors.swap_remove(weighed.best), weighed))
 }
 
 /// Weighs all candidates that the grammar accepts.
-fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
+fn weigh_candidates(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
     let (survivors, mut weighed) = if joint.has_grammar() {
         let mut survivors = survivor::verify(joint, propose::propose(joint));
         let weighed = evidence::weigh(joint, &survivors)?;
-        rows::set_apart(joint, &mut survivors);
+        rows::fix_row_breaks(joint, &mut survivors);
         (survivors, weighed)
     } else {
-        plain::weighed(joint)?
+        plain::weigh_joins(joint)?
     };
     weighed.is_tie |= survivors.get(weighed.best).is_some_and(|best| may_be_reasoning(joint, best));
     Some((survivors, weighed))
@@ -324,27 +328,31 @@ fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
 /// Whether a survivor contains reasoning that the first part and the request do not have, or has lost line breaks to
 /// it.
 fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
-    let added = survivor.candidate.added(joint);
+    let added = survivor.candidate.added_text(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
     has_lost_breaks && !reasoning::is_in_sentence(joint.initial, added)
         || joint.has_reasoning_sign(survivor.candidate.start, survivor.candidate.end)
 }
 
 /// Returns why the grammar rejects every candidate.
-fn rejected(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
+fn rejection_reason(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());
     let reason = match detector.verdict() {
         Verdict::Malformed { index, reason } => format!("joined as it stands, byte {index}: {reason}"),
         _ => "every candidate leaves the grammar".to_owned(),
     };
-    MergeError::Malformed { attempt: [initial, continuation].concat(), verified_len: joint.settled, reason }
+    MergeError::Malformed {
+        attempt: [initial, continuation].concat(),
+        verified_len: joint.settled_bytes,
+        reason,
+    }
 }
 
 fn no_seam(joint: &Joint<'_>, initial: &str, continuation: &str, reason: &str) -> MergeError {
     MergeError::NoSeam {
         attempt: [initial, continuation].concat(),
-        verified_len: joint.settled,
+        verified_len: joint.settled_bytes,
         reason: reason.to_owned(),
     }
 }

@@ -22,11 +22,11 @@ pub(crate) struct JudgedArtifact {
 }
 
 /// Reads and judges the artifact. A missing file is a finding; an unreadable file is an error.
-pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<JudgedArtifact> {
+pub(crate) fn inspect(path: &Path, guard: &Guard) -> io::Result<JudgedArtifact> {
     let bytes = match read_regular(path, LIMIT_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let report = Assessment::of_missing();
+            let report = Assessment::missing();
             return Ok(JudgedArtifact { text: None, report, fingerprint: "missing".to_owned() });
         }
         Err(error) => return Err(error),

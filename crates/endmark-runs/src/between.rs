@@ -20,7 +20,7 @@ pub trait RunGateway: Debug {
 
     /// Returns the number of requests for model replies since the run began. The gateway counts a request before it
     /// answers it.
-    fn received(&self) -> u64;
+    fn request_count(&self) -> u64;
 
     /// Whether the gateway refused a call because the run's budget is used up. It then admits no further call.
     fn has_refused_for_budget(&self) -> bool;
@@ -28,5 +28,5 @@ pub trait RunGateway: Debug {
     /// Returns the usage of the attempt that has just ended. `None` if none of its calls used the gateway.
     ///
     /// The error explains why the usage is unknown.
-    fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>>;
+    fn take_usage(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>>;
 }

@@ -29,7 +29,7 @@ pub struct Call {
 }
 
 /// Returns the options with which the user has already chosen a session.
-fn decides_about_session(agent: Agent) -> &'static [&'static str] {
+fn session_options(agent: Agent) -> &'static [&'static str] {
     match agent {
         Agent::Claude => &[
             "--session-id",
@@ -49,7 +49,7 @@ fn decides_about_session(agent: Agent) -> &'static [&'static str] {
 
 /// Whether an agent with this command can resume its session.
 pub(crate) fn can_resume(agent: Agent, words: &[OsString]) -> bool {
-    let decided = decides_about_session(agent);
+    let decided = session_options(agent);
     agent != Agent::Plain && !words.iter().any(|word| is_option(word, decided))
 }
 
@@ -81,7 +81,7 @@ pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> 
 }
 
 /// Returns the agent of a program with this name.
-pub(crate) fn agent_of(program: &OsStr) -> Agent {
+pub(crate) fn known_agent(program: &OsStr) -> Agent {
     let name = Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     Agent::parse(name).unwrap_or(Agent::Plain)
 }
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_by_its_program_and_read_if_it_prints_a_stream() {
-        assert_eq!(agent_of(OsStr::new("/usr/bin/claude")), Agent::Claude);
-        assert_eq!(agent_of(OsStr::new("aider")), Agent::Plain);
+        assert_eq!(known_agent(OsStr::new("/usr/bin/claude")), Agent::Claude);
+        assert_eq!(known_agent(OsStr::new("aider")), Agent::Plain);
         assert!(missing_stream(Agent::Claude, &words("claude -p x")).is_some());
         assert!(missing_stream(Agent::Claude, &words("claude --output-format=stream-json")).is_none());
         assert!(missing_stream(Agent::Codex, &words("codex exec --json")).is_none());

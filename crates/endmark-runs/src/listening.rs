@@ -13,7 +13,7 @@ pub(crate) struct RunInProgress<'a> {
     pub(crate) task: &'a Task,
     pub(crate) run: Run,
     pub(crate) sheet: RunSheet,
-    pub(crate) desk: Option<RecordWriter>,
+    pub(crate) writer: Option<RecordWriter>,
     pub(crate) watch: &'a mut dyn Watch,
     pub(crate) began: Instant,
 }
@@ -30,7 +30,7 @@ impl RunInProgress<'_> {
         self.sheet.follow(&self.run);
         self.sheet.set_seconds(self.seconds());
         let events: Vec<_> = notices.iter().map(|notice| self.sheet.event(*notice)).collect();
-        if let Some(desk) = &self.desk {
+        if let Some(desk) = &self.writer {
             desk.put(&self.sheet, &events);
         }
         let report = self.sheet.report();
@@ -41,7 +41,7 @@ impl RunInProgress<'_> {
 
     /// Returns the duration of the run, including the time before it was resumed.
     pub(crate) fn took(&self) -> Duration {
-        let before = self.task.taken_up.as_ref().map_or(0, |taken_up| taken_up.before.seconds);
+        let before = self.task.resumed.as_ref().map_or(0, |taken_up| taken_up.before.seconds);
         Duration::from_secs(before) + self.began.elapsed()
     }
 
@@ -66,7 +66,7 @@ impl<'s, 'a> AttemptListener<'s, 'a> {
     pub(crate) fn new(scene: &'s mut RunInProgress<'a>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
         let last_usage = Usage::default();
-        let received_before = scene.task.between.as_ref().map_or(0, |between| between.received());
+        let received_before = scene.task.gateway.as_ref().map_or(0, |between| between.request_count());
         Self { scene, stream, received_before, output, errors, last_usage }
     }
 
@@ -108,13 +108,13 @@ impl Listener for AttemptListener<'_, '_> {
         self.stream.push(bytes);
         self.note_usage();
         if self.scene.run.next_step() == RunStep::Stop
-            || bypassed(self.scene.task, &self.stream, self.received_before).is_some()
+            || judge_bypass(self.scene.task, &self.stream, self.received_before).is_some()
         {
             ListenerDecision::Stop
         } else if self.stream.is_over() {
-            ListenerDecision::Over
+            ListenerDecision::OutputComplete
         } else {
-            ListenerDecision::GoOn
+            ListenerDecision::Continue
         }
     }
 
@@ -132,10 +132,14 @@ impl Listener for AttemptListener<'_, '_> {
 ///
 /// A gateway counts a request before it answers it, and an agent reports a reply after it received it. So an agent
 /// that uses only the gateway never reports more replies, in whatever order the two numbers are read.
-pub(crate) fn bypassed(task: &Task, stream: &AgentStream, received_before: u64) -> Option<AttemptJudgement> {
-    let received = task.between.as_ref()?.received().saturating_sub(received_before);
+pub(crate) fn judge_bypass(
+    task: &Task,
+    stream: &AgentStream,
+    received_before: u64,
+) -> Option<AttemptJudgement> {
+    let received = task.gateway.as_ref()?.request_count().saturating_sub(received_before);
     let reported = stream.model_calls();
-    (reported > received).then(|| AttemptJudgement::bypassed(reported, received))
+    (reported > received).then(|| AttemptJudgement::bypass(reported, received))
 }
 
 /// Returns the transcript file of this attempt, or `None` with a warning if it cannot be created.

@@ -13,7 +13,7 @@ use crate::report::{AgentRun, RunEventReport};
 use crate::task::{Task, Watch};
 
 /// Minimum interval between writes of usage, which only people read.
-const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
+const WRITE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The record of a run.
 #[derive(Debug, Clone)]
@@ -40,16 +40,19 @@ impl RunSheet {
             template: task.template.clone(),
             max_attempts: task.limits.attempts.get(),
             name: task.name.clone(),
-            task: task.asked.as_ref().map(|asked| RunTask { asked: asked.clone(), ..RunTask::default() }),
+            task: task
+                .prompt_text
+                .as_ref()
+                .map(|asked| RunTask { prompt_text: asked.clone(), ..RunTask::default() }),
             ..RunRecord::default()
         };
-        let started_at = task.taken_up.as_ref().map_or_else(now, |before| before.started_at.clone());
+        let started_at = task.resumed.as_ref().map_or_else(current_time, |before| before.started_at.clone());
         Self { record, started_at, missing: String::new() }
     }
 
     /// Creates the record of another scheduler's run, with what its artifact lacks.
-    pub(crate) fn of_record(record: RunRecord, missing: String) -> Self {
-        Self { record, started_at: now(), missing }
+    pub(crate) fn from_record(record: RunRecord, missing: String) -> Self {
+        Self { record, started_at: current_time(), missing }
     }
 
     pub(crate) fn into_record(self) -> RunRecord {
@@ -83,7 +86,7 @@ impl RunSheet {
         self.record.evidence = judged.evidence.join("\n");
         self.record.findings = u64::try_from(findings.len()).ok();
         let points = findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.why));
-        self.missing = missing(&points.collect::<Vec<_>>());
+        self.missing = describe_missing(&points.collect::<Vec<_>>());
     }
 
     /// Copies the state from the run's state machine.
@@ -102,8 +105,8 @@ impl RunSheet {
     }
 
     pub(crate) fn report(&self) -> AgentRun {
-        let at = with_zone(&now());
-        let run = AgentRun::of_record(self.record.clone());
+        let at = with_zone(&current_time());
+        let run = AgentRun::from_record(self.record.clone());
         let is_over = run.is_over();
         AgentRun {
             started_at: Some(with_zone(&self.started_at)),
@@ -156,7 +159,7 @@ impl RunSheet {
         };
         RunEventReport {
             run: record.id.clone(),
-            at: Some(now()),
+            at: Some(current_time()),
             event: notice.name().to_owned(),
             attempt: record.attempt,
             state: record.state.clone(),
@@ -167,7 +170,7 @@ impl RunSheet {
 }
 
 /// Returns the current time in UTC, in the store's format.
-fn now() -> String {
+fn current_time() -> String {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
@@ -228,16 +231,16 @@ async fn write_all(
         if let Err(error) = recorder.record_run(run, events).await {
             failure = failure.or(Some(error));
         }
-        next = Instant::now() + BETWEEN_SHEETS;
+        next = Instant::now() + WRITE_INTERVAL;
     }
 }
 
 /// Describes what an artifact lacks: the first points, and the number of further ones.
-pub(crate) fn missing(points: &[String]) -> String {
+pub(crate) fn describe_missing(points: &[String]) -> String {
     /// A few points suffice to describe an attempt.
-    const SHOWN: usize = 3;
-    let shown = points.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match points.len().saturating_sub(SHOWN) {
+    const MAX_SHOWN_POINTS: usize = 3;
+    let shown = points.iter().take(MAX_SHOWN_POINTS).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match points.len().saturating_sub(MAX_SHOWN_POINTS) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }

@@ -103,7 +103,7 @@ pub struct RunEventReport {
 
 impl AgentRun {
     /// Returns the report of a supervised run from its record.
-    pub(crate) fn of_record(run: RunRecord) -> Self {
+    pub(crate) fn from_record(run: RunRecord) -> Self {
         Self {
             token_usage: TokenUsage::new(run.input_tokens, run.output_tokens),
             command: serde_json::from_str(&run.command).unwrap_or_else(|_| vec![run.command.clone()]),
@@ -154,7 +154,7 @@ impl From<StoredRun> for AgentRun {
             ended_at: stored.ended_at.as_deref().map(with_zone),
             is_supervised: stored.is_supervised,
             machine: stored.machine.map(MachineReport::from),
-            ..Self::of_record(stored.run)
+            ..Self::from_record(stored.run)
         }
     }
 }
@@ -173,7 +173,7 @@ impl From<StoredRunEvent> for RunEventReport {
     fn from(stored: StoredRunEvent) -> Self {
         Self {
             run: stored.run_id,
-            at: Some(with_zone(&stored.at)),
+            at: Some(with_zone(&stored.occurred_at)),
             event: stored.name,
             attempt: stored.attempt,
             state: stored.state,

@@ -5,7 +5,7 @@ use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, ri
 use endmark_store::{RunEventRecord, RunRecord};
 use serde::Deserialize;
 
-use crate::record::{RunSheet, missing};
+use crate::record::{RunSheet, describe_missing};
 
 /// An event of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum ReportedError {
     Unknown(String),
     /// The run has ended.
     #[error("the run `{id}` has ended: it is `{state}`")]
-    Over {
+    AlreadyFinished {
         /// Id of the run.
         id: String,
         /// State of the run.
@@ -102,7 +102,7 @@ pub enum ReportedError {
 ///
 /// # Errors
 /// If the report contradicts the record, or lacks data that the event needs.
-pub fn reported(
+pub fn apply_event(
     before: Option<RunRecord>,
     had_risk: bool,
     event: ReportedEvent,
@@ -112,7 +112,7 @@ pub fn reported(
     let is_new = before.is_none();
     let mut record = match before {
         Some(before) if State::parse(&before.state).is_some_and(State::is_final) => {
-            return Err(ReportedError::Over { id: report.id, state: before.state });
+            return Err(ReportedError::AlreadyFinished { id: report.id, state: before.state });
         }
         Some(before) => before,
         None if event == ReportedEvent::Started => new_run(&report)?,
@@ -135,7 +135,7 @@ pub fn reported(
         // The limit came from the table of models, and does not apply to another model.
         record.limit_tokens = None;
     }
-    let missing = take_over(&mut record, report)?;
+    let missing = apply_report(&mut record, report)?;
     if event == ReportedEvent::Succeeded {
         if !missing.is_empty() {
             return Err(ReportedError::Unfinished);
@@ -170,7 +170,7 @@ pub fn reported(
     if state != State::Running {
         record.process = None;
     }
-    let sheet = RunSheet::of_record(record, missing);
+    let sheet = RunSheet::from_record(record, missing);
     let events = notices.into_iter().map(|notice| sheet.event(notice));
     let events = events.map(|event| RunEventRecord { name: event.event, message: event.message }).collect();
     Ok((sheet.into_record(), events))
@@ -210,7 +210,7 @@ fn new_run(report: &RunReport) -> Result<RunRecord, ReportedError> {
 }
 
 /// Copies the reported fields. Returns a description of what the artifact lacks.
-fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, ReportedError> {
+fn apply_report(record: &mut RunRecord, report: RunReport) -> Result<String, ReportedError> {
     fn set<T>(field: &mut T, given: Option<T>) {
         if let Some(given) = given {
             *field = given;
@@ -244,7 +244,7 @@ fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, Report
     if let Some(missing) = &report.missing {
         record.findings = u64::try_from(missing.len()).ok();
     }
-    Ok(missing(&report.missing.unwrap_or_default()))
+    Ok(describe_missing(&report.missing.unwrap_or_default()))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]

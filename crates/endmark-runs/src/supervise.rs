@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use endmark_guard::{
     AgentStream, Artifact, AttemptEnd, AttemptJudgement, AttemptResult, AttemptVerdict, Finding, ProcessEnd,
-    RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StoppedFor, TokenUsage, Usage,
+    RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StopCause, TokenUsage, Usage,
 };
 use endmark_process::{CommandEnd, End, ForcedEnd, Keeper, Plan, Signals, Stdin, Times, run as run_process};
 use endmark_store::Recorder;
 
-use crate::artifact::{JudgedArtifact, see};
+use crate::artifact::{JudgedArtifact, inspect};
 use crate::call::{Call, Session, can_choose, can_resume};
 use crate::identity::session_id;
-use crate::listening::{AttemptListener, RunInProgress, bypassed};
+use crate::listening::{AttemptListener, RunInProgress, judge_bypass};
 use crate::record::{RecordWriter, RunSheet};
 use crate::report::AgentRun;
 use crate::task::{Task, Watch};
@@ -32,7 +32,7 @@ pub struct RunOutcome {
     /// The signal that stopped the supervisor, if there was one.
     pub signal: Option<i32>,
     /// The error if the agent could not be started.
-    pub not_started: Option<io::Error>,
+    pub start_error: Option<io::Error>,
 }
 
 /// Supervises a run until it ends. With a recorder, the run is in the store before its agent is started.
@@ -46,12 +46,12 @@ pub async fn supervise(
         threshold: task.guard.criteria().token_usage_warning_threshold,
         limit_tokens: task.limit_tokens,
     };
-    let run = match &task.taken_up {
-        Some(taken_up) => Run::taken_up(task.limits, rule, taken_up.before),
+    let run = match &task.resumed {
+        Some(taken_up) => Run::resume(task.limits, rule, taken_up.before),
         None => Run::new(task.limits, rule),
     };
     let mut scene =
-        RunInProgress { task, run, sheet: RunSheet::new(task), desk: None, watch, began: Instant::now() };
+        RunInProgress { task, run, sheet: RunSheet::new(task), writer: None, watch, began: Instant::now() };
     scene.sheet.follow(&scene.run);
     scene.sheet.set_seconds(scene.seconds());
     enter(&mut scene, recorder).await;
@@ -62,7 +62,7 @@ pub async fn supervise(
         let attempt = match attempt(&mut scene, &mut memory, signals).await {
             Ok(attempt) => attempt,
             Err(error) => {
-                outcome.not_started = Some(error);
+                outcome.start_error = Some(error);
                 scene.handle(RunEvent::NotStarted);
                 break;
             }
@@ -74,7 +74,7 @@ pub async fn supervise(
         }
         last = Some(attempt);
     }
-    if let Some(desk) = scene.desk.take() {
+    if let Some(desk) = scene.writer.take() {
         desk.close(scene.watch).await;
     }
     let mut warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
@@ -84,17 +84,17 @@ pub async fn supervise(
     }
     RunOutcome {
         run: scene.sheet.report(),
-        findings: last.map(|last| last.seen.report.findings().to_vec()).unwrap_or_default(),
+        findings: last.map(|last| last.artifact.report.findings().to_vec()).unwrap_or_default(),
         warnings,
         signal: outcome.signal,
-        not_started: outcome.not_started,
+        start_error: outcome.start_error,
     }
 }
 
 #[derive(Default)]
 struct Outcome {
     signal: Option<i32>,
-    not_started: Option<io::Error>,
+    start_error: Option<io::Error>,
 }
 
 /// Records the run, and creates the folder for the agent's output.
@@ -104,7 +104,7 @@ async fn enter(scene: &mut RunInProgress<'_>, recorder: Option<Recorder>) {
         desk.put(&scene.sheet, &[]);
         // Committed before anything is started, because a run that is not in the store could be lost.
         desk.close(scene.watch).await;
-        scene.desk = Some(RecordWriter::open(recorder));
+        scene.writer = Some(RecordWriter::open(recorder));
     }
     if let Some(folder) = &scene.task.transcripts
         && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -124,7 +124,7 @@ fn first_session(task: &Task) -> Session {
 struct NextAttempt {
     session: Session,
     /// Tokens that the session has used so far.
-    used: TokenUsage,
+    used_tokens: TokenUsage,
     /// The cost of the session so far, if it is known.
     cost_nanodollars: Option<u64>,
     prompt: Option<String>,
@@ -134,12 +134,12 @@ struct NextAttempt {
 
 /// An attempt that has ended.
 struct FinishedAttempt {
-    judged: AttemptJudgement,
+    judgement: AttemptJudgement,
     stream: AgentStream,
     usage: Usage,
-    seen: JudgedArtifact,
+    artifact: JudgedArtifact,
     end: CommandEnd,
-    stopped: Option<StoppedFor>,
+    stop_cause: Option<StopCause>,
     signal: Option<i32>,
     /// Whether the attempt resumed a session.
     was_resumed: bool,
@@ -153,7 +153,7 @@ impl FinishedAttempt {
         let what = match self.end.end {
             End::Exited(0) => return Vec::new(),
             End::Exited(code) => format!("the agent's exit code was {code}"),
-            End::Killed(_) | End::Unknown if self.stopped.is_some() => {
+            End::Killed(_) | End::Unknown if self.stop_cause.is_some() => {
                 "the agent had to be stopped".to_owned()
             }
             End::Killed(_) | End::Unknown => "the agent did not end by itself".to_owned(),
@@ -180,7 +180,7 @@ async fn attempt(
 ) -> io::Result<FinishedAttempt> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
-    let words = task.between.as_ref().map_or(task.command.as_slice(), |between| between.command());
+    let words = task.gateway.as_ref().map_or(task.command.as_slice(), |between| between.command());
     let call = Call::new(task.agent, words, &memory.session, memory.prompt.as_deref());
     let (program, arguments) =
         call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
@@ -191,41 +191,41 @@ async fn attempt(
     if let Some(prompt) = memory.prompt.as_ref().filter(|_| memory.is_retry) {
         variables.push((RETRY_PROMPT_VARIABLE.to_owned(), prompt.into()));
     }
-    variables.extend(task.between.iter().flat_map(|between| between.variables().to_vec()));
+    variables.extend(task.gateway.iter().flat_map(|between| between.variables().to_vec()));
     let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.took());
     let keeper = Keeper::start()?;
     let plan = Plan {
         program,
         arguments,
         variables: &variables,
-        withheld: task.between.as_ref().map_or(&[], |between| between.withheld()),
+        withheld: task.gateway.as_ref().map_or(&[], |between| between.withheld()),
         folder: Some(&task.folder),
         stdin: input(call.input.as_deref())?,
         times: Times {
-            whole: Some(task.attempt_time.min(left)),
+            total: Some(task.attempt_time.min(left)),
             silence: Some(task.silence),
-            last_word: task.last_word,
+            exit_grace: task.exit_grace,
             grace: task.grace,
         },
         keeper: Some(&keeper),
     };
     let was_resumed = matches!(memory.session, Session::Resumed(_));
-    let stream = AgentStream::new(task.agent).going_on_from(memory.used, memory.cost_nanodollars);
+    let stream = AgentStream::new(task.agent).continuing_from(memory.used_tokens, memory.cost_nanodollars);
     let mut listening = AttemptListener::new(scene, stream);
     let ended = run_process(plan, &mut listening, signals).await;
     let (mut stream, received_before) = listening.finish();
     // From here on no process of the group can change the artifact.
     drop(keeper);
     let end = ended?;
-    let is_used_up = task.between.as_ref().is_some_and(|between| between.has_refused_for_budget());
+    let is_used_up = task.gateway.as_ref().is_some_and(|between| between.has_refused_for_budget());
     let stopped = match end.forced {
         // Without a remaining budget another attempt is impossible, whatever the agent did after the refusal.
-        _ if is_used_up => Some(StoppedFor::Ceiling),
-        Some(ForcedEnd::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
-        Some(ForcedEnd::TimedOut) => Some(StoppedFor::Time),
-        Some(ForcedEnd::Silent) => Some(StoppedFor::Silence),
-        Some(ForcedEnd::Lingered) => Some(StoppedFor::Lingering),
-        Some(ForcedEnd::Stopped) => Some(StoppedFor::Ceiling),
+        _ if is_used_up => Some(StopCause::Ceiling),
+        Some(ForcedEnd::TimedOut) if left <= task.attempt_time => Some(StopCause::Ceiling),
+        Some(ForcedEnd::TimedOut) => Some(StopCause::Time),
+        Some(ForcedEnd::Silent) => Some(StopCause::Silence),
+        Some(ForcedEnd::OutputHeldOpen) => Some(StopCause::DidNotExit),
+        Some(ForcedEnd::Stopped) => Some(StopCause::Ceiling),
         Some(ForcedEnd::Signalled(_)) | None => None,
     };
     let process = match end.end {
@@ -237,18 +237,27 @@ async fn attempt(
         Some(ForcedEnd::Signalled(signal)) => Some(signal.as_raw()),
         _ => None,
     };
-    let judged = stream.finish(AttemptEnd { process, stopped });
-    let judged = bypassed(task, &stream, received_before).unwrap_or(judged);
-    let usage = used(scene, &stream).await;
+    let judged = stream.finish(AttemptEnd { process, stop_cause: stopped });
+    let judged = judge_bypass(task, &stream, received_before).unwrap_or(judged);
+    let usage = attempt_usage(scene, &stream).await;
     let seen = look(scene);
-    Ok(FinishedAttempt { judged, stream, usage, seen, end, stopped, signal, was_resumed })
+    Ok(FinishedAttempt {
+        judgement: judged,
+        stream,
+        usage,
+        artifact: seen,
+        end,
+        stop_cause: stopped,
+        signal,
+        was_resumed,
+    })
 }
 
 /// Returns the usage of an attempt, as measured by the gateway, or else as reported by the agent.
-async fn used(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
+async fn attempt_usage(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
     let said = stream.usage().clone();
-    let Some(between) = &scene.task.between else { return said };
-    match between.used().await {
+    let Some(between) = &scene.task.gateway else { return said };
+    match between.take_usage().await {
         Ok(Some(counted)) => Usage {
             model: said.model.or(counted.model),
             context_tokens: said.context_tokens,
@@ -273,13 +282,13 @@ async fn used(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
 /// Reads and judges the artifact.
 fn look(scene: &mut RunInProgress<'_>) -> JudgedArtifact {
     let task = scene.task;
-    match see(&task.folder.join(&task.artifact), &task.guard) {
+    match inspect(&task.folder.join(&task.artifact), &task.guard) {
         Ok(seen) => seen,
         Err(error) => {
             scene.watch.warn(&format!("`{}` cannot be read: {error}", task.artifact.display()));
             JudgedArtifact {
                 text: None,
-                report: endmark_guard::Assessment::of_missing(),
+                report: endmark_guard::Assessment::missing(),
                 fingerprint: error.to_string(),
             }
         }
@@ -299,7 +308,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
 fn settle(scene: &mut RunInProgress<'_>, over: &FinishedAttempt) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(&over.stream);
-    scene.sheet.set_judgement(&over.judged, over.seen.report.findings());
+    scene.sheet.set_judgement(&over.judgement, over.artifact.report.findings());
     if let Some(model) = &over.usage.model {
         scene.run.learn_limit(scene.task.models.find(model).and_then(|model| model.context_tokens));
     }
@@ -307,12 +316,12 @@ fn settle(scene: &mut RunInProgress<'_>, over: &FinishedAttempt) {
         RunEvent::Interrupted
     } else {
         RunEvent::Ended(AttemptResult {
-            checks_pass: over.seen.report.findings().is_empty(),
-            fingerprint: over.seen.fingerprint.clone(),
-            verdict: over.judged.verdict,
+            checks_pass: over.artifact.report.findings().is_empty(),
+            fingerprint: over.artifact.fingerprint.clone(),
+            verdict: over.judgement.verdict,
             usage: over.usage.clone(),
             run_seconds: scene.seconds(),
-            was_stopped_at_ceiling: over.stopped == Some(StoppedFor::Ceiling),
+            was_stopped_at_ceiling: over.stop_cause == Some(StopCause::Ceiling),
         })
     };
     scene.handle(event);
@@ -324,16 +333,16 @@ impl NextAttempt {
         let task = scene.task;
         let mut memory = Self {
             session: first_session(task),
-            used: TokenUsage::default(),
+            used_tokens: TokenUsage::default(),
             cost_nanodollars: None,
             prompt: task.prompt.clone(),
             is_retry: false,
         };
-        if let Some(taken_up) = task.taken_up.as_ref().filter(|taken_up| taken_up.has_begun) {
+        if let Some(taken_up) = task.resumed.as_ref().filter(|taken_up| taken_up.has_begun) {
             if let Some(session) = taken_up.session.clone().filter(|_| can_resume(task.agent, &task.command))
             {
                 memory.session = Session::Resumed(session);
-                memory.used = taken_up.session_usage;
+                memory.used_tokens = taken_up.session_usage;
             }
             let seen = look(scene);
             let evidence = ["its supervisor was killed, which also ended the agent".to_owned()];
@@ -346,20 +355,21 @@ impl NextAttempt {
     fn prepare(&mut self, scene: &RunInProgress<'_>, over: &FinishedAttempt) {
         let task = scene.task;
         // If resuming the session failed, the next attempt does not resume it again.
-        let is_lost =
-            over.was_resumed && over.judged.verdict == AttemptVerdict::Crashed && !over.stream.has_events();
+        let is_lost = over.was_resumed
+            && over.judgement.verdict == AttemptVerdict::Crashed
+            && !over.stream.has_events();
         let goes_on = can_resume(task.agent, &task.command) && !is_lost;
         if let Some(session) = over.stream.session().filter(|_| goes_on) {
             self.session = Session::Resumed(session.to_owned());
-            self.used = over.stream.session_usage();
+            self.used_tokens = over.stream.session_usage();
             self.cost_nanodollars = over.stream.session_cost_nanodollars();
         } else {
             self.session = first_session(task);
-            self.used = TokenUsage::default();
+            self.used_tokens = TokenUsage::default();
             self.cost_nanodollars = None;
         }
-        let AttemptJudgement { verdict, evidence } = &over.judged;
-        self.ask(scene, &over.seen, scene.run.attempt(), *verdict, evidence, over.stream.said());
+        let AttemptJudgement { verdict, evidence } = &over.judgement;
+        self.ask(scene, &over.artifact, scene.run.attempt(), *verdict, evidence, over.stream.last_message());
     }
 
     /// Sets the prompt for the next attempt: what is missing, and how the last attempt ended.
@@ -383,7 +393,7 @@ impl NextAttempt {
             attempt: (attempt, scene.run.limits().attempts.get()),
             verdict,
             evidence,
-            said,
+            last_message: said,
             task: task.prompt.as_deref().filter(|_| is_fresh),
         };
         self.prompt = Some(prompt.text());

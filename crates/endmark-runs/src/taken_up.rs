@@ -9,7 +9,7 @@ use crate::supervise::RUN_VARIABLE;
 
 /// The progress of a run until its supervisor was killed.
 #[derive(Debug, Clone)]
-pub struct TakenUp {
+pub struct ResumedProgress {
     /// The part that counts against its limits.
     pub before: EarlierProgress,
     /// Whether the agent was ever started.
@@ -22,10 +22,10 @@ pub struct TakenUp {
     pub(crate) started_at: String,
 }
 
-impl TakenUp {
+impl ResumedProgress {
     /// Returns the progress of a run with these events. `None` if its supervisor was not killed, or its options are
     /// unknown.
-    pub fn of(stored: &StoredRun, events: &[StoredRunEvent]) -> Option<Self> {
+    pub fn from_events(stored: &StoredRun, events: &[StoredRunEvent]) -> Option<Self> {
         let run = &stored.run;
         let task = run.task.as_ref()?;
         if run.reason.as_deref() != Some(Reason::SupervisorLost.name()) {
@@ -37,7 +37,7 @@ impl TakenUp {
         let was_running = stood.is_some_and(|event| event.state == State::Running.name());
         Some(Self {
             before: EarlierProgress {
-                attempts_over: run.attempt.saturating_sub(u32::from(was_running)),
+                finished_attempts: run.attempt.saturating_sub(u32::from(was_running)),
                 usage: TokenUsage::new(run.input_tokens, run.output_tokens),
                 nanodollars: run.cost_nanodollars,
                 seconds: task.seconds,
@@ -51,7 +51,7 @@ impl TakenUp {
 
     /// Whether a process of the run's agent still exists. It ends within seconds of its supervisor. Two agents must not
     /// write one artifact.
-    pub fn is_agent_left(run_id: &str) -> bool {
+    pub fn has_running_agent(run_id: &str) -> bool {
         let mark = format!("{RUN_VARIABLE}={run_id}");
         let is_marked =
             |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());

@@ -9,9 +9,9 @@ use endmark_context::Models;
 use endmark_guard::{Agent, Guard, RunLimits};
 
 use crate::between::RunGateway;
-use crate::call::agent_of;
+use crate::call::known_agent;
 use crate::report::{AgentRun, RunEventReport};
-use crate::taken_up::TakenUp;
+use crate::taken_up::ResumedProgress;
 
 /// A requested run.
 // Fields: one for each option of a run.
@@ -22,17 +22,17 @@ pub struct Task {
     /// Display name of the run.
     pub name: Option<String>,
     /// The options of the run, stored to resume it later; `None` if they cannot be serialised.
-    pub asked: Option<String>,
+    pub prompt_text: Option<String>,
     /// The progress before the run was resumed, if it was.
-    pub taken_up: Option<TakenUp>,
+    pub resumed: Option<ResumedProgress>,
     /// The agent.
     pub agent: Agent,
     /// The agent's command, in which the prompt replaces `{prompt}`.
     pub command: Vec<OsString>,
     /// Whether the agent's calls must use a gateway of the run.
-    pub is_through: bool,
+    pub runs_through_gateway: bool,
     /// The gateway between the agent and its model, if there is one.
-    pub between: Option<Box<dyn RunGateway>>,
+    pub gateway: Option<Box<dyn RunGateway>>,
     /// The agent's working directory.
     pub folder: PathBuf,
     /// The file that the agent must write.
@@ -54,7 +54,7 @@ pub struct Task {
     /// Maximum time of an attempt.
     pub attempt_time: Duration,
     /// Maximum time that an agent may run after its last event.
-    pub last_word: Duration,
+    pub exit_grace: Duration,
     /// Time between asking an agent to end and killing it.
     pub grace: Duration,
     /// Folder for transcripts of the agent's output, if they are saved.
@@ -65,8 +65,8 @@ pub struct Task {
 
 impl Task {
     /// Returns the agent of a program with this name; [`Agent::Plain`] for any other.
-    pub fn agent_of(program: &OsString) -> Agent {
-        agent_of(program)
+    pub fn known_agent(program: &OsString) -> Agent {
+        known_agent(program)
     }
 }
 

@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
-        assert_eq!(MODES.meaning(&Given::Written("on".into())), Ok(2));
+        assert_eq!(MODES.parse(&Given::Written("on".into())), Ok(2));
     }
 
     #[test]
@@ -119,6 +119,6 @@ mod tests {
         assert!(Given::Text("true".into()).flag().is_err());
         assert!(Given::Integer(2).text().is_err());
         assert_eq!(Given::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
-        assert_eq!(MODES.meaning(&Given::Text("often".into())), Err("one of `auto`, `on`".into()));
+        assert_eq!(MODES.parse(&Given::Text("often".into())), Err("one of `auto`, `on`".into()));
     }
 }

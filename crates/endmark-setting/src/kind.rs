@@ -32,7 +32,7 @@ pub trait Kind<T> {
 pub struct AtLeast(pub u64);
 
 impl AtLeast {
-    fn described(self) -> String {
+    fn describe(self) -> String {
         format!("a number, at least {}", self.0)
     }
 }
@@ -49,7 +49,7 @@ macro_rules! count {
             }
 
             fn accepts(&self) -> String {
-                self.described()
+                self.describe()
             }
         }
     )*};
@@ -67,7 +67,7 @@ impl Kind<Duration> for AtLeast {
     }
 
     fn accepts(&self) -> String {
-        self.described()
+        self.describe()
     }
 }
 
@@ -99,15 +99,15 @@ impl<T: Copy + PartialEq> OneOf<T> {
     /// # Errors
     ///
     /// Returns the list of known words.
-    pub fn meaning(&self, given: &Given) -> Result<T, Expected> {
-        self.of_word(&given.text().unwrap_or_default()).ok_or_else(|| match self.0 {
+    pub fn parse(&self, given: &Given) -> Result<T, Expected> {
+        self.find(&given.text().unwrap_or_default()).ok_or_else(|| match self.0 {
             [(one, _)] => format!("`{one}`"),
             _ => format!("one of {}", self.words()),
         })
     }
 
     /// Returns the value of a word, or `None` if the word is unknown. White space around it is ignored.
-    pub fn of_word(&self, word: &str) -> Option<T> {
+    pub fn find(&self, word: &str) -> Option<T> {
         self.0.iter().find(|(known, _)| *known == word.trim()).map(|(_, value)| *value)
     }
 
@@ -123,7 +123,7 @@ impl<T: Copy + PartialEq> OneOf<T> {
 
 impl<T: Copy + PartialEq> Kind<T> for OneOf<T> {
     fn read(&self, given: &Given) -> Result<T, Expected> {
-        self.meaning(given)
+        self.parse(given)
     }
 
     fn show(&self, value: &T) -> Value {
@@ -137,7 +137,7 @@ impl<T: Copy + PartialEq> Kind<T> for OneOf<T> {
 
 impl<T: Copy + PartialEq> Kind<Option<T>> for OneOf<T> {
     fn read(&self, given: &Given) -> Result<Option<T>, Expected> {
-        self.meaning(given).map(Some)
+        self.parse(given).map(Some)
     }
 
     fn show(&self, value: &Option<T>) -> Value {

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Recorder, Store, StoreLocation, Tokens,
+    CallSettled, CallStarted, Claim, Hold, HoldOutcome, NoSecrets, Purpose, Recorder, Store, StoreLocation,
+    Tokens,
 };
 use testkit::Postgres;
 
@@ -40,7 +41,7 @@ fn hold(request_id: &str, session: &str) -> Hold {
     Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: false }
 }
 
-fn started(request_id: &str, session: &str) -> CallStarted {
+fn call_started(request_id: &str, session: &str) -> CallStarted {
     CallStarted {
         request_id: request_id.to_owned(),
         call: 1,
@@ -64,8 +65,8 @@ async fn call(recorder: &Recorder, request_id: &str, session: &str) -> Duration 
     let begin = Instant::now();
     let held = recorder.hold(hold(request_id, session)).await.unwrap();
     let took = begin.elapsed();
-    assert!(matches!(held, Held::Fits { .. }), "{held:?}");
-    let open = recorder.open_call(started(request_id, session)).await;
+    assert!(matches!(held, HoldOutcome::Fits { .. }), "{held:?}");
+    let open = recorder.open_call(call_started(request_id, session)).await;
     tokio::task::yield_now().await;
     open.settle(CallSettled {
         http_status: Some(200),

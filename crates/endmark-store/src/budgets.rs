@@ -36,7 +36,7 @@ pub struct Hold {
 
 /// A budget that does not admit a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsedUp {
+pub struct RefusingBudget {
     /// The budget, and what the call would hold.
     pub claim: Claim,
     /// State of the budget.
@@ -54,7 +54,7 @@ pub struct BudgetWarning {
 
 /// Outcome of a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
+pub enum HoldOutcome {
     /// The call fits into all its budgets and is held there.
     Fits {
         /// Budgets that reached a level through this call.
@@ -67,10 +67,10 @@ pub enum Held {
     /// The call does not fit, but is the one closing call of its session: it is held beyond the budget.
     Closing,
     /// The call does not fit, and nothing is held.
-    UsedUp(UsedUp),
+    Exhausted(RefusingBudget),
 }
 
-impl Held {
+impl HoldOutcome {
     /// Returns the outcome of a hold that fits into these accounts, as they were before it.
     pub(crate) fn fits<'a>(
         warnings: Vec<BudgetWarning>,
@@ -81,19 +81,23 @@ impl Held {
             unit: claim.unit,
             limit: account.limit,
             // Other instances use the rest, too, but only as far as they need it.
-            left: account.left_anywhere().saturating_sub(claim.amount),
+            left: account.remaining_anywhere().saturating_sub(claim.amount),
         });
-        Self::Fits { warnings, rates: rates.collect(), least_left: Self::least_left(accounts) }
+        Self::Fits { warnings, rates: rates.collect(), least_left: Self::tightest_budget(accounts) }
     }
 
     /// Returns the remaining amount of the tightest budget, before the hold of a call: most calls cost far less than
     /// they hold. What other instances may use counts as left, as in rate limits.
-    fn least_left<'a>(accounts: impl Iterator<Item = (&'a Claim, Account)>) -> Option<(Scope, Unit, u64)> {
+    fn tightest_budget<'a>(
+        accounts: impl Iterator<Item = (&'a Claim, Account)>,
+    ) -> Option<(Scope, Unit, u64)> {
         let accounts = accounts.filter(|(claim, _)| claim.scope != Scope::Rate);
         let share = |(_, account): &(&Claim, Account)| {
-            u128::from(account.left_anywhere()) * 1_000 / u128::from(account.limit.max(1))
+            u128::from(account.remaining_anywhere()) * 1_000 / u128::from(account.limit.max(1))
         };
-        accounts.min_by_key(share).map(|(claim, account)| (claim.scope, claim.unit, account.left_anywhere()))
+        accounts
+            .min_by_key(share)
+            .map(|(claim, account)| (claim.scope, claim.unit, account.remaining_anywhere()))
     }
 }
 

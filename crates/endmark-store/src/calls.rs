@@ -195,10 +195,10 @@ impl Tokens {
     /// ```
     /// use endmark_store::{Estimate, Tokens};
     /// let (tokens, estimate) = (Tokens { prompt: Some(7), ..Tokens::default() }, Estimate { prompt: 9, output: 2 });
-    /// assert_eq!(tokens.or_estimated(Some(estimate)), Some((7, 2)));
-    /// assert_eq!(Tokens::default().or_estimated(None), None);
+    /// assert_eq!(tokens.with_estimate(Some(estimate)), Some((7, 2)));
+    /// assert_eq!(Tokens::default().with_estimate(None), None);
     /// ```
-    pub fn or_estimated(&self, estimate: Option<Estimate>) -> Option<(u64, u64)> {
+    pub fn with_estimate(&self, estimate: Option<Estimate>) -> Option<(u64, u64)> {
         let is_billed = estimate.is_some() || self.prompt.is_some() || self.output.is_some();
         let Estimate { prompt, output } = estimate.unwrap_or_default();
         is_billed.then(|| (self.prompt.unwrap_or(prompt), self.output.unwrap_or(output)))
@@ -288,7 +288,7 @@ impl Call {
     /// of a killed call.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
-        let tokens = settled.tokens.or_estimated(settled.estimate);
+        let tokens = settled.tokens.with_estimate(settled.estimate);
         if unit == Unit::Requests.name() {
             return held;
         }

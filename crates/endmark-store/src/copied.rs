@@ -25,7 +25,7 @@ pub struct CopySums {
 
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Copied {
+pub struct CopyResult {
     /// The sums of the source.
     pub source: CopySums,
     /// The sums of the copied records in the target.
@@ -33,10 +33,10 @@ pub struct Copied {
     /// Keys that already existed in the target and differ: they have other secrets, or only one of the two is revoked.
     pub differing_keys: Vec<String>,
     /// Kinds of records that are not copied, with their number. They remain in the source.
-    pub left_out: Vec<(&'static str, u64)>,
+    pub omitted: Vec<(&'static str, u64)>,
 }
 
-impl Copied {
+impl CopyResult {
     /// Whether the target contains everything that had to be copied. It may contain more keys.
     pub fn is_whole(&self) -> bool {
         let keys = self.source.keys;
@@ -89,7 +89,7 @@ pub enum CopyError {
     #[error(
         "`{target}` holds records that did not come from the source: name a new file or an empty database"
     )]
-    HoldsOther {
+    OtherContents {
         /// The target.
         target: String,
     },

@@ -6,7 +6,7 @@
 use endmark_context::budget::{ShareReport, pace};
 use tokio_postgres::Client;
 
-use crate::copied::{Copied, CopyError, CopyProgress, CopySums};
+use crate::copied::{CopyError, CopyProgress, CopyResult, CopySums};
 use crate::engine::copying::{CopyFile, ID, SOURCE};
 use crate::engine::journal::rows::CallRows;
 use crate::engine::journal::{Due, Instance};
@@ -27,7 +27,7 @@ pub async fn copy_store(
     from: &StoreLocation,
     to: &StoreLocation,
     progress: impl FnMut(CopyProgress),
-) -> Result<Copied, CopyError> {
+) -> Result<CopyResult, CopyError> {
     match (from.postgres(), to.postgres()) {
         (None, Some(address)) => into_database(from, address, progress).await,
         (Some(address), None) => into_file(address, to, progress).await,
@@ -39,8 +39,8 @@ async fn into_database(
     from: &StoreLocation,
     address: &PostgresAddress,
     mut progress: impl FnMut(CopyProgress),
-) -> Result<Copied, CopyError> {
-    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+) -> Result<CopyResult, CopyError> {
+    let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     if !from.path().is_file() {
         return Err(StoreError::NoFile { path: from.path().to_owned() }.into());
     }
@@ -56,7 +56,7 @@ async fn into_database(
     let id = known.clone().unwrap_or_else(|| format!("copy-{}", random()));
     let (holds_records, is_known) = copying::holds(&client, &id).await.map_err(failed)?;
     if holds_records && !is_known {
-        return Err(CopyError::HoldsOther { target: address.to_string() });
+        return Err(CopyError::OtherContents { target: address.to_string() });
     }
     if known.is_none() {
         // The database must not know an id that the file could lose.
@@ -89,26 +89,26 @@ async fn into_database(
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
     database::leave(&client, &instance).await.map_err(failed)?;
     let since = oldest.map_or_else(|| "-infinity".to_owned(), |oldest| format!("{oldest}+00"));
-    let target = copying::sums_of(&client, &instance.id, &since).await.map_err(failed)?;
+    let target = copying::file_sums(&client, &instance.id, &since).await.map_err(failed)?;
     let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
-    let left_out = file.left_out()?;
+    let left_out = file.omitted_records()?;
     file.commit()?;
-    Ok(Copied { source: sums, target, differing_keys, left_out })
+    Ok(CopyResult { source: sums, target, differing_keys, omitted: left_out })
 }
 
 async fn into_file(
     address: &PostgresAddress,
     to: &StoreLocation,
     mut progress: impl FnMut(CopyProgress),
-) -> Result<Copied, CopyError> {
-    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+) -> Result<CopyResult, CopyError> {
+    let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     let mut client = address.connect().await?;
     let nothing = || CopyError::Nothing { source_name: address.to_string() };
     let schema = database::schema(&client).await.map_err(failed)?.ok_or_else(nothing)?;
     address.check_schema(schema)?;
     check_unused(&client, address).await?;
-    let sums = copying::sums_of_all(&client).await.map_err(failed)?;
+    let sums = copying::total_sums(&client).await.map_err(failed)?;
     if sums == CopySums::default() {
         return Err(nothing());
     }
@@ -120,7 +120,7 @@ async fn into_file(
     match file.mark(SOURCE)? {
         Some(source) if source == id => {}
         None if file.is_empty()? => file.set_mark(SOURCE, &id)?,
-        _ => return Err(CopyError::HoldsOther { target: to.to_string() }),
+        _ => return Err(CopyError::OtherContents { target: to.to_string() }),
     }
     let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
     file.add_keys(&keys, &secrets)?;
@@ -148,12 +148,12 @@ async fn into_file(
     check_unused(&client, address).await?;
     let (target, _) = file.sums()?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
-    Ok(Copied { source: sums, target, differing_keys, left_out: Vec::new() })
+    Ok(CopyResult { source: sums, target, differing_keys, omitted: Vec::new() })
 }
 
 /// Error if gateways use the database, or if one may have costs that it has not reported.
 async fn check_unused(client: &Client, address: &PostgresAddress) -> Result<(), CopyError> {
-    let users = copying::users(client).await.map_err(|error| address.statement_failed(&error))?;
+    let users = copying::users(client).await.map_err(|error| address.statement_error(&error))?;
     match users {
         (0, None) => Ok(()),
         (0, Some(instance)) => Err(CopyError::Unreported { instance }),

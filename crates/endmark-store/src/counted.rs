@@ -49,13 +49,13 @@ macro_rules! counts {
             }
 
             /// Creates the sums from their counts.
-            pub(crate) fn of_counts([$($name),+]: [u64; Self::COLUMNS.len()]) -> Self {
+            pub(crate) fn from_counts([$($name),+]: [u64; Self::COLUMNS.len()]) -> Self {
                 Self { $($name),+ }
             }
 
             /// Returns the sum of both.
             #[must_use]
-            pub fn and(&self, other: &Self) -> Self {
+            pub fn plus(&self, other: &Self) -> Self {
                 Self { $($name: self.$name.saturating_add(other.$name)),+ }
             }
         }
@@ -103,14 +103,14 @@ counts! {
 
 impl CallSums {
     /// Returns the prompt tokens that were read from a cache or written to one.
-    pub fn in_cache(&self) -> u64 {
+    pub fn cache_tokens(&self) -> u64 {
         self.cached.saturating_add(self.cache_write).saturating_add(self.cache_write_1h)
     }
 }
 
 /// Returns the counts of a call, and the class to which it belongs.
-pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
-    let sums = sums_of(call);
+pub fn classify(call: &UsageRow) -> (CallClass, CallSums) {
+    let sums = call_sums(call);
     let kinds = [
         sums.plain_prompt,
         sums.cached,
@@ -121,7 +121,7 @@ pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
     ];
     let answered_model = call.answered_model.clone().unwrap_or_default();
     let class = CallClass {
-        from_minute: part_of_day(&call.started_at, [&call.model, &answered_model]),
+        from_minute: day_part(&call.started_at, [&call.model, &answered_model]),
         above_tokens: PROMPT_EDGES.into_iter().filter(|edge| sums.prompt > *edge).max().unwrap_or(0),
         kinds: kinds.into_iter().fold(0, |bits, tokens| bits << 1 | u8::from(tokens > 0)),
         upstream: call.upstream.clone(),
@@ -132,7 +132,7 @@ pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
     (class, sums)
 }
 
-fn part_of_day(started_at: &str, models: [&str; 2]) -> u16 {
+fn day_part(started_at: &str, models: [&str; 2]) -> u16 {
     let edges = MINUTE_EDGES
         .into_iter()
         .find(|(word, _)| models.iter().any(|model| model.to_ascii_lowercase().contains(word)));
@@ -143,7 +143,7 @@ fn part_of_day(started_at: &str, models: [&str; 2]) -> u16 {
     edges.iter().copied().filter(|edge| *edge <= minute).max().unwrap_or(0)
 }
 
-fn sums_of(call: &UsageRow) -> CallSums {
+fn call_sums(call: &UsageRow) -> CallSums {
     let tokens = &call.tokens;
     let is_interrupted = call.ending == INTERRUPTED;
     let mut sums = CallSums {
@@ -158,7 +158,7 @@ fn sums_of(call: &UsageRow) -> CallSums {
         reported_output: tokens.output.unwrap_or(0),
         ..CallSums::default()
     };
-    if let Some((prompt, output)) = tokens.or_estimated(call.estimate) {
+    if let Some((prompt, output)) = tokens.with_estimate(call.estimate) {
         (sums.prompt, sums.completion) = (prompt, output);
         sums.estimated = u64::from(!tokens.are_complete());
         sums.cached = tokens.cached.unwrap_or(0);
@@ -166,7 +166,7 @@ fn sums_of(call: &UsageRow) -> CallSums {
         sums.cache_write = tokens.cache_written.unwrap_or(0).saturating_sub(sums.cache_write_1h);
         sums.reasoning = tokens.reasoning.unwrap_or(0);
     }
-    sums.plain_prompt = sums.prompt.saturating_sub(sums.in_cache());
+    sums.plain_prompt = sums.prompt.saturating_sub(sums.cache_tokens());
     sums.plain_completion = sums.completion.saturating_sub(sums.reasoning);
     sums
 }

@@ -33,12 +33,12 @@ pub(crate) use connection::BUSY_TIMEOUT;
 pub use excerpt::ReadError;
 pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
-pub(crate) use migrate::known as known_schema;
+pub(crate) use migrate::newest_known as known_schema;
 pub use moment::{utc, with_zone};
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, LogFilter, Reader, RequestChoices,
-    RequestFilter, RequestPage, RequestRow, SessionOutput, Summed, UsageReport, UsageSummary,
+    BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, LogFilter, Reader,
+    RequestChoices, RequestFilter, RequestPage, RequestRow, SessionOutput, UsageReport, UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

@@ -261,9 +261,9 @@ impl StoreError {
     /// ```
     /// use endmark_store::StoreError;
     /// let error = StoreError::Database { address: "postgres://em@db/d".to_owned(), detail: "refused".to_owned() };
-    /// assert_eq!(error.for_clients(), "the shared database does not answer");
+    /// assert_eq!(error.client_message(), "the shared database does not answer");
     /// ```
-    pub fn for_clients(&self) -> String {
+    pub fn client_message(&self) -> String {
         match self {
             Self::Database { .. } => "the shared database does not answer".to_owned(),
             Self::InstanceInUse { .. } => "another gateway uses a copy of this one's journal".to_owned(),
@@ -277,7 +277,7 @@ impl StoreError {
     }
 
     /// Returns the same error for a journal, whose path has a different setting.
-    pub(crate) fn of_journal(self) -> Self {
+    pub(crate) fn for_journal(self) -> Self {
         let (path, detail) = match self {
             Self::NoFolder { path } => (path, "its folder does not exist: create it".to_owned()),
             Self::NoFile { path } => (path, "it does not exist: `endmark serve` creates it".to_owned()),
@@ -291,9 +291,9 @@ impl StoreError {
         Self::Journal { path, detail }
     }
 
-    pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
-            return Self::of_nothing_there(path, error);
+            return Self::missing_path(path, error);
         }
         let path = path.to_owned();
         match error.kind() {
@@ -305,7 +305,7 @@ impl StoreError {
 
     /// Classifies a missing path. Its folder is missing or is not a folder, or nothing can be created there,
     /// as in `/proc`.
-    fn of_nothing_there(path: &Path, error: &io::Error) -> Self {
+    fn missing_path(path: &Path, error: &io::Error) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let nearest = folder.ancestors().find(|folder| folder.exists());
         let path = path.to_owned();
@@ -324,7 +324,7 @@ impl StoreError {
     }
 
     /// Returns the error for a path that is a device, a pipe, a socket or a folder.
-    pub(crate) fn of_no_file(path: &Path) -> Self {
+    pub(crate) fn not_a_file(path: &Path) -> Self {
         Self::NoPlace { path: path.to_owned(), detail: "what is there is no regular file".to_owned() }
     }
 }

@@ -16,20 +16,20 @@ type Identity = (u64, u64);
 pub(crate) struct Files {
     database: PathBuf,
     /// The files that existed, in the order of `ENDINGS`.
-    known: [Option<Identity>; 3],
+    identities: [Option<Identity>; 3],
 }
 
 impl Files {
     /// Records which files exist now. It opens no file, because closing one would release SQLite's locks.
     pub(crate) fn note(database: &Path) -> Self {
-        let known = ENDINGS.map(|ending| identity(&with(database, ending)));
-        Self { database: database.to_owned(), known }
+        let known = ENDINGS.map(|ending| identity(&sibling_path(database, ending)));
+        Self { database: database.to_owned(), identities: known }
     }
 
     /// Whether all files are still in place. A file that was created later is recorded from now on.
     pub(crate) fn are_in_place(&mut self) -> bool {
-        ENDINGS.iter().zip(&mut self.known).all(|(ending, known)| {
-            let found = identity(&with(&self.database, ending));
+        ENDINGS.iter().zip(&mut self.identities).all(|(ending, known)| {
+            let found = identity(&sibling_path(&self.database, ending));
             let is_in_place = known.is_none() || *known == found;
             *known = known.or(found);
             is_in_place
@@ -38,8 +38,9 @@ impl Files {
 
     /// Removes the write-ahead log and the shared memory of a closed database that is no longer at its path.
     /// Otherwise SQLite would apply them to the new file at that path.
-    pub(crate) fn remove_left_behind(&self) {
-        let mut files = ENDINGS.iter().map(|ending| with(&self.database, ending)).zip(&self.known);
+    pub(crate) fn remove_leftovers(&self) {
+        let mut files =
+            ENDINGS.iter().map(|ending| sibling_path(&self.database, ending)).zip(&self.identities);
         let is_in_place =
             |(path, known): &(PathBuf, &Option<Identity>)| known.is_some() && identity(path) == **known;
         if files.next().is_some_and(|database| is_in_place(&database)) {
@@ -57,7 +58,7 @@ pub(crate) fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-fn with(database: &Path, ending: &str) -> PathBuf {
+fn sibling_path(database: &Path, ending: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(ending);
     path.into()

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 pub use book::KeyBook;
 
 /// Prefix of every secret. No provider uses it.
-pub const SECRETS_BEGIN: &str = "em_sk_";
+pub const SECRET_PREFIX: &str = "em_sk_";
 
 /// Random bytes of a secret: 256 bits.
 const SECRET_BYTES: usize = 32;
@@ -106,7 +106,7 @@ pub enum KeyState {
     /// It is accepted.
     Valid,
     /// It has expired.
-    Ended,
+    Expired,
     /// It was revoked.
     Revoked,
 }
@@ -116,7 +116,7 @@ impl Key {
     pub fn state(&self, now: u64) -> KeyState {
         match (self.revoked_at, self.ends_at) {
             (Some(_), _) => KeyState::Revoked,
-            (None, Some(ends_at)) if ends_at <= now => KeyState::Ended,
+            (None, Some(ends_at)) if ends_at <= now => KeyState::Expired,
             _ => KeyState::Valid,
         }
     }
@@ -130,18 +130,18 @@ impl Key {
 
 /// A key, found by one of its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyOfSecret {
+pub struct FoundKey {
     /// The key.
     pub key: Key,
     /// Expiry time of the secret in seconds since 1970, set when the key was rotated.
     pub secret_ends_at: Option<u64>,
 }
 
-impl KeyOfSecret {
+impl FoundKey {
     /// Returns the state of the secret at this time in seconds since 1970.
     pub fn state(&self, now: u64) -> KeyState {
         match (self.key.state(now), self.secret_ends_at) {
-            (KeyState::Valid, Some(ends_at)) if ends_at <= now => KeyState::Ended,
+            (KeyState::Valid, Some(ends_at)) if ends_at <= now => KeyState::Expired,
             (state, _) => state,
         }
     }
@@ -149,9 +149,9 @@ impl KeyOfSecret {
 
 impl KeyBudget {
     /// Returns the budget of a table row; `None` without a limit.
-    pub(crate) fn of_words(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
+    pub(crate) fn from_columns(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
         limit.map(|limit| Self {
-            unit: unit.map_or(Unit::Tokens, Unit::of_name),
+            unit: unit.map_or(Unit::Tokens, Unit::from_name),
             limit,
             // The tables contain no other values; if they did, the longest window is the strictest.
             period: Period::ALL
@@ -176,7 +176,7 @@ impl KeySecret {
         getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomBytes(error.to_string()))?;
         let digits =
             |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
-        Ok(Self(SECRETS_BEGIN.chars().chain(bytes.into_iter().flat_map(digits)).collect()))
+        Ok(Self(SECRET_PREFIX.chars().chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
     /// The value that the client sends.
@@ -201,7 +201,7 @@ pub enum KeyError {
     BadName(String),
     /// A key of this name exists or existed: data kept for it must not become another key's.
     #[error("there is a key `{0}` already, or was: choose another name")]
-    Taken(String),
+    NameTaken(String),
     /// No key of this name is accepted.
     #[error("no key `{0}` exists, or it is revoked")]
     Unknown(String),
@@ -209,7 +209,7 @@ pub enum KeyError {
     #[error("`{0}` is no model's name or pattern")]
     BadModel(String),
     /// A budget or a rate limit in this unit is too large.
-    #[error("a limit is too large: the greatest is {}", .0.shown(MAX_LIMIT))]
+    #[error("a limit is too large: the greatest is {}", .0.format(MAX_LIMIT))]
     TooLarge(Unit),
     /// The system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]

@@ -14,28 +14,28 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// State of all waiting records.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct LateRecords {
     room: Arc<Semaphore>,
     closing: watch::Sender<bool>,
-    lost: AtomicU64,
+    lost_records: AtomicU64,
     lost_at_end: AtomicU64,
 }
 
 /// Permit to keep one record.
-pub(crate) type Place = OwnedSemaphorePermit;
+pub(crate) type LatePermit = OwnedSemaphorePermit;
 
-impl Late {
+impl LateRecords {
     pub(crate) fn new() -> Self {
         Self {
             room: Arc::new(Semaphore::new(MAX_LATE_CUTS as usize)),
             closing: watch::Sender::new(false),
-            lost: AtomicU64::new(0),
+            lost_records: AtomicU64::new(0),
             lost_at_end: AtomicU64::new(0),
         }
     }
 
     /// Returns a permit for one more record. If there is no room, the record is counted as lost.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<LatePermit> {
         let place = Arc::clone(&self.room).try_acquire_owned().ok();
         if place.is_none() {
             self.lose();
@@ -44,7 +44,7 @@ impl Late {
     }
 
     /// Waits for the retry interval. Returns whether the next try must be the last one.
-    pub(crate) async fn rest(&self) -> bool {
+    pub(crate) async fn wait_to_retry(&self) -> bool {
         let mut closing = self.closing.subscribe();
         // Waiting cannot fail, because the sender lives as long as this value.
         tokio::time::timeout(RETRY_INTERVAL, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
@@ -52,7 +52,7 @@ impl Late {
 
     /// Counts a record as lost.
     pub(crate) fn lose(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
+        self.lost_records.fetch_add(1, Ordering::Relaxed);
         self.lost_at_end.fetch_add(u64::from(*self.closing.borrow()), Ordering::Relaxed);
     }
 
@@ -64,17 +64,17 @@ impl Late {
     }
 
     /// Returns the number of waiting records.
-    pub(crate) fn waiting(&self) -> u64 {
+    pub(crate) fn kept_records(&self) -> u64 {
         u64::from(MAX_LATE_CUTS).saturating_sub(self.room.available_permits() as u64)
     }
 
     /// Returns the number of lost records.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    pub(crate) fn lost_records(&self) -> u64 {
+        self.lost_records.load(Ordering::Relaxed)
     }
 
     /// Returns the number of records that were lost because the store was closed.
-    pub(crate) fn lost_at_end(&self) -> u64 {
+    pub(crate) fn lost_at_close(&self) -> u64 {
         self.lost_at_end.load(Ordering::Relaxed)
     }
 }

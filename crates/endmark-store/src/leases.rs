@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use endmark_context::budget::{Lease, Scope, Standing, Unit};
 
-use crate::budgets::{Claim, Held, Hold};
+use crate::budgets::{Claim, Hold, HoldOutcome};
 use crate::calls::Call;
-use crate::ledger::encoding::clipped;
+use crate::ledger::encoding::clip;
 
 /// Maximum amount held in a lease. A call that costs more is left to the store, which limits it.
 const MAX_AMOUNT: u64 = 1 << 46;
@@ -27,19 +27,19 @@ pub(crate) struct BudgetKey {
 }
 
 impl BudgetKey {
-    pub(crate) fn of(claim: &Claim) -> Self {
+    pub(crate) fn new(claim: &Claim) -> Self {
         let Claim { scope, subject, window, unit, .. } = claim;
         Self { scope: *scope, subject: subject.clone(), window: window.clone(), unit: *unit }
     }
 
     /// Returns the budget of a table row.
-    pub(crate) fn of_words(scope: &str, subject: String, window: String, unit: &str) -> Self {
+    pub(crate) fn from_columns(scope: &str, subject: String, window: String, unit: &str) -> Self {
         Self {
             // The tables contain no other values.
             scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
             subject,
             window,
-            unit: Unit::of_name(unit),
+            unit: Unit::from_name(unit),
         }
     }
 }
@@ -72,9 +72,9 @@ struct State {
     /// Held calls, by the id of their request.
     calls: HashMap<String, Vec<LeasedCall>>,
     /// Leases that changed since they were last planned.
-    touched: Vec<Arc<BudgetKey>>,
+    touched_keys: Vec<Arc<BudgetKey>>,
     /// Leases that the current transaction plans, or whose costs it writes.
-    planned: Vec<Arc<BudgetKey>>,
+    planned_keys: Vec<Arc<BudgetKey>>,
     swept_ms: u64,
     /// The newest window of a rate limit.
     window: String,
@@ -83,7 +83,7 @@ struct State {
 #[derive(Default)]
 struct Entry {
     lease: Lease,
-    is_touched: bool,
+    needs_plan: bool,
 }
 
 impl Leases {
@@ -93,23 +93,24 @@ impl Leases {
 
     /// Holds a call if a lease of each of its budgets has room for it; `None` if the store has to decide. Also
     /// returns whether the writer has to be woken, so that readers of the file see the hold.
-    pub(crate) fn hold(&self, hold: &Hold) -> Option<(Held, bool)> {
+    pub(crate) fn hold(&self, hold: &Hold) -> Option<(HoldOutcome, bool)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, calls, touched, .. } = &mut *state;
+        let State { leases, calls, touched_keys: touched, .. } = &mut *state;
         let is_held_twice = |calls: &Vec<LeasedCall>| calls.iter().any(|call| call.call == hold.call);
         if calls.get(&hold.request_id).is_some_and(is_held_twice) {
             return None;
         }
         let mut found = Vec::with_capacity(hold.claims.len());
         for claim in &hold.claims {
-            let (key, entry) = leases.get_key_value(&BudgetKey::of(claim))?;
+            let (key, entry) = leases.get_key_value(&BudgetKey::new(claim))?;
             // A longer name is stored shortened: the next start would charge another budget.
-            let is_usual = claim.amount <= MAX_AMOUNT && clipped(&claim.subject).len() == claim.subject.len();
+            let is_usual = claim.amount <= MAX_AMOUNT && clip(&claim.subject).len() == claim.subject.len();
             let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
             found.push((claim, Arc::clone(key), account));
         }
-        let outcome = Held::fits(Vec::new(), found.iter().map(|(claim, _, account)| (*claim, *account)));
+        let outcome =
+            HoldOutcome::fits(Vec::new(), found.iter().map(|(claim, _, account)| (*claim, *account)));
         let was_quiet = touched.is_empty();
         let mut amounts = Vec::with_capacity(found.len());
         for (claim, key, _) in found {
@@ -144,7 +145,7 @@ impl Leases {
         cost: impl Fn(&LeasedAmount) -> u64,
     ) -> Option<Vec<LeasedAmount>> {
         let mut state = self.lock();
-        let State { leases, calls, touched, .. } = &mut *state;
+        let State { leases, calls, touched_keys: touched, .. } = &mut *state;
         let of_request = calls.get_mut(request_id)?;
         let at = of_request.iter().position(|known| known.call == call)?;
         let mut amounts = of_request.swap_remove(at).amounts;
@@ -164,7 +165,7 @@ impl Leases {
     /// Reclaims the free part of a lease, for a decision of the store. Returns the costs that the store does not have
     /// yet, and the amount that calls under way hold.
     pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
-        self.recall_key(&BudgetKey::of(claim))
+        self.recall_key(&BudgetKey::new(claim))
     }
 
     /// Reclaims the free part of all leases.
@@ -178,7 +179,7 @@ impl Leases {
     /// Does the same as [`Self::recall`], by the budget's key.
     pub(crate) fn recall_key(&self, key: &BudgetKey) -> (u64, u64) {
         let mut state = self.lock();
-        let State { leases, touched, .. } = &mut *state;
+        let State { leases, touched_keys: touched, .. } = &mut *state;
         let Some((key, _)) = leases.get_key_value(key) else { return (0, 0) };
         let key = Arc::clone(key);
         leases.get_mut(&key).map_or((0, 0), |entry| {
@@ -195,7 +196,7 @@ impl Leases {
     /// Has the current transaction plan a lease, because its budget has changed.
     pub(crate) fn touch(&self, key: &BudgetKey) {
         let mut state = self.lock();
-        let State { leases, touched, .. } = &mut *state;
+        let State { leases, touched_keys: touched, .. } = &mut *state;
         let Some((key, _)) = leases.get_key_value(key) else { return };
         let key = Arc::clone(key);
         if let Some(entry) = leases.get_mut(&key) {
@@ -208,8 +209,8 @@ impl Leases {
     pub(crate) fn note(&self, claim: &Claim, amount: u64) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched, .. } = &mut *state;
-        let key = Arc::new(BudgetKey::of(claim));
+        let State { leases, touched_keys: touched, .. } = &mut *state;
+        let key = Arc::new(BudgetKey::new(claim));
         let entry = leases.entry(Arc::clone(&key)).or_default();
         entry.lease.note(now_ms, claim.limit, amount);
         entry.touch(&key, touched);
@@ -228,7 +229,7 @@ impl Leases {
     /// Notes that the current transaction writes these costs.
     pub(crate) fn flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
         let mut state = self.lock();
-        let State { leases, touched, .. } = &mut *state;
+        let State { leases, touched_keys: touched, .. } = &mut *state;
         for (key, cost) in costs {
             if let Some(entry) = leases.get_mut(key) {
                 entry.lease.flush(*cost);
@@ -239,18 +240,18 @@ impl Leases {
 
     /// Whether a lease has changed since it was written.
     pub(crate) fn has_touched(&self) -> bool {
-        !self.lock().touched.is_empty()
+        !self.lock().touched_keys.is_empty()
     }
 
     /// Returns the leases to be planned in this transaction, with the limits of their budgets.
     pub(crate) fn take_touched(&self) -> Vec<(Arc<BudgetKey>, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched, planned, .. } = &mut *state;
+        let State { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
         let mut changed = Vec::with_capacity(touched.len());
         for key in touched.drain(..) {
             let Some(entry) = leases.get_mut(&key) else { continue };
-            entry.is_touched = false;
+            entry.needs_plan = false;
             let needs_plan = entry.lease.needs_plan(now_ms);
             if needs_plan || entry.lease.is_flushing() {
                 planned.push(Arc::clone(&key));
@@ -274,7 +275,7 @@ impl Leases {
     /// Notes the end of the current transaction.
     pub(crate) fn finish(&self, is_committed: bool) {
         let mut state = self.lock();
-        let State { leases, touched, planned, .. } = &mut *state;
+        let State { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
         for key in planned.drain(..) {
             let Some(entry) = leases.get_mut(&key) else { continue };
             if is_committed {
@@ -296,7 +297,7 @@ impl Leases {
     pub(crate) fn sweep(&self) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
-        let State { leases, touched, swept_ms, .. } = &mut *state;
+        let State { leases, touched_keys: touched, swept_ms, .. } = &mut *state;
         if now_ms < swept_ms.saturating_add(SWEEP_MS) {
             return;
         }
@@ -305,7 +306,7 @@ impl Leases {
             if entry.lease.is_unused(now_ms) {
                 entry.touch(key, touched);
             }
-            entry.is_touched || !entry.lease.is_empty(now_ms)
+            entry.needs_plan || !entry.lease.is_empty(now_ms)
         });
     }
 
@@ -332,7 +333,7 @@ impl Leases {
 
 impl Entry {
     fn touch(&mut self, key: &Arc<BudgetKey>, touched: &mut Vec<Arc<BudgetKey>>) {
-        if !std::mem::replace(&mut self.is_touched, true) {
+        if !std::mem::replace(&mut self.needs_plan, true) {
             touched.push(Arc::clone(key));
         }
     }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use encoding::clipped;
+use encoding::clip;
 use slate::{SLOTS, Slate};
 
-use crate::budgets::{Held, Hold};
+use crate::budgets::{Hold, HoldOutcome};
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::leases::{LeasedAmount, Leases};
 use crate::queue::Queue;
@@ -33,7 +33,7 @@ pub(crate) struct Ledger {
     /// Number of calls that get no row, because there was no free slot and the store failed.
     unrecorded: AtomicU64,
     /// Number of calls that would have been lost if the process had been killed, because the slate did not accept them.
-    unnoted: AtomicU64,
+    unrecorded_calls: AtomicU64,
 }
 
 impl Ledger {
@@ -44,7 +44,7 @@ impl Ledger {
             leases,
             room: Arc::new(Semaphore::new(SLOTS as usize)),
             unrecorded: AtomicU64::new(0),
-            unnoted: AtomicU64::new(0),
+            unrecorded_calls: AtomicU64::new(0),
         }
     }
 
@@ -55,14 +55,14 @@ impl Ledger {
         secrets: Arc<dyn Scrub>,
     ) -> OpenCall {
         // The model's name may be as long as a request, and is kept until the call has ended.
-        started.model = clipped(&started.model).to_owned();
+        started.model = clip(&started.model).to_owned();
         let Some(room) = self.room().await else {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
             return OpenCall { ledger: Arc::clone(self), secrets, started: Some(started), place: None };
         };
-        let mut place = Place { slot: self.slate.take(), noted: Noted::Nothing, _room: room };
+        let mut place = SlotPermit { slot: self.slate.take(), content: SlotContent::Empty, _room: room };
         if self.note(place.slot, &started, None) {
-            place.noted = Noted::Start;
+            place.content = SlotContent::Start;
         }
         OpenCall { ledger: Arc::clone(self), secrets, started: Some(started), place: Some(place) }
     }
@@ -86,22 +86,22 @@ impl Ledger {
     fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         let noted = self.slate.note(slot, started, settled);
         if !noted {
-            self.unnoted.fetch_add(1, Ordering::Relaxed);
+            self.unrecorded_calls.fetch_add(1, Ordering::Relaxed);
             // Retry the slate later, even if there are no further calls.
-            self.queue.look_again();
+            self.queue.retry_later();
         }
         noted
     }
 
     /// Holds a call in leases, without a transaction. Returns `None` if the store has to decide, or if the
     /// store or the slate may be failing. If the process is killed, only the slate knows the amounts held in leases.
-    pub(crate) fn hold(&self, hold: &Hold) -> Option<Held> {
+    pub(crate) fn hold(&self, hold: &Hold) -> Option<HoldOutcome> {
         if self.queue.is_failing() || self.queue.is_closed() || self.slate.fails() {
             return None;
         }
         let (outcome, is_news) = self.leases.hold(hold)?;
         if is_news {
-            self.queue.set_due();
+            self.queue.request_write();
         }
         Some(outcome)
     }
@@ -110,7 +110,7 @@ impl Ledger {
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
         let released = self.leases.release(request_id, call);
         if released {
-            self.queue.set_due();
+            self.queue.request_write();
         }
         released
     }
@@ -121,30 +121,30 @@ impl Ledger {
     }
 
     /// Returns the number of calls that are in progress or wait for their commit.
-    pub(crate) fn taken(&self) -> u32 {
-        self.slate.taken()
+    pub(crate) fn open_calls(&self) -> u32 {
+        self.slate.taken_slots()
     }
 
     /// Returns the number of calls without a row, and of calls that a kill would have lost.
     pub(crate) fn losses(&self) -> (u64, u64) {
-        (self.unrecorded.load(Ordering::Relaxed), self.unnoted.load(Ordering::Relaxed))
+        (self.unrecorded.load(Ordering::Relaxed), self.unrecorded_calls.load(Ordering::Relaxed))
     }
 }
 
 /// A slot of the slate, with the permit for it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SlotPermit {
     pub(crate) slot: u32,
     /// Which data of the call the slot contains.
-    pub(crate) noted: Noted,
+    pub(crate) content: SlotContent,
     _room: OwnedSemaphorePermit,
 }
 
 /// Which data of a call its slot contains for the next start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noted {
+pub(crate) enum SlotContent {
     /// No data: the slate did not accept it.
-    Nothing,
+    Empty,
     /// The data from the start of the call, but not from its end.
     Start,
     /// All data of the row.
@@ -157,37 +157,37 @@ pub struct OpenCall {
     secrets: Arc<dyn Scrub>,
     started: Option<CallStarted>,
     /// The slot; `None` if no slot was free.
-    place: Option<Place>,
+    place: Option<SlotPermit>,
 }
 
 impl OpenCall {
     /// Returns the data from the start of the call.
-    pub fn started(&self) -> Option<&CallStarted> {
+    pub fn call_started(&self) -> Option<&CallStarted> {
         self.started.as_ref()
     }
 
     /// Returns a text from the reply without secrets, shortened to the stored length.
     pub fn clean(&self, text: &str) -> String {
-        clipped(&self.secrets.scrub(text)).to_owned()
+        clip(&self.secrets.scrub(text)).to_owned()
     }
 
     /// Records how the call ended. When this returns, the row survives a kill. It is committed shortly afterwards.
     pub fn settle(mut self, settled: CallSettled) {
-        self.over(settled);
+        self.finish(settled);
     }
 
-    fn over(&mut self, settled: CallSettled) {
+    fn finish(&mut self, settled: CallSettled) {
         let mut settled = clean(settled, &*self.secrets);
-        settled.answered_model = settled.answered_model.map(|model| clipped(&model).to_owned());
+        settled.answered_model = settled.answered_model.map(|model| clip(&model).to_owned());
         let (Some(started), Some(mut place)) = (self.started.take(), self.place.take()) else { return };
         if self.ledger.note(place.slot, &started, Some(&settled)) {
-            place.noted = Noted::End;
+            place.content = SlotContent::End;
         }
         let call = Call { started, settled: Some(settled) };
         let leased = self.ledger.leases.settle(&call);
         let row = Row { call, place, leased };
         if let Some(row) = self.ledger.queue.push(row)
-            && row.place.noted == Noted::Nothing
+            && row.place.content == SlotContent::Empty
         {
             self.ledger.unrecorded.fetch_add(1, Ordering::Relaxed);
         }
@@ -203,7 +203,7 @@ impl fmt::Debug for OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let gone = CallSettled { ending: "cancelled".into(), ..CallSettled::default() };
-        self.over(gone);
+        self.finish(gone);
     }
 }
 
@@ -211,7 +211,7 @@ impl Drop for OpenCall {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) call: Call,
-    pub(crate) place: Place,
+    pub(crate) place: SlotPermit,
     /// The amounts that the call held in leases, with its cost.
     pub(crate) leased: Vec<LeasedAmount>,
 }

@@ -52,25 +52,25 @@ mod shared;
 mod store;
 mod writer;
 
-pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, MAX_RAISE, Raised, UsedUp};
+pub use budgets::{BudgetRow, BudgetWarning, Claim, Hold, HoldOutcome, MAX_RAISE, Raised, RefusingBudget};
 pub use calls::{Billing, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, UsageRow, Word};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
-pub use copied::{Copied, CopyError, CopyProgress, CopySums};
+pub use copied::{CopyError, CopyProgress, CopyResult, CopySums};
 pub use copy::copy_store;
-pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
+pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, classify};
 pub use engine::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, Dimension, KeptOutput, LogFilter,
-    OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage, RequestRow,
-    SessionOutput, Summed, UsageReport, UsageSummary, utc, with_zone,
+    BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, Dimension, KeptOutput,
+    LogFilter, OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage,
+    RequestRow, SessionOutput, UsageReport, UsageSummary, utc, with_zone,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
-pub use keys::{Key, KeyBook, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN};
+pub use keys::{FoundKey, Key, KeyBook, KeyBudget, KeyError, KeySecret, KeyState, NewKey, SECRET_PREFIX};
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use outputs::{
     CapRequest, EachChunk, Handle, Keeper, MIN_SHARE, NewOutput, OutputDraft, cap_and_keep,
-    cap_chunks_and_keep, note_read, one_limit, refused, share, size, unreadable,
+    cap_chunks_and_keep, cap_error, note_read, one_limit, read_failure, share, size,
 };
 pub use recorder::Recorder;
 pub use records::{

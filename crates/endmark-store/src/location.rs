@@ -109,19 +109,19 @@ impl StoreLocation {
     }
 
     /// Adapts an error of this location's file: it names the setting that contains the path.
-    pub(crate) fn failed(&self, error: StoreError) -> StoreError {
-        if self.postgres.is_some() { error.of_journal() } else { error }
+    pub(crate) fn error_at_location(&self, error: StoreError) -> StoreError {
+        if self.postgres.is_some() { error.for_journal() } else { error }
     }
 
     /// Creates the folder if it belongs to Endmark.
     pub(crate) fn make_folder(&self) -> Result<(), StoreError> {
         let Some(folder) = self.path.parent().filter(|_| self.makes_folder) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| StoreError::of_io(folder, &error))
+        made.map_err(|error| StoreError::from_io(folder, &error))
     }
 
     /// Whether a writer could use this location: its folder exists, or belongs to Endmark and can be created.
-    pub fn can_be_created(&self) -> bool {
+    pub fn is_creatable(&self) -> bool {
         self.makes_folder
             || self.path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     }

@@ -9,11 +9,11 @@ mod keeper;
 mod reading;
 mod share;
 
-pub use capping::{CapRequest, EachChunk, cap_and_keep, cap_chunks_and_keep, one_limit, refused};
+pub use capping::{CapRequest, EachChunk, cap_and_keep, cap_chunks_and_keep, cap_error, one_limit};
 pub use draft::OutputDraft;
 pub use handle::Handle;
 pub use keeper::Keeper;
-pub use reading::{note_read, unreadable};
+pub use reading::{note_read, read_failure};
 pub use share::{MIN_SHARE, share, size};
 
 /// A new output to be stored.

@@ -17,10 +17,10 @@ use crate::files::identity;
 
 /// The owner of runs that another scheduler supervises. No local process indicates whether they are alive, so
 /// they end only when the scheduler reports their end.
-pub(crate) const ELSEWHERE: &str = "elsewhere";
+pub(crate) const EXTERNAL_OWNER: &str = "elsewhere";
 
 /// Distinguishes stores that one process opens within the same tick of the clock.
-static OPENED: AtomicU64 = AtomicU64::new(0);
+static OPEN_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The lock file of one open store, which proves that the store is open.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Owner {
     /// Kept open for its lock. The slate writes the content.
     file: RwLock<Arc<File>>,
     /// Whether the file must remain, because the next start needs its content.
-    left: AtomicBool,
+    has_left: AtomicBool,
 }
 
 impl Owner {
@@ -38,11 +38,11 @@ impl Owner {
     /// process takes the file for that of a dead owner before it is locked.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let nth = OPENED.fetch_add(1, Ordering::Relaxed);
+        let nth = OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{:x}-{nth}", process::id(), since_epoch.as_nanos());
-        let path = sign_of(database, &name);
+        let path = life_sign_path(database, &name);
         let file = RwLock::new(Arc::new(create(&path)?));
-        Ok(Self { name, path, file, left: AtomicBool::new(false) })
+        Ok(Self { name, path, file, has_left: AtomicBool::new(false) })
     }
 
     /// Returns the owner's name: process id, start time and a counter.
@@ -87,13 +87,13 @@ impl Owner {
 
     /// Marks the file as one that must remain.
     pub(crate) fn leave(&self) {
-        self.left.store(true, Ordering::Release);
+        self.has_left.store(true, Ordering::Release);
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if !self.left.load(Ordering::Acquire) {
+        if !self.has_left.load(Ordering::Acquire) {
             self.remove();
         }
     }
@@ -113,23 +113,23 @@ fn create(path: &Path) -> io::Result<File> {
 /// Whether the store that registered under this name is still open. If that is unknown, it counts as open:
 /// delaying an intent is better than declaring a running recovery dead.
 pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
-    if name == ELSEWHERE {
+    if name == EXTERNAL_OWNER {
         return true;
     }
-    match File::open(sign_of(database, name)) {
+    match File::open(life_sign_path(database, name)) {
         Ok(file) => !matches!(file.try_lock(), Ok(())),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 
 /// Whether the store that registered under this name is dead. `left` are the dead owners whose files the caller holds.
-pub(crate) fn is_dead(database: &Path, name: &str, left: &[Dead]) -> bool {
-    left.iter().any(|dead| dead.is_of(database, name)) || !is_alive(database, name)
+pub(crate) fn is_dead(database: &Path, name: &str, left: &[DeadOwner]) -> bool {
+    left.iter().any(|dead| dead.belongs_to(database, name)) || !is_alive(database, name)
 }
 
 /// Locks and returns the lock files that killed processes left behind. The caller holds the database's write
 /// lock.
-pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
+pub(crate) fn dead(database: &Path) -> io::Result<Vec<DeadOwner>> {
     let mut dead = Vec::new();
     for path in signs(database)? {
         // An owner that closed between the two steps removed its file before it released the lock.
@@ -137,7 +137,7 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
             && matches!(file.try_lock(), Ok(()))
             && path.exists()
         {
-            dead.push(Dead { path, _file: file });
+            dead.push(DeadOwner { path, _file: file });
         }
     }
     Ok(dead)
@@ -145,14 +145,14 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
 
 /// Whether any other store is open on this database. The caller holds the database's write lock.
 pub(crate) fn has_others(database: &Path, own_name: &str) -> io::Result<bool> {
-    let own = sign_of(database, own_name);
+    let own = life_sign_path(database, own_name);
     let is_locked = |path: &PathBuf| File::open(path).is_ok_and(|file| !matches!(file.try_lock(), Ok(())));
     Ok(signs(database)?.iter().any(|path| *path != own && is_locked(path)))
 }
 
 /// Returns the lock files of all owners.
 fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
-    let prefix = sign_of(database, "");
+    let prefix = life_sign_path(database, "");
     let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let mut signs = Vec::new();
@@ -172,30 +172,30 @@ fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// The lock file of a dead process.
 #[derive(Debug)]
-pub(crate) struct Dead {
+pub(crate) struct DeadOwner {
     path: PathBuf,
     /// Kept open for its lock until the content of the file is stored elsewhere.
     _file: File,
 }
 
-impl Dead {
+impl DeadOwner {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the file belongs to the store that registered under this name. No other process can determine
     /// that while this one holds the file.
-    pub(crate) fn is_of(&self, database: &Path, name: &str) -> bool {
-        self.path == sign_of(database, name)
+    pub(crate) fn belongs_to(&self, database: &Path, name: &str) -> bool {
+        self.path == life_sign_path(database, name)
     }
 
     /// Removes the file.
-    pub(crate) fn bury(self) -> io::Result<()> {
+    pub(crate) fn remove_sign(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-fn sign_of(database: &Path, name: &str) -> PathBuf {
+fn life_sign_path(database: &Path, name: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-owner-");
     path.push(name);
@@ -225,12 +225,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let living = Owner::register(&database).unwrap();
-        let dead = sign_of(&database, "1-2-3");
+        let dead = life_sign_path(&database, "1-2-3");
         let foreign = folder.path().join("a.db-other");
         File::create(&dead).unwrap();
         File::create(&foreign).unwrap();
         for left in super::dead(&database).unwrap() {
-            left.bury().unwrap();
+            left.remove_sign().unwrap();
         }
         assert!(!dead.exists());
         assert!(foreign.exists());

@@ -53,12 +53,12 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    writes: VecDeque<Waiting>,
+    writes: VecDeque<WaitingEntries>,
     rows: VecDeque<Row>,
     /// Rows of calls that are held in leases.
     leased_rows: VecDeque<Row>,
     /// When the rows must be written.
-    due: Option<Instant>,
+    due_at: Option<Instant>,
     /// When the thread checks whether a failed store or slate works again, even if there is nothing to write.
     look: Option<Instant>,
     closing: bool,
@@ -68,7 +68,7 @@ struct State {
     leftover: Leftover,
 }
 
-struct Waiting {
+struct WaitingEntries {
     write: Box<dyn Write>,
     _room: OwnedSemaphorePermit,
 }
@@ -100,7 +100,7 @@ impl Queue {
         if state.closing {
             return Err(StoreError::Closed);
         }
-        state.writes.push_back(Waiting { write, _room: room });
+        state.writes.push_back(WaitingEntries { write, _room: room });
         drop(state);
         self.wake.notify_one();
         Ok(())
@@ -115,8 +115,8 @@ impl Queue {
             return Some(row);
         }
         state.rows_like(&row).push_back(row);
-        if state.due.is_none() {
-            state.due = Some(Instant::now() + MAX_ROW_DELAY);
+        if state.due_at.is_none() {
+            state.due_at = Some(Instant::now() + MAX_ROW_DELAY);
             drop(state);
             self.wake.notify_one();
         }
@@ -124,10 +124,10 @@ impl Queue {
     }
 
     /// Makes the thread write other changes soon, together with the next rows.
-    pub(crate) fn set_due(&self) {
+    pub(crate) fn request_write(&self) {
         let mut state = self.lock();
-        if state.due.is_none() {
-            state.due = Some(Instant::now() + MAX_ROW_DELAY);
+        if state.due_at.is_none() {
+            state.due_at = Some(Instant::now() + MAX_ROW_DELAY);
             drop(state);
             self.wake.notify_one();
         }
@@ -158,7 +158,7 @@ impl Queue {
         let files = Instant::now() + FILE_CHECK_INTERVAL;
         loop {
             let now = Instant::now();
-            let next = earlier(state.due, state.look).map_or(files, |next| next.min(files));
+            let next = earlier(state.due_at, state.look).map_or(files, |next| next.min(files));
             let is_due = now >= next;
             if !state.writes.is_empty() || is_due || state.closing {
                 return Self::work(&mut state);
@@ -173,7 +173,7 @@ impl Queue {
         let writes: Vec<_> = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
         // Also write rows that are not due yet, unless they wait after a failure.
-        let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
+        let rests = state.failure.is_some() && state.due_at.is_some_and(|due| Instant::now() < due);
         let most = if rests && !state.closing { 0 } else { MAX_ROWS_PER_TRANSACTION };
         let plain = state.rows.len().min(most);
         let most_leased = if writes.is_empty() { most } else { most.min(MAX_LEASED_ROWS_BESIDE_WRITES) };
@@ -181,7 +181,7 @@ impl Queue {
         let rows: Vec<Row> = state.rows.drain(..plain).chain(state.leased_rows.drain(..leased)).collect();
         let is_empty = state.rows.is_empty() && state.leased_rows.is_empty();
         if !rests {
-            state.due = if is_empty { None } else { Some(Instant::now()) };
+            state.due_at = if is_empty { None } else { Some(Instant::now()) };
         }
         let is_last = state.closing && state.writes.is_empty() && is_empty;
         Work { writes, rows, is_closing: state.closing, is_last }
@@ -193,11 +193,11 @@ impl Queue {
         for row in rows.into_iter().rev() {
             state.rows_like(&row).push_front(row);
         }
-        state.due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
+        state.due_at = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
 
     /// Wakes the thread after a pause, even if there is nothing to write.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn retry_later(&self) {
         let mut state = self.lock();
         if state.look.is_none() {
             state.look = Some(Instant::now() + PAUSE_AFTER_FAILURE);
@@ -226,7 +226,7 @@ impl Queue {
     }
 
     /// Returns the numbers of waiting writes and rows.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
+    pub(crate) fn waiting_counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.writes.len(), state.rows.len() + state.leased_rows.len())
     }
@@ -243,7 +243,7 @@ impl Queue {
     }
 
     /// Records what became of the remaining rows. Returns the callers that wait for the end.
-    pub(crate) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
+    pub(crate) fn finish_with(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
@@ -274,6 +274,6 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Queue").field("waiting", &self.waiting()).finish_non_exhaustive()
+        formatter.debug_struct("Queue").field("waiting", &self.waiting_counts()).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use endmark_context::budget::Scope;
 
-use crate::budgets::{Claim, Held, Hold, UsedUp};
+use crate::budgets::{Claim, Hold, HoldOutcome, RefusingBudget};
 use crate::calls::CallStarted;
 use crate::engine::{Fault, budgets, capabilities, recoveries};
 use crate::error::StoreError;
@@ -48,7 +48,7 @@ impl Recorder {
     ///
     /// If instances share the budgets, the hold needs a share of each, and only one of them makes the closing call of a
     /// session.
-    pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
+    pub async fn hold(&self, hold: Hold) -> Result<HoldOutcome, StoreError> {
         let Some(shared) = &self.store.shared else { return self.hold_here(&hold).await };
         let since = tokio::time::Instant::now();
         let may_close = hold.may_close;
@@ -61,7 +61,7 @@ impl Recorder {
         let mut has_asked = shared.lacks_share(&hold.claims) && shared.request(&hold.claims).await.is_ok();
         loop {
             let outcome = self.hold_here(&hold).await?;
-            let Held::UsedUp(used_up) = &outcome else {
+            let HoldOutcome::Exhausted(used_up) = &outcome else {
                 shared.note_use(&hold.claims);
                 return Ok(outcome);
             };
@@ -69,8 +69,8 @@ impl Recorder {
                 shared.request(&hold.claims).await?;
                 has_asked = true;
             } else if !shared.wait_for_share(&hold.claims, used_up, since).await? {
-                let UsedUp { claim, account } = used_up;
-                let is_ending = claim.scope == Scope::Session && account.is_closed_by(claim.amount);
+                let RefusingBudget { claim, account } = used_up;
+                let is_ending = claim.scope == Scope::Session && account.is_closing_call(claim.amount);
                 return if may_close && is_ending {
                     self.close(shared, hold, outcome).await
                 } else {
@@ -82,7 +82,12 @@ impl Recorder {
 
     /// Holds a call as the closing one of its session, if no other instance had one. Returns `refused` otherwise. If this
     /// ends between its steps, the session has no closing call, rather than two.
-    async fn close(&self, shared: &Shared, hold: Hold, refused: Held) -> Result<Held, StoreError> {
+    async fn close(
+        &self,
+        shared: &Shared,
+        hold: Hold,
+        refused: HoldOutcome,
+    ) -> Result<HoldOutcome, StoreError> {
         let as_closing =
             hold.claims.iter().map(|claim| Claim { amount: claim.closing_amount, ..claim.clone() });
         let (of_session, others): (Vec<Claim>, Vec<Claim>) =
@@ -93,7 +98,7 @@ impl Recorder {
         }
         let (request_id, call) = (hold.request_id.clone(), hold.call);
         let outcome = self.hold_here(&Hold { may_close: true, ..hold }).await?;
-        if outcome != Held::Closing {
+        if outcome != HoldOutcome::Closing {
             return Ok(outcome);
         }
         let closed =
@@ -109,7 +114,7 @@ impl Recorder {
     }
 
     /// Holds a call within the amount that this instance may spend.
-    async fn hold_here(&self, hold: &Hold) -> Result<Held, StoreError> {
+    async fn hold_here(&self, hold: &Hold) -> Result<HoldOutcome, StoreError> {
         if let Some(held) = self.store.ledger.hold(hold) {
             return Ok(held);
         }
@@ -165,7 +170,7 @@ impl Recorder {
         cut: CutStarted,
         settled: CutSettled,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (writer, late) = (Arc::clone(&self.store.writer), Arc::clone(&self.store.late));
+        let (writer, late) = (Arc::clone(&self.store.writer), Arc::clone(&self.store.late_records));
         let owner = Arc::clone(&self.store.owner);
         // Before anything is polled, so that a close in between waits for it.
         let place = late.place();
@@ -177,7 +182,7 @@ impl Recorder {
         async move {
             let Some(_place) = place else { return };
             loop {
-                let is_last = late.rest().await;
+                let is_last = late.wait_to_retry().await;
                 // The writer itself detects that the store works again.
                 if writer.failure().is_some() && !is_last {
                     continue;

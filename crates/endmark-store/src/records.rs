@@ -186,7 +186,7 @@ pub struct Recovery {
 
 impl Recovery {
     /// Returns the pieces of one row, in the order in which they were received.
-    pub fn pieces_of(&self, log_id: i64) -> impl Iterator<Item = &Piece> {
+    pub fn row_pieces(&self, log_id: i64) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(move |logged| logged.log_id == log_id).map(|logged| &logged.piece)
     }
 }

@@ -16,7 +16,7 @@ const MAX_TEXT_BYTES: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RefusedRequest {
     /// Time of the refusal, in the format of [`utc`](crate::utc).
-    pub at: String,
+    pub refused_at: String,
     /// The id of the request.
     pub request_id: String,
     /// The HTTP status of the response.
@@ -36,9 +36,9 @@ pub struct RefusedRequest {
 }
 
 impl Record for RefusedRequest {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
-            at: _,
+            refused_at: _,
             request_id: _,
             status: _,
             kind: _,
@@ -59,7 +59,7 @@ pub(crate) struct Refusals(Mutex<VecDeque<RefusedRequest>>);
 impl Refusals {
     /// Adds a request. Long texts are shortened.
     pub(crate) fn add(&self, mut refused: RefusedRequest) {
-        for text in refused.outside() {
+        for text in refused.untrusted_texts() {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
             text.shrink_to_fit();
         }
@@ -71,7 +71,7 @@ impl Refusals {
     }
 
     /// Returns all requests, oldest first.
-    pub(crate) fn all(&self) -> Vec<RefusedRequest> {
+    pub(crate) fn all_refusals(&self) -> Vec<RefusedRequest> {
         self.lock().iter().cloned().collect()
     }
 

@@ -63,7 +63,7 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunTask {
     /// The request for the run, as its caller wrote it.
-    pub asked: String,
+    pub prompt_text: String,
     /// Running time so far in seconds.
     pub seconds: u64,
     /// Input tokens of the agent's session.
@@ -127,7 +127,7 @@ pub struct StoredRunEvent {
     /// Id of the run.
     pub run_id: String,
     /// Time of the event in UTC.
-    pub at: String,
+    pub occurred_at: String,
     /// Name of the event.
     pub name: String,
     /// Number of the attempt.

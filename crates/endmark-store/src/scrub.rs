@@ -26,7 +26,7 @@ impl Scrub for NoSecrets {
 
 /// Returns the record without secrets.
 pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
-    for text in record.outside() {
+    for text in record.untrusted_texts() {
         let cleaned = match secrets.scrub(text) {
             Cow::Borrowed(_) => None,
             Cow::Owned(cleaned) => Some(cleaned),
@@ -41,17 +41,17 @@ pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
 /// A record to be stored.
 pub(crate) trait Record {
     /// Returns the texts that others may have written.
-    fn outside(&mut self) -> Vec<&mut String>;
+    fn untrusted_texts(&mut self) -> Vec<&mut String>;
 }
 
 impl Record for String {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         vec![self]
     }
 }
 
 impl Record for CallStarted {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             request_id: _,
             call: _,
@@ -73,7 +73,7 @@ impl Record for CallStarted {
 }
 
 impl Record for CallSettled {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             answered_model,
             http_status: _,
@@ -94,7 +94,7 @@ impl Record for CallSettled {
 }
 
 impl Record for CutStarted {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             request_id: _,
             slot,
@@ -111,7 +111,7 @@ impl Record for CutStarted {
 }
 
 impl Record for CutSettled {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             final_status: _,
             resume_attempts: _,
@@ -122,12 +122,12 @@ impl Record for CutSettled {
             reason,
             pieces,
         } = self;
-        pieces.iter_mut().flat_map(Record::outside).chain([reason]).collect()
+        pieces.iter_mut().flat_map(Record::untrusted_texts).chain([reason]).collect()
     }
 }
 
 impl Record for Piece {
-    fn outside(&mut self) -> Vec<&mut String> {
+    fn untrusted_texts(&mut self) -> Vec<&mut String> {
         let Self {
             ordinal: _,
             strategy: _,

@@ -37,7 +37,7 @@ use address::PostgresAddress;
 use clock::Clock;
 use requests::Requests;
 
-use crate::budgets::{Claim, UsedUp};
+use crate::budgets::{Claim, RefusingBudget};
 use crate::engine::journal::Instance;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
@@ -107,7 +107,7 @@ impl Shared {
         });
         let (started, first) = std::sync::mpsc::channel();
         let of_thread = Arc::clone(&state);
-        let failed = |error: std::io::Error| address.failed(error.to_string());
+        let failed = |error: std::io::Error| address.store_error(error.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let thread = thread::Builder::new()
             .name("endmark-shared".to_owned())
@@ -129,7 +129,7 @@ impl Shared {
     /// Error if this instance may not hold calls, because the database has not confirmed it lately.
     pub(crate) fn admit(&self) -> Result<(), StoreError> {
         let state = &self.state;
-        let is_valid = locked(&state.tenure).is_valid(state.clock.now_ms());
+        let is_valid = lock_state(&state.tenure).is_valid(state.clock.now_ms());
         if is_valid { Ok(()) } else { Err(state.unreachable()) }
     }
 
@@ -140,16 +140,16 @@ impl Shared {
             return Err(failure);
         }
         let (sender, answer) = oneshot::channel();
-        let keys = claims.iter().map(|claim| (BudgetKey::of(claim), claim.limit, claim.amount));
-        locked(&self.state.requests).add(self.state.clock.now_ms(), keys, sender);
+        let keys = claims.iter().map(|claim| (BudgetKey::new(claim), claim.limit, claim.amount));
+        lock_state(&self.state.requests).add(self.state.clock.now_ms(), keys, sender);
         self.state.wake.notify_one();
         answer.await.map_err(|_| self.state.unreachable())?
     }
 
     /// Whether this instance has no share of one of these budgets, because no call of it used the budget lately.
     pub(crate) fn lacks_share(&self, claims: &[Claim]) -> bool {
-        let requests = locked(&self.state.requests);
-        claims.iter().any(|claim| !requests.is_known(&BudgetKey::of(claim)))
+        let requests = lock_state(&self.state.requests);
+        claims.iter().any(|claim| !requests.is_known(&BudgetKey::new(claim)))
     }
 
     /// Requests shares again for a call that does not fit, if it may fit soon, once others return unused shares. Returns
@@ -157,10 +157,10 @@ impl Shared {
     pub(crate) async fn wait_for_share(
         &self,
         claims: &[Claim],
-        used_up: &UsedUp,
+        used_up: &RefusingBudget,
         since: Instant,
     ) -> Result<bool, StoreError> {
-        let is_tight = locked(&self.state.requests).is_tight(&BudgetKey::of(&used_up.claim));
+        let is_tight = lock_state(&self.state.requests).is_tight(&BudgetKey::new(&used_up.claim));
         let patience = Duration::from_millis(pace::patience_ms(is_tight));
         if !used_up.account.may_admit(used_up.claim.amount) || since.elapsed() >= patience {
             return Ok(false);
@@ -177,12 +177,12 @@ impl Shared {
 
     /// Notes that budgets are in use, so that their shares are not returned.
     pub(crate) fn note_use(&self, claims: &[Claim]) {
-        locked(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
+        lock_state(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
     }
 
     /// Returns the error of the database, if it fails.
     pub(crate) fn failure(&self) -> Option<StoreError> {
-        locked(&self.state.failure).clone()
+        lock_state(&self.state.failure).clone()
     }
 
     /// Returns the version of the keys. When it changes, cached data about keys may be wrong.
@@ -205,7 +205,7 @@ impl Shared {
     /// Reports what is left to the database, and returns unspent shares. The thread ends soon after.
     pub(crate) async fn close(&self) {
         self.stop();
-        let thread = locked(&self.thread).take();
+        let thread = lock_state(&self.thread).take();
         if let Some(thread) = thread {
             // A panic of the thread was reported where it happened.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -214,7 +214,7 @@ impl Shared {
 
     /// Releases the journal for another process.
     pub(crate) fn release(&self) {
-        locked(&self.lock).take();
+        lock_state(&self.lock).take();
     }
 
     fn stop(&self) {
@@ -226,7 +226,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.stop();
-        if let Some(thread) = locked(&self.thread).take() {
+        if let Some(thread) = lock_state(&self.thread).take() {
             // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
@@ -235,8 +235,8 @@ impl Drop for Shared {
 
 impl State {
     fn unreachable(&self) -> StoreError {
-        let failure = locked(&self.failure).clone();
-        failure.unwrap_or_else(|| self.address.failed("it has not confirmed this instance yet"))
+        let failure = lock_state(&self.failure).clone();
+        failure.unwrap_or_else(|| self.address.store_error("it has not confirmed this instance yet"))
     }
 }
 
@@ -246,15 +246,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     beside.push("-instance");
     let beside = PathBuf::from(beside);
     let file = File::options().create(true).write(true).truncate(false).open(&beside);
-    let file = file.map_err(|error| StoreError::of_io(&beside, &error))?;
+    let file = file.map_err(|error| StoreError::from_io(&beside, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::JournalInUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(StoreError::of_io(&beside, &error)),
+        Err(TryLockError::Error(error)) => Err(StoreError::from_io(&beside, &error)),
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_state<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use crate::engine::{
     recoveries, runs, sums, usage,
 };
 use crate::error::StoreError;
-use crate::late::Late;
+use crate::late::LateRecords;
 use crate::leases::Leases;
 use crate::ledger::Ledger;
 use crate::ledger::slate::Slate;
@@ -77,7 +77,7 @@ pub struct Store {
     pub(crate) writer: Arc<Writer>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) leases: Arc<Leases>,
-    pub(crate) late: Arc<Late>,
+    pub(crate) late_records: Arc<LateRecords>,
     /// The database that it shares with other instances.
     pub(crate) shared: Option<Arc<Shared>>,
     /// Publishes its runs there.
@@ -117,7 +117,7 @@ impl Store {
                 Some(postgres) => Ok(Some((postgres, journal::open(connection, path, &random())?))),
                 None => journal::refuse(connection, path).map(|()| None),
             })
-            .map_err(|error| location.failed(error))?;
+            .map_err(|error| location.error_at_location(error))?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let leases = Arc::new(Leases::new());
@@ -138,7 +138,7 @@ impl Store {
             publisher,
             ledger,
             leases,
-            late: Arc::new(Late::new()),
+            late_records: Arc::new(LateRecords::new()),
             owner: name,
             refusals: Arc::default(),
             location: Arc::new(location),
@@ -147,7 +147,7 @@ impl Store {
 
     /// Returns the newest requests that were refused since the store was opened, the oldest first.
     pub fn refusals(&self) -> Vec<RefusedRequest> {
-        self.refusals.all()
+        self.refusals.all_refusals()
     }
 
     /// Returns a recorder that removes these secrets from texts. All texts enter the store through a recorder, except
@@ -159,23 +159,23 @@ impl Store {
     /// Returns the current condition of the store, without accessing the disk.
     pub fn condition(&self) -> Condition {
         let counts = self.writer.counts();
-        let (writes_waiting, rows_waiting) = self.writer.waiting();
+        let (writes_waiting, rows_waiting) = self.writer.waiting_counts();
         let (unrecorded, unnoted) = self.ledger.losses();
         Condition {
             failure: self.writer.failure().or_else(|| self.shared.as_ref()?.failure()),
             calls_not_noted: self.ledger.slate_fails(),
-            calls_open: u64::from(self.ledger.taken())
+            calls_open: u64::from(self.ledger.open_calls())
                 .saturating_sub(rows_waiting as u64)
                 .saturating_sub(counts.rows_left + counts.rows_lost),
             rows_waiting: rows_waiting as u64 + counts.rows_left,
-            writes_waiting: writes_waiting as u64 + self.late.waiting(),
+            writes_waiting: writes_waiting as u64 + self.late_records.kept_records(),
             renewals: counts.renewals,
             renewed_lately: counts.renewed_lately,
             commits: counts.commits,
             failures: counts.failures,
             rows_committed: counts.rows,
             rows_lost: unrecorded + counts.refused_rows + counts.rows_lost,
-            cuts_lost: self.late.lost(),
+            cuts_lost: self.late_records.lost_records(),
             calls_unnoted: unnoted,
         }
     }
@@ -328,7 +328,7 @@ impl Store {
     /// return [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start if possible.
     /// Returns how many, also to every later caller.
     pub async fn close(&self) -> Leftover {
-        self.late.close().await;
+        self.late_records.close().await;
         if let Some(publisher) = &self.publisher {
             publisher.close().await;
         }
@@ -339,7 +339,7 @@ impl Store {
         if let Some(shared) = &self.shared {
             shared.release();
         }
-        Leftover { cuts_lost: self.late.lost_at_end(), ..leftover }
+        Leftover { cuts_lost: self.late_records.lost_at_close(), ..leftover }
     }
 }
 

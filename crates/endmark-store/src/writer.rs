@@ -103,7 +103,7 @@ impl Writer {
         F: FnOnce(&Session) -> Result<T, Fault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let write = Typed { path: Arc::clone(&self.path), work: Some(work), outcome: None, reply };
+        let write = TypedWrite { path: Arc::clone(&self.path), work: Some(work), outcome: None, reply };
         self.queue.write(Box::new(write)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -142,8 +142,8 @@ impl Writer {
     }
 
     /// Returns the numbers of waiting writes and rows.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
-        self.queue.waiting()
+    pub(crate) fn waiting_counts(&self) -> (usize, usize) {
+        self.queue.waiting_counts()
     }
 }
 
@@ -157,21 +157,21 @@ impl Drop for Writer {
     }
 }
 
-struct Typed<T, F> {
+struct TypedWrite<T, F> {
     path: Arc<Path>,
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Write for Typed<T, F>
+impl<T, F> Write for TypedWrite<T, F>
 where
     T: Send,
     F: FnOnce(&Session) -> Result<T, Fault> + Send,
 {
     fn run(&mut self, session: &Session) -> Result<(), StoreError> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome = work(session).map_err(|fault| StoreError::of_fault(&self.path, &fault));
+        let outcome = work(session).map_err(|fault| StoreError::from_fault(&self.path, &fault));
         let result = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
         self.outcome = Some(outcome);
         result

@@ -7,8 +7,8 @@ use std::time::Duration;
 use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, ROW_BYTES};
 use endmark_context::budget::{RateLimits, Scope, Unit};
 use endmark_store::{
-    Billing, CallSettled, CallStarted, Claim, Copied, CopyError, Hold, KeyBook, KeyState, NewKey, NoSecrets,
-    Purpose, Reader, Store, StoreLocation, Tokens, copy_store, sha256_hex,
+    Billing, CallSettled, CallStarted, Claim, CopyError, CopyResult, Hold, KeyBook, KeyState, NewKey,
+    NoSecrets, Purpose, Reader, Store, StoreLocation, Tokens, copy_store, sha256_hex,
 };
 use testkit::Postgres;
 
@@ -89,7 +89,7 @@ async fn make_store(path: &Path, calls: u64) -> StoreLocation {
     location
 }
 
-async fn copied(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
+async fn copy_quietly(from: &StoreLocation, to: &StoreLocation) -> Result<CopyResult, CopyError> {
     copy_store(from, to, |_| {}).await
 }
 
@@ -128,18 +128,18 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
     assert_eq!(postgres.query("SELECT count(*) FROM em_instances WHERE expires > now()"), "0");
 
     // The same again changes nothing, and what was added since is added once.
-    assert_eq!(copied(&file, &database).await.unwrap(), first);
+    assert_eq!(copy_quietly(&file, &database).await.unwrap(), first);
     let store = Store::open(&file).unwrap();
     make_calls(&store, 1_100..1_200).await;
     store.close().await;
-    let more = copied(&file, &database).await.unwrap();
+    let more = copy_quietly(&file, &database).await.unwrap();
     assert!(more.is_whole() && more.source.rows == 1_200, "{more:?}");
     assert_eq!(postgres.query(spent), format!("{0}|{0}", more.source.spent_tokens));
 
     let back = StoreLocation::sqlite(folder.path().join("b.db"));
-    let returned = copied(&database, &back).await.unwrap();
+    let returned = copy_quietly(&database, &back).await.unwrap();
     assert!(returned.is_whole() && returned.source == more.source, "{returned:?}");
-    assert_eq!(copied(&database, &back).await.unwrap(), returned);
+    assert_eq!(copy_quietly(&database, &back).await.unwrap(), returned);
     let (one, other) = (Reader::open(&file).unwrap(), Reader::open(&back).unwrap());
     let columns = |reader: &Reader| {
         let mut rows = reader.recent_calls(2_000).unwrap();
@@ -154,7 +154,7 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
     };
     assert_eq!(spent(&one), spent(&other));
     let store = Store::open(&back).unwrap();
-    let key = store.key_of(secret.reveal(), Duration::from_hours(1)).await.unwrap().unwrap().key;
+    let key = store.find_key(secret.reveal(), Duration::from_hours(1)).await.unwrap().unwrap().key;
     assert_eq!((key.models, key.rates), (vec!["gpt-5*".to_owned()], rates));
     store.close().await;
 }
@@ -166,41 +166,41 @@ async fn stores_in_use_and_targets_with_other_records_are_refused() {
     let file = make_store(&folder.path().join("a.db"), 3).await;
     let other = make_store(&folder.path().join("other.db"), 4).await;
     let database = StoreLocation::parse(&postgres.url()).unwrap();
-    assert!(matches!(copied(&database, &file).await, Err(CopyError::Nothing { .. })));
-    assert!(matches!(copied(&file, &other).await, Err(CopyError::SameKind)));
+    assert!(matches!(copy_quietly(&database, &file).await, Err(CopyError::Nothing { .. })));
+    assert!(matches!(copy_quietly(&file, &other).await, Err(CopyError::SameKind)));
     let empty = StoreLocation::sqlite(folder.path().join("none.db"));
-    assert!(matches!(copied(&empty, &database).await, Err(CopyError::Store(_))));
+    assert!(matches!(copy_quietly(&empty, &database).await, Err(CopyError::Store(_))));
     assert!(!folder.path().join("none.db").exists());
 
     let gateway = Store::open(&file).unwrap();
-    assert!(matches!(copied(&file, &database).await, Err(CopyError::FileInUse { .. })));
+    assert!(matches!(copy_quietly(&file, &database).await, Err(CopyError::FileInUse { .. })));
     gateway.close().await;
     drop(gateway);
-    assert!(copied(&file, &database).await.unwrap().is_whole());
-    assert!(matches!(copied(&other, &database).await, Err(CopyError::HoldsOther { .. })));
-    assert!(matches!(copied(&database, &other).await, Err(CopyError::HoldsOther { .. })));
+    assert!(copy_quietly(&file, &database).await.unwrap().is_whole());
+    assert!(matches!(copy_quietly(&other, &database).await, Err(CopyError::OtherContents { .. })));
+    assert!(matches!(copy_quietly(&database, &other).await, Err(CopyError::OtherContents { .. })));
     assert!(
-        matches!(copied(&database, &file).await, Err(CopyError::HoldsOther { .. })),
+        matches!(copy_quietly(&database, &file).await, Err(CopyError::OtherContents { .. })),
         "nor its own source"
     );
 
     let instance = Store::open(&database.clone().with_journal(folder.path().join("j.db"))).unwrap();
     let back = StoreLocation::sqlite(folder.path().join("b.db"));
-    assert!(matches!(copied(&database, &back).await, Err(CopyError::DatabaseInUse { instances: 1 })));
+    assert!(matches!(copy_quietly(&database, &back).await, Err(CopyError::DatabaseInUse { instances: 1 })));
     assert!(matches!(
-        copied(&StoreLocation::sqlite(folder.path().join("j.db")), &database).await,
+        copy_quietly(&StoreLocation::sqlite(folder.path().join("j.db")), &database).await,
         Err(CopyError::Store(_))
     ));
     instance.close().await;
     postgres.query(
         "INSERT INTO em_shares SELECT scope, subject, span, unit, 'silent', 9, 3 FROM em_budgets LIMIT 1",
     );
-    let unreported = copied(&database, &back).await;
+    let unreported = copy_quietly(&database, &back).await;
     assert_eq!(unreported, Err(CopyError::Unreported { instance: "silent".to_owned() }));
     postgres.query("DELETE FROM em_shares WHERE instance = 'silent'");
-    assert!(copied(&database, &back).await.unwrap().is_whole());
+    assert!(copy_quietly(&database, &back).await.unwrap().is_whole());
     // A file that came from a database has what all instances spent: there it would count twice.
-    assert!(matches!(copied(&back, &database).await, Err(CopyError::HoldsOther { .. })));
+    assert!(matches!(copy_quietly(&back, &database).await, Err(CopyError::OtherContents { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,7 +214,7 @@ async fn a_repeated_copy_brings_no_revoked_key_and_no_old_secret_back() {
         book.add(NewKey { name: name.to_owned(), ..NewKey::default() }).await.unwrap();
     }
     book.close().await;
-    assert!(copied(&file, &database).await.unwrap().is_whole());
+    assert!(copy_quietly(&file, &database).await.unwrap().is_whole());
     let mut shared = KeyBook::open(&database).await.unwrap();
     shared.revoke("leaked").await.unwrap();
     // The second rotation deletes the first secret.
@@ -224,11 +224,11 @@ async fn a_repeated_copy_brings_no_revoked_key_and_no_old_secret_back() {
     book.revoke("late").await.unwrap();
     book.close().await;
     let secrets = postgres.query("SELECT sha256 FROM em_key_secrets ORDER BY 1");
-    let again = copied(&file, &database).await.unwrap();
+    let again = copy_quietly(&file, &database).await.unwrap();
     assert_eq!(again.differing_keys, ["leaked", "rotated"]);
     assert!(!again.is_whole());
     assert_eq!(postgres.query("SELECT sha256 FROM em_key_secrets ORDER BY 1"), secrets);
-    let states: Vec<_> = shared.all().await.unwrap().iter().map(|key| key.state(0)).collect();
+    let states: Vec<_> = shared.all_keys().await.unwrap().iter().map(|key| key.state(0)).collect();
     assert_eq!(states, [KeyState::Revoked, KeyState::Revoked, KeyState::Valid], "late, leaked, rotated");
 }
 

@@ -11,7 +11,7 @@ use endmark_store::{
     CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Reader, Store, StoreLocation,
 };
 
-const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
+const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 /// Number of kills; five if it is not set.
 const KILLS: &str = "ENDMARK_TEST_KILLS";
 const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
@@ -19,7 +19,7 @@ const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
 /// The test starts itself again as the process to be killed.
 #[test]
 fn a_killed_process_loses_no_cut_and_logs_none_twice() {
-    if let Some(path) = env::var_os(CHILD) {
+    if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {
         write_until_killed(&StoreLocation::sqlite(path));
         return;
     }
@@ -34,7 +34,7 @@ fn kill_after(lines_before_kill: usize) {
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", TEST, "--nocapture"])
-        .env(CHILD, location.path())
+        .env(CHILD_STORE_VARIABLE, location.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -109,7 +109,7 @@ fn opening_waits_for_another_writer() {
 }
 
 /// Opens the store, expects an error, and checks that its message names the file and a next step.
-fn refused(path: &Path, next_step: &str) -> StoreError {
+fn assert_refused(path: &Path, next_step: &str) -> StoreError {
     let error = Store::open(&StoreLocation::sqlite(path)).expect_err("must be refused");
     let message = error.to_string();
     assert!(message.contains(&path.display().to_string()), "{message}");
@@ -120,14 +120,14 @@ fn refused(path: &Path, next_step: &str) -> StoreError {
 #[test]
 fn a_missing_folder_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let error = refused(&folder.path().join("nowhere/endmark.db"), "create it");
+    let error = assert_refused(&folder.path().join("nowhere/endmark.db"), "create it");
     assert!(matches!(error, StoreError::NoFolder { .. }), "{error:?}");
 }
 
 #[test]
 fn a_folder_in_the_files_place_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let error = refused(folder.path(), "it is a folder; name another file");
+    let error = assert_refused(folder.path(), "it is a folder; name another file");
     assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
 
@@ -136,19 +136,19 @@ fn a_place_where_no_file_can_be_is_said_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "").unwrap();
-    refused(&file.join("endmark.db"), &format!("`{}` is no folder", file.display()));
-    refused(&file.join("deeper/endmark.db"), &format!("`{}` is no folder", file.display()));
+    assert_refused(&file.join("endmark.db"), &format!("`{}` is no folder", file.display()));
+    assert_refused(&file.join("deeper/endmark.db"), &format!("`{}` is no folder", file.display()));
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("nowhere/endmark.db"), &link).unwrap();
-    refused(&link, "it is a link to a place that does not exist");
+    assert_refused(&link, "it is a link to a place that does not exist");
     // A path that is not a regular file stays unchanged, with its permissions.
     let socket = folder.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    refused(&socket, "name another file");
+    assert_refused(&socket, "name another file");
     let mode =
         |path: &Path| std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
     let before = mode(Path::new("/dev/null"));
-    refused(Path::new("/dev/null"), "what is there is no regular file");
+    assert_refused(Path::new("/dev/null"), "what is there is no regular file");
     assert_eq!(mode(Path::new("/dev/null")), before);
 }
 
@@ -156,7 +156,7 @@ fn a_place_where_no_file_can_be_is_said_with_its_reason() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_takes_no_files_is_not_called_missing() {
-    let error = refused(Path::new("/proc/endmark.db"), "its folder is there");
+    let error = assert_refused(Path::new("/proc/endmark.db"), "its folder is there");
     assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
 
@@ -164,7 +164,7 @@ fn a_folder_that_takes_no_files_is_not_called_missing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_cannot_be_written_is_said() {
-    let error = refused(Path::new("/sys/kernel/endmark.db"), "check the permissions");
+    let error = assert_refused(Path::new("/sys/kernel/endmark.db"), "check the permissions");
     assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
 }
 
@@ -174,7 +174,7 @@ fn a_file_that_is_no_database_is_said_and_left_as_it_is() {
     let path = folder.path().join("notes.txt");
     let notes = "not a database\n".repeat(500);
     fs::write(&path, &notes).unwrap();
-    let error = refused(&path, "name another file");
+    let error = assert_refused(&path, "name another file");
     assert!(matches!(error, StoreError::NotADatabase { .. }), "{error:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), notes);
 }
@@ -188,7 +188,7 @@ fn a_damaged_database_is_said() {
     // The first page after the file's header: the schema.
     bytes[100..4096].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    let error = refused(&path, ".recover");
+    let error = assert_refused(&path, ".recover");
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
 }
 

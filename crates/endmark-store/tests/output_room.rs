@@ -42,12 +42,12 @@ impl Kept {
     }
 
     /// Sets the last use of an output to `minutes` minutes ago.
-    fn used(&self, handle: &Handle, minutes: i64) {
+    fn set_last_use(&self, handle: &Handle, minutes: i64) {
         let sql = "UPDATE outputs SET last_used = unixepoch() - 60 * ?2 WHERE handle = ?1";
         self.connection.execute(sql, (handle.as_str(), minutes)).unwrap();
     }
 
-    fn is_there(&self, handle: &Handle, owner: &str) -> bool {
+    fn is_kept(&self, handle: &Handle, owner: &str) -> bool {
         let reader = self.store.reader().unwrap();
         let read = reader.output(handle, owner);
         let is_removed = matches!(read, Err(StoreError::RemovedOutput { .. }));
@@ -72,13 +72,13 @@ async fn the_least_recently_used_one_of_the_largest_owner_makes_room() {
     let small = kept.keep("small", 10_000, 1).await.unwrap();
     let (old, read) =
         (kept.keep("large", 40_000, 2).await.unwrap(), kept.keep("large", 40_000, 3).await.unwrap());
-    kept.used(&small, 900);
-    kept.used(&old, 700);
-    kept.used(&read, 800);
+    kept.set_last_use(&small, 900);
+    kept.set_last_use(&old, 700);
+    kept.set_last_use(&read, 800);
     kept.store.touch_output(&read).await.unwrap();
     let new = kept.keep("small", 30_000, 4).await.unwrap();
-    assert!(!kept.is_there(&old, "large"), "{:?}", kept.bytes());
-    assert!(kept.is_there(&small, "small") && kept.is_there(&read, "large") && kept.is_there(&new, "small"));
+    assert!(!kept.is_kept(&old, "large"), "{:?}", kept.bytes());
+    assert!(kept.is_kept(&small, "small") && kept.is_kept(&read, "large") && kept.is_kept(&new, "small"));
     let (total, of_owners, all) = kept.bytes();
     assert_eq!((total, of_owners), (all, all));
     assert!(all <= 100_000, "{all}");
@@ -102,10 +102,10 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
     assert_eq!(kept.bytes(), before, "nothing of it is left");
     // An output that alone exceeds the quota removes nothing, however old the others are.
     for handle in &handles {
-        kept.used(handle, 90);
+        kept.set_last_use(handle, 90);
     }
     assert!(kept.keep("b", 120_000, 4).await.is_err());
-    assert!(handles.iter().all(|handle| kept.is_there(handle, "a")));
+    assert!(handles.iter().all(|handle| kept.is_kept(handle, "a")));
     // Outputs of a session in which a call was made recently are not removed either.
     let call = CallStarted {
         request_id: "em_1".to_owned(),
@@ -126,7 +126,7 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
         prompt_estimate: 1,
         charges: Vec::new(),
     };
-    kept.used(&handles[0], 200);
+    kept.set_last_use(&handles[0], 200);
     kept.store.note_output_session(&handles[0], "busy").await.unwrap();
     kept.store.recorder(NoSecrets).open_call(call).await.settle(CallSettled::default());
     for _ in 0..400 {
@@ -136,7 +136,7 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let new = kept.keep("b", 30_000, 5).await.unwrap();
-    assert!(kept.is_there(&handles[0], "a") && !kept.is_there(&handles[1], "a") && kept.is_there(&new, "b"));
+    assert!(kept.is_kept(&handles[0], "a") && !kept.is_kept(&handles[1], "a") && kept.is_kept(&new, "b"));
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Charge, Claim, Held, Hold, NoSecrets, Purpose, Recorder, Store, StoreLocation,
-    Tokens,
+    CallSettled, CallStarted, Charge, Claim, Hold, HoldOutcome, NoSecrets, Purpose, Recorder, Store,
+    StoreLocation, Tokens,
 };
 
 const KEY: &str = "key:alice";
@@ -23,7 +23,7 @@ fn claim(unit: Unit, window: &str, limit: u64, amount: u64) -> Claim {
 
 /// Makes a call of 30 tokens in a minute that admits at most `limit` requests. Returns whether it was admitted.
 async fn call(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> bool {
-    let Some(charges) = held(recorder, request_id, window, limit).await else { return false };
+    let Some(charges) = hold(recorder, request_id, window, limit).await else { return false };
     let started = CallStarted {
         request_id: request_id.to_owned(),
         call: 1,
@@ -50,7 +50,7 @@ async fn call(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -
 }
 
 /// Holds a call. Returns its charges if it was admitted.
-async fn held(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> Option<Vec<Charge>> {
+async fn hold(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> Option<Vec<Charge>> {
     let claims = vec![claim(Unit::Requests, window, limit, 1), claim(Unit::Tokens, window, 1 << 40, 80)];
     let charge = |claim: &Claim| Charge {
         scope: Scope::Rate,
@@ -60,13 +60,13 @@ async fn held(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -
     };
     let charges = claims.iter().map(charge).collect();
     let hold = Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: false };
-    matches!(recorder.hold(hold).await.unwrap(), Held::Fits { .. }).then_some(charges)
+    matches!(recorder.hold(hold).await.unwrap(), HoldOutcome::Fits { .. }).then_some(charges)
 }
 
-async fn seat(recorder: &Recorder, request_id: &str) -> bool {
+async fn take_seat(recorder: &Recorder, request_id: &str) -> bool {
     let claims = vec![claim(Unit::Parallel, "ever", 2, 1)];
     let hold = Hold { request_id: request_id.to_owned(), call: 0, claims, may_close: false };
-    matches!(recorder.hold(hold).await.unwrap(), Held::Fits { .. })
+    matches!(recorder.hold(hold).await.unwrap(), HoldOutcome::Fits { .. })
 }
 
 fn number(location: &StoreLocation, sql: &str) -> i64 {
@@ -92,7 +92,7 @@ async fn a_minute_is_exact_in_leases_and_leaves_no_rows() {
     assert_eq!(admitted, 400);
     assert!(call(&recorder, "em_next", "2026-11-24T18:44", 400).await);
     // A call whose end is unknown counts as made.
-    assert!(held(&recorder, "em_late", "2026-11-24T19:44", 400).await.is_some());
+    assert!(hold(&recorder, "em_late", "2026-11-24T19:44", 400).await.is_some());
     store.close().await;
     drop(Store::open(&location).unwrap());
     let spent = |unit: &str| {
@@ -112,14 +112,14 @@ async fn a_place_is_free_again_when_it_is_released_and_when_its_process_is_gone(
     let location = StoreLocation::sqlite(folder.path().join("r.db"));
     let store = Store::open(&location).unwrap();
     let recorder = store.recorder(NoSecrets);
-    assert!(seat(&recorder, "em_1").await && seat(&recorder, "em_2").await);
-    assert!(!seat(&recorder, "em_3").await);
+    assert!(take_seat(&recorder, "em_1").await && take_seat(&recorder, "em_2").await);
+    assert!(!take_seat(&recorder, "em_3").await);
     recorder.release("em_1", 0, false).await.unwrap();
-    assert!(seat(&recorder, "em_4").await && !seat(&recorder, "em_5").await);
+    assert!(take_seat(&recorder, "em_4").await && !take_seat(&recorder, "em_5").await);
     store.close().await;
     let store = Store::open(&location).unwrap();
     let recorder = store.recorder(NoSecrets);
-    assert!(seat(&recorder, "em_6").await && seat(&recorder, "em_7").await);
-    assert!(!seat(&recorder, "em_8").await);
+    assert!(take_seat(&recorder, "em_6").await && take_seat(&recorder, "em_7").await);
+    assert!(!take_seat(&recorder, "em_8").await);
     store.close().await;
 }

@@ -5,7 +5,7 @@ use endmark_store::{
     StoreLocation, sha256_hex,
 };
 
-fn started(request_id: &str) -> CutStarted {
+fn cut_started(request_id: &str) -> CutStarted {
     CutStarted {
         request_id: request_id.to_owned(),
         slot: "choice 0".to_owned(),
@@ -37,7 +37,7 @@ fn piece(ordinal: u32, text: Option<&str>) -> Piece {
     }
 }
 
-fn settled(final_status: FinalStatus, pieces: Vec<Piece>) -> CutSettled {
+fn cut_settled(final_status: FinalStatus, pieces: Vec<Piece>) -> CutSettled {
     CutSettled {
         final_status,
         resume_attempts: 2,
@@ -55,7 +55,7 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
-    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
+    let id = store.recorder(NoSecrets).begin_cut(cut_started("req_a")).await.unwrap();
     assert_eq!(store.health().await.unwrap().open_cuts, 1);
     assert!(
         store.recent(10, &LogFilter::default()).unwrap().is_empty(),
@@ -65,7 +65,7 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
     let pieces = vec![piece(0, None), piece(1, Some("the rest ∎"))];
     let row_id = store
         .recorder(NoSecrets)
-        .settle_cut(id, settled(FinalStatus::Resolved, pieces.clone()))
+        .settle_cut(id, cut_settled(FinalStatus::Resolved, pieces.clone()))
         .await
         .unwrap();
     assert_eq!(store.health().await.unwrap().open_cuts, 0);
@@ -84,7 +84,7 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
     assert_eq!((row.extra_prompt_tokens, row.extra_output_tokens), (120, 33));
     assert_eq!((row.seam_style.as_deref(), row.reason.as_str()), (Some("exact"), "the text is whole"));
     assert_eq!(row.timestamp.len(), "2026-01-01 00:00:00".len());
-    assert_eq!(recovery.pieces_of(row_id).cloned().collect::<Vec<_>>(), pieces);
+    assert_eq!(recovery.row_pieces(row_id).cloned().collect::<Vec<_>>(), pieces);
     assert_eq!(store.show("req_b").unwrap(), None);
     assert_eq!(store.show("99").unwrap(), None);
 
@@ -98,12 +98,13 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
 async fn an_intent_is_settled_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
-    store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Resolved, Vec::new())).await.unwrap();
-    let again = store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Exhausted, Vec::new())).await;
+    let id = store.recorder(NoSecrets).begin_cut(cut_started("req_a")).await.unwrap();
+    store.recorder(NoSecrets).settle_cut(id, cut_settled(FinalStatus::Resolved, Vec::new())).await.unwrap();
+    let again =
+        store.recorder(NoSecrets).settle_cut(id, cut_settled(FinalStatus::Exhausted, Vec::new())).await;
     assert_eq!(again, Err(StoreError::NoSuchCut(id)));
     assert_eq!(store.recent(10, &LogFilter::default()).unwrap().len(), 1);
-    let next = store.recorder(NoSecrets).begin_cut(started("req_b")).await.unwrap();
+    let next = store.recorder(NoSecrets).begin_cut(cut_started("req_b")).await.unwrap();
     assert!(next > id, "numbers are not given twice");
 }
 
@@ -111,14 +112,16 @@ async fn an_intent_is_settled_once() {
 async fn an_outcome_is_written_with_all_its_pieces_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
+    let id = store.recorder(NoSecrets).begin_cut(cut_started("req_a")).await.unwrap();
     let twice = vec![piece(0, None), piece(0, None)];
-    assert!(store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Resolved, twice)).await.is_err());
+    assert!(
+        store.recorder(NoSecrets).settle_cut(id, cut_settled(FinalStatus::Resolved, twice)).await.is_err()
+    );
     assert!(store.recent(10, &LogFilter::default()).unwrap().is_empty());
     assert_eq!(store.health().await.unwrap().open_cuts, 1, "and the intent is still there");
     store
         .recorder(NoSecrets)
-        .settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)]))
+        .settle_cut(id, cut_settled(FinalStatus::Resolved, vec![piece(0, None)]))
         .await
         .unwrap();
 }
@@ -132,9 +135,9 @@ async fn the_log_is_read_newest_first_and_filtered() {
         ("r2", FinalStatus::Exhausted, "b"),
         ("r3", FinalStatus::Resolved, "b"),
     ] {
-        let cut = CutStarted { model: model.to_owned(), ..started(request_id) };
+        let cut = CutStarted { model: model.to_owned(), ..cut_started(request_id) };
         let id = store.recorder(NoSecrets).begin_cut(cut).await.unwrap();
-        store.recorder(NoSecrets).settle_cut(id, settled(final_status, Vec::new())).await.unwrap();
+        store.recorder(NoSecrets).settle_cut(id, cut_settled(final_status, Vec::new())).await.unwrap();
     }
     let requests = |limit, filter: &LogFilter| -> Vec<String> {
         store.recent(limit, filter).unwrap().into_iter().map(|row| row.request_id).collect()
@@ -161,10 +164,10 @@ async fn what_is_old_is_forgotten_with_its_pieces() {
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
     for request_id in ["old", "new"] {
-        let id = store.recorder(NoSecrets).begin_cut(started(request_id)).await.unwrap();
+        let id = store.recorder(NoSecrets).begin_cut(cut_started(request_id)).await.unwrap();
         store
             .recorder(NoSecrets)
-            .settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)]))
+            .settle_cut(id, cut_settled(FinalStatus::Resolved, vec![piece(0, None)]))
             .await
             .unwrap();
     }

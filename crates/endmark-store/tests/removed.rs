@@ -10,7 +10,7 @@ use endmark_store::{
     Store, StoreLocation,
 };
 
-fn at(folder: &Path) -> StoreLocation {
+fn location(folder: &Path) -> StoreLocation {
     StoreLocation::sqlite(folder.join("a.db"))
 }
 
@@ -28,7 +28,7 @@ fn cut(request_id: &str) -> CutStarted {
     }
 }
 
-fn settled() -> CutSettled {
+fn cut_settled() -> CutSettled {
     CutSettled {
         final_status: FinalStatus::Resolved,
         resume_attempts: 1,
@@ -80,13 +80,13 @@ fn after_a_kill(folder: &Path) -> (tempfile::TempDir, Vec<(String, String)>) {
     for path in files(folder, "a.db") {
         fs::copy(&path, other.path().join(path.file_name().unwrap())).unwrap();
     }
-    drop(Store::open(&at(other.path())).unwrap());
-    let calls = Reader::open(&at(other.path())).unwrap().recent_calls(100).unwrap();
+    drop(Store::open(&location(other.path())).unwrap());
+    let calls = Reader::open(&location(other.path())).unwrap().recent_calls(100).unwrap();
     let calls = calls.into_iter().map(|call| (call.request_id, call.ending)).collect();
     (other, calls)
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..400 {
         if holds() {
             return;
@@ -99,19 +99,19 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 #[tokio::test]
 async fn what_is_under_way_is_recorded_in_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&at(folder.path())).unwrap();
+    let store = Store::open(&location(folder.path())).unwrap();
     let recorder = store.recorder(NoSecrets);
     let before = recorder.begin_cut(cut("before")).await.unwrap();
-    recorder.settle_cut(before, settled()).await.unwrap();
+    recorder.settle_cut(before, cut_settled()).await.unwrap();
     let intent = recorder.begin_cut(cut("under way")).await.unwrap();
     let open = recorder.open_call(call("under way")).await;
     remove(folder.path(), "a.db");
-    until("a new store is started", || store.condition().renewals == 1).await;
+    wait_until("a new store is started", || store.condition().renewals == 1).await;
     assert!(!store.condition().is_sound() && store.condition().failure.is_none());
     open.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
-    recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
+    recorder.keep_cut(Some(intent), cut("under way"), cut_settled()).await;
     // A repeated record is not written twice.
-    recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
+    recorder.keep_cut(Some(intent), cut("under way"), cut_settled()).await;
     let leftover = store.close().await;
     assert_eq!((leftover.rows_lost, leftover.cuts_lost), (0, 0));
     let reader = store.reader().unwrap();
@@ -125,11 +125,11 @@ async fn what_is_under_way_is_recorded_in_the_new_one() {
 #[tokio::test]
 async fn another_database_in_its_place_keeps_what_is_its_own() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let kept = Store::open(&at(other.path())).unwrap();
+    let kept = Store::open(&location(other.path())).unwrap();
     let theirs = kept.recorder(NoSecrets).begin_cut(cut("theirs")).await.unwrap();
     kept.recorder(NoSecrets).open_call(call("theirs")).await.settle(CallSettled::default());
     kept.close().await;
-    let store = Store::open(&at(folder.path())).unwrap();
+    let store = Store::open(&location(folder.path())).unwrap();
     let recorder = store.recorder(NoSecrets);
     let ours = recorder.begin_cut(cut("ours")).await.unwrap();
     assert_eq!(ours, theirs, "the numbers are the same");
@@ -139,9 +139,9 @@ async fn another_database_in_its_place_keeps_what_is_its_own() {
     }
     fs::copy(other.path().join("a.db"), folder.path().join("next")).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("a.db")).unwrap();
-    until("it is noticed", || store.condition().renewals == 1).await;
+    wait_until("it is noticed", || store.condition().renewals == 1).await;
     assert_eq!(recorder.capability("u", "7").await.unwrap(), None);
-    recorder.keep_cut(Some(ours), cut("ours"), settled()).await;
+    recorder.keep_cut(Some(ours), cut("ours"), cut_settled()).await;
     store.close().await;
     let reader = store.reader().unwrap();
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
@@ -153,10 +153,10 @@ async fn another_database_in_its_place_keeps_what_is_its_own() {
 #[tokio::test]
 async fn a_slate_that_is_removed_is_written_anew_with_all_that_stood_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&at(folder.path())).unwrap();
+    let store = Store::open(&location(folder.path())).unwrap();
     let _under_way = store.recorder(NoSecrets).open_call(call("under way")).await;
     remove(folder.path(), "a.db-owner");
-    until("it is there again", || !files(folder.path(), "a.db-owner").is_empty()).await;
+    wait_until("it is there again", || !files(folder.path(), "a.db-owner").is_empty()).await;
     let _later = store.recorder(NoSecrets).open_call(call("later")).await;
     let (_other, mut calls) = after_a_kill(folder.path());
     calls.sort();
@@ -168,12 +168,12 @@ async fn a_slate_that_is_removed_is_written_anew_with_all_that_stood_in_it() {
 #[tokio::test]
 async fn a_journal_that_is_removed_loses_nothing_that_was_committed() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&at(folder.path())).unwrap();
+    let store = Store::open(&location(folder.path())).unwrap();
     let over = store.recorder(NoSecrets).open_call(call("over")).await;
     over.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
-    until("it is committed", || store.condition().rows_committed == 1).await;
+    wait_until("it is committed", || store.condition().rows_committed == 1).await;
     remove(folder.path(), "a.db-wal");
-    until("a new store is started", || store.condition().renewals == 1).await;
+    wait_until("a new store is started", || store.condition().renewals == 1).await;
     let (_other, calls) = after_a_kill(folder.path());
     assert_eq!(calls, [("over".to_owned(), "clean".to_owned())]);
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, Raised, SharedBudgets,
-    Store, StoreError, StoreLocation, Tokens,
+    CallSettled, CallStarted, Claim, Hold, HoldOutcome, KeyBook, NewKey, NoSecrets, Purpose, Raised,
+    SharedBudgets, Store, StoreError, StoreLocation, Tokens,
 };
 use testkit::{Link, PgBouncer, Postgres, TcpProxy};
 
@@ -41,7 +41,7 @@ fn hold(request_id: &str, session: &str, limit: u64, amount: u64) -> Hold {
     Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: true }
 }
 
-fn started(request_id: &str, session: &str) -> CallStarted {
+fn call_started(request_id: &str, session: &str) -> CallStarted {
     CallStarted {
         request_id: request_id.to_owned(),
         call: 1,
@@ -71,10 +71,10 @@ async fn call(
 ) -> Result<bool, StoreError> {
     let recorder = store.recorder(NoSecrets);
     let held = recorder.hold(hold(request_id, session, limit, amount)).await?;
-    if !matches!(held, Held::Fits { .. }) {
+    if !matches!(held, HoldOutcome::Fits { .. }) {
         return Ok(false);
     }
-    let open = recorder.open_call(started(request_id, session)).await;
+    let open = recorder.open_call(call_started(request_id, session)).await;
     tokio::task::yield_now().await;
     open.settle(CallSettled {
         http_status: Some(200),
@@ -164,7 +164,7 @@ async fn a_pooler_in_transaction_mode_may_be_between() {
     let (spent, ()) = tokio::join!(spend_all(&stores, 20_000, 8), async {
         rows_exceed(&postgres, 50).await;
         postgres.stop();
-        postgres.start_again();
+        postgres.restart();
     });
     assert_exact(&postgres, &stores, 20_000, spent).await;
 }
@@ -255,9 +255,9 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
     }
     assert!(has_failed && calls > 40, "{calls} calls");
     assert!(matches!(store.condition().failure, Some(StoreError::Database { .. })));
-    let unknown = store.key_of("sk-em-unknown", STALE_AFTER).await;
+    let unknown = store.find_key("sk-em-unknown", STALE_AFTER).await;
     assert!(matches!(unknown, Err(StoreError::Database { .. })), "it may be new: {unknown:?}");
-    postgres.start_again();
+    postgres.restart();
     postgres.becomes(ROWS, calls).await;
     assert!(call(&store, "em_after", "s", 1_000_000, 50, 50).await.unwrap());
     postgres.becomes(ROWS, calls + 1).await;
@@ -279,7 +279,7 @@ async fn a_budget_that_is_raised_is_larger_for_all_instances() {
         let mut planned = hold(id, "session", LIMIT, amount);
         planned.claims.remove(0);
         let held = store.recorder(NoSecrets).hold(planned).await.unwrap();
-        matches!(held, Held::Fits { .. })
+        matches!(held, HoldOutcome::Fits { .. })
     };
     assert!(call(&stores[0], "em_1", 900).await && !call(&stores[1], "em_2", 200).await);
     let mut budgets = SharedBudgets::open(stores[0].location()).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_budget_that_is_raised_is_larger_for_all_instances() {
 }
 
 /// Asks for a call in a session with a budget of 100 tokens, beside a large one of all requests.
-async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> Held {
+async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> HoldOutcome {
     let mut asked = hold(request_id, session, 100, amount);
     asked.claims[0].limit = 1_000_000;
     store.recorder(NoSecrets).hold(asked).await.unwrap()
@@ -312,7 +312,7 @@ async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: 
 
 async fn settle(store: &Store, request_id: &str, session: &str, cost: u64) {
     let tokens = Tokens { prompt: Some(0), output: Some(cost), ..Tokens::default() };
-    let open = store.recorder(NoSecrets).open_call(started(request_id, session)).await;
+    let open = store.recorder(NoSecrets).open_call(call_started(request_id, session)).await;
     open.settle(CallSettled { ending: "clean".into(), tokens, ..CallSettled::default() });
 }
 
@@ -326,7 +326,7 @@ async fn a_session_has_one_closing_call_over_all_instances() {
     for number in 0..SESSIONS {
         let session = format!("s{number}");
         let first = format!("em_first_{number}");
-        assert!(matches!(ask_in_session(&stores[0], &first, &session, 90).await, Held::Fits { .. }));
+        assert!(matches!(ask_in_session(&stores[0], &first, &session, 90).await, HoldOutcome::Fits { .. }));
         settle(&stores[0], &first, &session, 90).await;
         let (mut closing, mut after) = (0, 0);
         for round in 0_u32.. {
@@ -336,7 +336,7 @@ async fn a_session_has_one_closing_call_over_all_instances() {
                 let id = format!("em_{number}_{round}_{index}");
                 asked.push(tokio::spawn(async move {
                     let held = ask_in_session(&store, &id, &session, 20).await;
-                    if held == Held::Closing {
+                    if held == HoldOutcome::Closing {
                         settle(&store, &id, &session, 5).await;
                     }
                     held
@@ -344,8 +344,8 @@ async fn a_session_has_one_closing_call_over_all_instances() {
             }
             for asked in asked {
                 match asked.await.unwrap() {
-                    Held::Closing => closing += 1,
-                    held => assert!(matches!(held, Held::UsedUp(_)), "{held:?}"),
+                    HoldOutcome::Closing => closing += 1,
+                    held => assert!(matches!(held, HoldOutcome::Exhausted(_)), "{held:?}"),
                 }
             }
             assert!(round < 100, "it has no closing call");
@@ -359,21 +359,21 @@ async fn a_session_has_one_closing_call_over_all_instances() {
     // After it, even what fits is refused, on every instance.
     for store in &stores {
         let held = ask_in_session(store, "em_small", "s0", 1).await;
-        assert!(matches!(&held, Held::UsedUp(used_up) if used_up.account.is_closed), "{held:?}");
+        assert!(matches!(&held, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed), "{held:?}");
     }
     let closed = postgres.number("SELECT count(DISTINCT closed_by) FROM em_budgets WHERE closed_by <> ''");
     assert_eq!(closed, SESSIONS);
     // A closing call that is never made leaves the session to the next one, of any instance.
-    assert!(matches!(ask_in_session(&stores[0], "em_first", "again", 90).await, Held::Fits { .. }));
+    assert!(matches!(ask_in_session(&stores[0], "em_first", "again", 90).await, HoldOutcome::Fits { .. }));
     settle(&stores[0], "em_first", "again", 90).await;
     postgres.becomes("SELECT spent FROM em_budgets WHERE subject = 'again'", 90).await;
-    assert_eq!(ask_in_session(&stores[0], "em_unmade", "again", 20).await, Held::Closing);
-    assert!(matches!(ask_in_session(&stores[1], "em_other", "again", 20).await, Held::UsedUp(_)));
+    assert_eq!(ask_in_session(&stores[0], "em_unmade", "again", 20).await, HoldOutcome::Closing);
+    assert!(matches!(ask_in_session(&stores[1], "em_other", "again", 20).await, HoldOutcome::Exhausted(_)));
     stores[0].recorder(NoSecrets).release("em_unmade", 1, true).await.unwrap();
-    assert_eq!(ask_in_session(&stores[1], "em_made", "again", 20).await, Held::Closing);
-    assert!(matches!(ask_in_session(&stores[0], "em_late", "again", 1).await, Held::UsedUp(_)));
+    assert_eq!(ask_in_session(&stores[1], "em_made", "again", 20).await, HoldOutcome::Closing);
+    assert!(matches!(ask_in_session(&stores[0], "em_late", "again", 1).await, HoldOutcome::Exhausted(_)));
     assert_eq!(stores[2].raise_budget("again", Unit::Tokens, 500).await, Ok(Raised::To(500)));
-    assert!(matches!(ask_in_session(&stores[0], "em_raised", "again", 1).await, Held::Fits { .. }));
+    assert!(matches!(ask_in_session(&stores[0], "em_raised", "again", 1).await, HoldOutcome::Fits { .. }));
     for store in stores {
         store.close().await;
     }
@@ -410,8 +410,11 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
     let (first, second) = (open("a.db"), open("b.db"));
     // A call under way holds half of the budget.
     let recorder = first.recorder(NoSecrets);
-    assert!(matches!(recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(), Held::Fits { .. }));
-    let long = recorder.open_call(started("em_long", "s")).await;
+    assert!(matches!(
+        recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(),
+        HoldOutcome::Fits { .. }
+    ));
+    let long = recorder.open_call(call_started("em_long", "s")).await;
     assert!(!call(&second, "em_no", "t", LIMIT, 501, 501).await.unwrap(), "it is held");
     // The shares of a living instance cannot be freed.
     let id = postgres.query("SELECT instance FROM em_shares WHERE scope = 'all' AND granted > spent");
@@ -424,8 +427,8 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
     }
     // The hold of the other instance is not spent yet, so only the grant can reject calls of the first.
     let other = second.recorder(NoSecrets);
-    assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), Held::Fits { .. }));
-    let since = other.open_call(started("em_other", "t")).await;
+    assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), HoldOutcome::Fits { .. }));
+    let since = other.open_call(call_started("em_other", "t")).await;
     // The instance comes back: its call is charged, and no further call is admitted.
     let cost = |output| CallSettled {
         http_status: Some(200),
@@ -562,7 +565,7 @@ async fn a_new_journal_takes_calls_that_a_removed_one_left_on_slates() {
     let Some(postgres) = Postgres::start() else { return };
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
-    let open = store.recorder(NoSecrets).open_call(started("em_left", "s")).await;
+    let open = store.recorder(NoSecrets).open_call(call_started("em_left", "s")).await;
     // As after `kill -9`, with everything but the journal itself.
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
@@ -654,13 +657,16 @@ async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
     let (first, second) = (open("a.db"), open("b.db"));
     let recorder = first.recorder(NoSecrets);
-    assert!(matches!(recorder.hold(hold("em_long", "s", LIMIT, 600)).await.unwrap(), Held::Fits { .. }));
-    let long = recorder.open_call(started("em_long", "s")).await;
+    assert!(matches!(
+        recorder.hold(hold("em_long", "s", LIMIT, 600)).await.unwrap(),
+        HoldOutcome::Fits { .. }
+    ));
+    let long = recorder.open_call(call_started("em_long", "s")).await;
     postgres.stop();
     while first.condition().failure.is_none() || second.condition().failure.is_none() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    postgres.start_again();
+    postgres.restart();
     while first.condition().failure.is_some() || second.condition().failure.is_some() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -685,11 +691,11 @@ async fn a_new_instance_knows_the_keys_from_its_first_moment() {
     let mut book = KeyBook::open(&shared).await.unwrap();
     let secret = book.add(NewKey { name: "team-a".to_owned(), ..NewKey::default() }).await.unwrap();
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
-    assert!(store.key_of(secret.reveal(), STALE_AFTER).await.unwrap().is_some());
+    assert!(store.find_key(secret.reveal(), STALE_AFTER).await.unwrap().is_some());
     store.close().await;
     postgres.stop();
     // Without the database a new instance cannot know any key.
     let store = Store::open(&location(&postgres, &folder.path().join("b.db"))).unwrap();
-    assert!(matches!(store.key_of(secret.reveal(), STALE_AFTER).await, Err(StoreError::Database { .. })));
+    assert!(matches!(store.find_key(secret.reveal(), STALE_AFTER).await, Err(StoreError::Database { .. })));
     store.close().await;
 }

@@ -103,9 +103,8 @@ async fn an_output_is_read_by_its_owner_through_every_instance() {
     let location = instances.location("missing.db");
     let asked = handle.clone();
     let of_command = tokio::task::spawn_blocking(move || {
-        let read = Reader::read_output(&location, &asked, |reader| {
-            reader.output_of_a_client(&asked)?.read(0..u64::MAX)
-        });
+        let read =
+            Reader::read_output(&location, &asked, |reader| reader.client_output(&asked)?.read(0..u64::MAX));
         note_read(&location, &asked).unwrap();
         read
     });
@@ -127,7 +126,7 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
     let unreachable = read(&second, &theirs, OWNER).await.unwrap_err();
     assert!(matches!(unreachable, StoreError::OutputNotHere { .. }), "{unreachable}");
     assert!(unreachable.to_string().contains("cannot be reached"), "{unreachable}");
-    assert!(!unreachable.for_clients().contains("127.0.0.1"), "{unreachable}");
+    assert!(!unreachable.client_message().contains("127.0.0.1"), "{unreachable}");
     let (location, asked) = (instances.location("b.db"), theirs.clone());
     let of_command = tokio::task::spawn_blocking(move || {
         Reader::read_output(&location, &asked, |reader| reader.output(&asked, OWNER).map(|_| ()))
@@ -136,7 +135,7 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
     assert!(matches!(of_command, Err(StoreError::OutputNotHere { .. })), "{of_command:?}");
     // The process ends before the database is back.
     second.close().await;
-    instances.postgres.start_again();
+    instances.postgres.restart();
     let second = instances.open("b.db");
     instances.postgres.becomes(COMPLETE, 2).await;
     // It knows of the failure until its next attempt.
@@ -171,7 +170,7 @@ async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
     first.close().await;
     // The first pieces were uploaded, and deleted as an abandoned upload.
     instances.journal("a.db").execute("UPDATE journal_outputs SET next_piece = 3", []).unwrap();
-    instances.postgres.start_again();
+    instances.postgres.restart();
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     instances.postgres.becomes(COMPLETE, 1).await;
     assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
@@ -183,7 +182,7 @@ async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
 async fn one_handle_that_is_written_many_times_at_once_is_whole() {
     let Some(instances) = Instances::start() else { return };
     let stores = [instances.open("a.db"), instances.open("b.db")];
-    let handle = Handle::derived("result", OWNER, "n");
+    let handle = Handle::derive("result", OWNER, "n");
     let value = noise(700_000);
     let mut running = Vec::new();
     for nth in 0..8 {
@@ -300,7 +299,7 @@ async fn what_was_kept_before_a_kill_arrives() {
         std::fs::copy(instances.folder.path().join(name), killed.join(name)).unwrap();
     }
     first.close().await;
-    instances.postgres.start_again();
+    instances.postgres.restart();
     let after = instances.open("killed/a.db");
     instances.postgres.becomes(COMPLETE, 1).await;
     assert_eq!(read(&after, &handle, OWNER).await.unwrap(), b"kept");

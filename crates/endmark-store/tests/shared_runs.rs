@@ -21,7 +21,7 @@ fn run(id: &str, state: &str) -> RunRecord {
         cost_nanodollars: Some(5),
         findings: Some(2),
         name: Some("chapter 1".to_owned()),
-        task: Some(RunTask { asked: "{\"secret\":1}".to_owned(), ..RunTask::default() }),
+        task: Some(RunTask { prompt_text: "{\"secret\":1}".to_owned(), ..RunTask::default() }),
         ..RunRecord::default()
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Dimension, Held, Hold, NoSecrets, Purpose, Store, StoreLocation, Tokens,
-    shared_sums, utc,
+    CallSettled, CallStarted, Claim, Dimension, Hold, HoldOutcome, NoSecrets, Purpose, Store, StoreLocation,
+    Tokens, shared_sums, utc,
 };
 use testkit::Postgres;
 
@@ -37,7 +37,7 @@ async fn call(store: &Store, request_id: &str, started_ms: u64, windows: &[&str]
         let call = u32::try_from(at + 1).unwrap();
         let request_id = request_id.to_owned();
         let hold = Hold { request_id: request_id.clone(), call, claims: vec![claim], may_close: false };
-        assert!(matches!(recorder.hold(hold).await.unwrap(), Held::Fits { .. }));
+        assert!(matches!(recorder.hold(hold).await.unwrap(), HoldOutcome::Fits { .. }));
         let started = CallStarted {
             request_id,
             call,

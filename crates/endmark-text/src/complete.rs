@@ -36,7 +36,7 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// assert_eq!((whole.text.as_str(), whole.is_finished()), ("[1, 2]", true));
 /// ```
 pub fn complete(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
-    let completed = closed(raw, format)?;
+    let completed = close(raw, format)?;
     match escape_control_characters(&completed.text) {
         (Cow::Borrowed(_), _) => Ok(completed),
         (Cow::Owned(text), escaped) => Ok(CompletedText { text, escaped, ..completed }),
@@ -44,7 +44,7 @@ pub fn complete(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteEr
 }
 
 /// Closes a text, with its raw control characters unchanged.
-fn closed(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
+fn close(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
     let values = match format {
         Format::Json | Format::Jsonl => format,
         Format::Auto => guess(raw)?,
@@ -54,21 +54,21 @@ fn closed(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
         Verdict::Malformed { index, reason } => Err(CompleteError::Malformed { index, reason }),
         // At the end of a whole text a digit can only belong to a number outside of any bracket.
         Verdict::Whole if raw.last().is_some_and(u8::is_ascii_digit) => {
-            let value = Walk::over(raw).values().saturating_sub(1);
-            let number = UnfinishedPlace { end: 0, kind: UnfinishedKind::Number, left_out: false };
-            Ok(CompletedText { text: text_of(raw)?, value, places: vec![number], ..CompletedText::default() })
+            let value = Walk::new(raw).values().saturating_sub(1);
+            let number = UnfinishedPlace { end: 0, kind: UnfinishedKind::Number, is_omitted: false };
+            Ok(CompletedText { text: to_text(raw)?, value, places: vec![number], ..CompletedText::default() })
         }
-        Verdict::Whole => Ok(CompletedText { text: text_of(raw)?, ..CompletedText::default() }),
+        Verdict::Whole => Ok(CompletedText { text: to_text(raw)?, ..CompletedText::default() }),
         Verdict::Truncated(found) => {
             let settled = &raw[..found.truncation_index];
-            let walk = Walk::over(settled);
+            let walk = Walk::new(settled);
             let ending = match found.in_token {
                 Some(InToken::Number) => Ending::Number,
                 Some(InToken::Literal) => Ending::Literal,
                 _ => Ending::Settled,
             };
-            let kept = walk.kept(ending).ok_or(CompleteError::NoValue)?;
-            let mut text = text_of(&settled[..kept])?;
+            let kept = walk.kept_length(ending).ok_or(CompleteError::NoValue)?;
+            let mut text = to_text(&settled[..kept])?;
             walk.close(&mut text);
             let (pointer, places) = walk.unfinished(ending);
             Ok(CompletedText { text, value: walk.values(), pointer, places, escaped: 0 })
@@ -96,7 +96,7 @@ fn guess(raw: &[u8]) -> Result<&'static Format, CompleteError> {
 }
 
 /// Converts settled bytes to text. They have no incomplete character, and detection rejects invalid ones.
-fn text_of(settled: &[u8]) -> Result<String, CompleteError> {
+fn to_text(settled: &[u8]) -> Result<String, CompleteError> {
     match str::from_utf8(settled) {
         Ok(text) => Ok(text.to_owned()),
         Err(error) => {
@@ -127,7 +127,7 @@ struct UnfinishedPlace {
     /// The length of its prefix of the innermost pointer.
     end: usize,
     kind: UnfinishedKind,
-    left_out: bool,
+    is_omitted: bool,
 }
 
 impl CompletedText {
@@ -144,7 +144,7 @@ impl CompletedText {
         self.places.iter().map(|place| UnfinishedPart {
             pointer: &self.pointer[..place.end],
             kind: place.kind,
-            left_out: place.left_out,
+            is_omitted: place.is_omitted,
         })
     }
 }
@@ -158,7 +158,7 @@ pub struct UnfinishedPart<'a> {
     /// The kind of the place.
     pub kind: UnfinishedKind,
     /// Whether it is left out of the closed text.
-    pub left_out: bool,
+    pub is_omitted: bool,
 }
 
 /// What is unfinished (PC-1).

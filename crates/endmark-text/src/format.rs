@@ -78,7 +78,7 @@ impl Format {
 
     /// Whether a client that names this format demands something of the text (PC-8). Markdown does not say
     /// where it ends, but what is open in it has to be closed; plain text and a guess demand nothing.
-    pub fn can_be_demanded(&self) -> bool {
+    pub fn can_be_required(&self) -> bool {
         self.has_grammar() || *self == Self::Markdown
     }
 
@@ -100,7 +100,7 @@ impl Format {
             Self::Marker(_) => true,
             Self::Jsonl | Self::Markdown | Self::Text | Self::Auto => false,
         };
-        self.can_be_demanded() && (!verdict.is_whole() || is_at_its_end())
+        self.can_be_required() && (!verdict.is_whole() || is_at_its_end())
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
             (Format::Auto, false, false, false, false),
         ] {
             assert_eq!(format.has_grammar(), has_grammar, "{format}");
-            assert_eq!(format.can_be_demanded(), can_be_demanded, "{format}");
+            assert_eq!(format.can_be_required(), can_be_demanded, "{format}");
             assert_eq!(format.testifies(&whole, "{}"), testifies_to_whole, "{format}");
             assert_eq!(format.testifies(&cut, "{"), testifies_to_cut, "{format}");
         }

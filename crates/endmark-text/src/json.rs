@@ -14,7 +14,7 @@ use std::ops::Range;
 pub use path::{Step, Steps};
 pub use scan::{Visit, string_end, visit};
 pub(crate) use string::decode;
-pub use string::{append_escaped, quoted};
+pub use string::{append_escaped, quote};
 
 /// Bytes that are no JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +56,9 @@ pub struct Decoded<'a> {
 /// them to write one, and allows a reader to pass over it.
 ///
 /// ```
-/// assert_eq!(endmark_text::json::unmarked(b"\xEF\xBB\xBF{}"), b"{}");
+/// assert_eq!(endmark_text::json::without_byte_order_mark(b"\xEF\xBB\xBF{}"), b"{}");
 /// ```
-pub fn unmarked(body: &[u8]) -> &[u8] {
+pub fn without_byte_order_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
 }
 
@@ -87,7 +87,7 @@ impl PartialEq for Value<'_> {
     }
 }
 
-fn text_of(bytes: &[u8]) -> Result<&str, JsonError> {
+fn to_text(bytes: &[u8]) -> Result<&str, JsonError> {
     let not_text =
         |error: std::str::Utf8Error| JsonError { offset: error.valid_up_to(), reason: "not UTF-8" };
     std::str::from_utf8(bytes).map_err(not_text)
@@ -96,13 +96,13 @@ fn text_of(bytes: &[u8]) -> Result<&str, JsonError> {
 impl<'a> Value<'a> {
     /// Checks that the bytes are one JSON document, and gives its value; 100 000 levels deep is no problem.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        Self::parse_str(text_of(bytes)?)
+        Self::parse_str(to_text(bytes)?)
     }
 
     /// The same for a body, in front of which a byte order mark may stand; it stays part of the document.
     pub fn parse_body(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let document = text_of(bytes)?;
-        let unmarked = unmarked(bytes);
+        let document = to_text(bytes)?;
+        let unmarked = without_byte_order_mark(bytes);
         let mark = bytes.len() - unmarked.len();
         let span = scan::check(unmarked)
             .map_err(|error| JsonError { offset: error.offset + mark, reason: error.reason })?;
@@ -116,7 +116,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value at a span that an earlier check of the very same text gave.
-    pub fn checked_before(document: &'a str, span: Range<usize>) -> Self {
+    pub fn from_checked(document: &'a str, span: Range<usize>) -> Self {
         Self { document, start: span.start, end: span.end }
     }
 
@@ -173,23 +173,23 @@ impl<'a> Value<'a> {
 
     /// The characters of a string; none for any other kind.
     pub fn text(self) -> Option<Cow<'a, str>> {
-        self.decoded().map(|decoded| decoded.text)
+        self.decode().map(|decoded| decoded.text)
     }
 
     /// The characters of a string, and whether they are exactly what it holds; none for any other kind.
-    pub fn decoded(self) -> Option<Decoded<'a>> {
+    pub fn decode(self) -> Option<Decoded<'a>> {
         (self.kind() == Kind::String).then(|| string::decode(self.inside()))
     }
 
     /// The same for a piece of a text that is sent in several, behind the first half of a character; and the half that waits
     /// for the next piece.
-    pub fn decoded_behind(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
+    pub fn decode_after(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
         (self.kind() == Kind::String).then(|| string::decode_piece(half, self.inside()))
     }
 
     /// The value of the last field of this name; none where this is no object.
     pub fn field(self, name: &str) -> Option<Value<'a>> {
-        self.fields().filter(|field| field.is(name)).last().map(|field| field.value)
+        self.fields().filter(|field| field.has_name(name)).last().map(|field| field.value)
     }
 
     /// The item at this position; none where this is no array.
@@ -222,7 +222,7 @@ impl<'a> Value<'a> {
     }
 
     /// Whether a field is this string.
-    pub fn says(self, name: &str, word: &str) -> bool {
+    pub fn has_text(self, name: &str, word: &str) -> bool {
         self.field(name).and_then(Value::text).as_deref() == Some(word)
     }
 
@@ -238,12 +238,12 @@ impl<'a> Value<'a> {
     }
 
     /// A field that says something.
-    pub fn filled(self, name: &str) -> Option<Value<'a>> {
+    pub fn non_empty(self, name: &str) -> Option<Value<'a>> {
         self.field(name).filter(|value| !value.is_blank())
     }
 
     /// The value, if it is of this kind.
-    pub fn of_kind(self, kind: Kind) -> Option<Value<'a>> {
+    pub fn as_kind(self, kind: Kind) -> Option<Value<'a>> {
         (self.kind() == kind).then_some(self)
     }
 
@@ -293,7 +293,7 @@ struct NamedField<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of this object; none for any other kind.
-    pub fn of(object: Value<'a>) -> Self {
+    pub fn new(object: Value<'a>) -> Self {
         let named = |field: Field<'a>| {
             let name = field.key.inside();
             NamedField { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
@@ -307,12 +307,12 @@ impl<'a> Fields<'a> {
     /// The value of the last field of this name.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         let is_it =
-            |named: &&NamedField<'a>| named.name == name || (named.is_escaped && named.field.is(name));
+            |named: &&NamedField<'a>| named.name == name || (named.is_escaped && named.field.has_name(name));
         self.0.iter().rfind(is_it).map(|named| named.field.value)
     }
 
     /// A field that says something.
-    pub fn filled(&self, name: &str) -> Option<Value<'a>> {
+    pub fn non_empty(&self, name: &str) -> Option<Value<'a>> {
         self.get(name).filter(|value| !value.is_blank())
     }
 
@@ -333,7 +333,7 @@ pub struct Field<'a> {
 
 impl Field<'_> {
     /// Whether this is the field's name, however it is escaped.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         let inside = self.key.inside();
         // An escape is longer than the character it encodes.
         inside == name

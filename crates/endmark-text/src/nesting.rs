@@ -35,7 +35,7 @@ impl Nesting {
     }
 
     #[inline]
-    pub(crate) fn in_object(&self) -> bool {
+    pub(crate) fn is_in_object(&self) -> bool {
         self.innermost & 1 == 1
     }
 
@@ -68,13 +68,13 @@ impl Nesting {
     /// What is open, outermost first.
     pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = Open> + '_ {
         let innermost_levels = self.depth - self.outer.len() * LEVELS_PER_WORD;
-        let outer = self.outer.iter().flat_map(|&word| levels_of(word, LEVELS_PER_WORD));
-        outer.chain(levels_of(self.innermost, innermost_levels))
+        let outer = self.outer.iter().flat_map(|&word| unpack_levels(word, LEVELS_PER_WORD));
+        outer.chain(unpack_levels(self.innermost, innermost_levels))
     }
 }
 
 /// The levels in a word, outermost first.
-fn levels_of(word: u64, levels: usize) -> impl DoubleEndedIterator<Item = Open> {
+fn unpack_levels(word: u64, levels: usize) -> impl DoubleEndedIterator<Item = Open> {
     (0..levels).rev().map(move |level| if word >> level & 1 == 1 { Open::Object } else { Open::Array })
 }
 
@@ -89,12 +89,12 @@ mod tests {
         for (depth, &object) in objects.iter().enumerate() {
             assert_eq!(nesting.depth(), depth);
             nesting.enter(object);
-            assert_eq!(nesting.in_object(), object);
+            assert_eq!(nesting.is_in_object(), object);
             let expected = objects[..=depth].iter().map(|&o| if o { Open::Object } else { Open::Array });
             assert!(nesting.open().eq(expected), "at depth {depth}");
         }
         for (depth, &object) in objects.iter().enumerate().rev() {
-            assert_eq!((nesting.depth(), nesting.in_object()), (depth + 1, object));
+            assert_eq!((nesting.depth(), nesting.is_in_object()), (depth + 1, object));
             nesting.leave();
         }
         assert_eq!(nesting.open().next(), None);

@@ -11,7 +11,7 @@ pub struct OpenStack {
 }
 
 impl OpenStack {
-    pub(crate) fn of_json(brackets: &Nesting, in_string: bool) -> Self {
+    pub(crate) fn from_json(brackets: &Nesting, in_string: bool) -> Self {
         Self { brackets: brackets.clone(), inner: in_string.then_some(Open::String).into_iter().collect() }
     }
 

@@ -37,16 +37,16 @@ pub struct DetectionReport<'d> {
 
 impl<'d> DetectionReport<'d> {
     /// The report of a detection.
-    pub fn of(detection: &'d Detection) -> Self {
+    pub fn new(detection: &'d Detection) -> Self {
         Self {
             hint: detection.hint.map(Hint::name),
             detected: detection.detected.as_ref().map(Format::name),
-            ..Self::of_verdict(&detection.verdict)
+            ..Self::from_verdict(&detection.verdict)
         }
     }
 
     /// The report of a verdict.
-    pub fn of_verdict(verdict: &'d Verdict) -> Self {
+    pub fn from_verdict(verdict: &'d Verdict) -> Self {
         let cut = verdict.truncation();
         let (index, reason) = match verdict {
             Verdict::Malformed { index, reason } => (Some(*index), Some(reason.as_str())),
@@ -111,11 +111,11 @@ pub struct UnfinishedReport {
 
 impl CompletionReport {
     /// The report of a closed text.
-    pub fn of(completed: &CompletedText) -> Self {
+    pub fn new(completed: &CompletedText) -> Self {
         let of = |place: crate::UnfinishedPart<'_>| UnfinishedReport {
             pointer: place.pointer.to_owned(),
             kind: place.kind.name(),
-            left_out: place.left_out,
+            left_out: place.is_omitted,
         };
         let places = completed.unfinished();
         let count = places.len();

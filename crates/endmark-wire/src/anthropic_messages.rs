@@ -67,8 +67,8 @@ static FACTS: Facts = Facts {
     hint: "Send an object with `model`, `max_tokens` and `messages`.",
     conversation_field: "messages",
     order: conversation::ORDER,
-    words_of_results: &["\"tool_result\""],
-    words_of_calls: &["\"tool_use\""],
+    result_keywords: &["\"tool_result\""],
+    call_keywords: &["\"tool_use\""],
     operation: "chat",
     reports_usage_unasked: true,
 };

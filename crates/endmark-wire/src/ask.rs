@@ -1,6 +1,6 @@
 //! Requests for the rest of a cut reply: what all formats have in common (PC-3, PC-9).
 
-use crate::json::quoted;
+use crate::json::quote;
 use crate::reply::ToolCall;
 
 /// The terms of a request for a continuation.
@@ -125,12 +125,12 @@ pub struct ContinuationRequest {
     ///
     /// Some servers refuse an unfinished message that ends in whitespace. The omitted bytes are requested again, and
     /// the response continues from before them.
-    pub unshown: usize,
+    pub unshown_bytes: usize,
 }
 
 impl From<Vec<u8>> for ContinuationRequest {
     fn from(body: Vec<u8>) -> Self {
-        Self { body, unshown: 0 }
+        Self { body, unshown_bytes: 0 }
     }
 }
 
@@ -162,7 +162,7 @@ pub fn hermes_prefill(partial: &Partial<'_>) -> String {
 }
 
 fn hermes_call(name: &str, arguments: &str) -> String {
-    format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quoted(name))
+    format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quote(name))
 }
 
 /// Returns a cut reply as plain text, with the calls quoted one after the other.

@@ -51,7 +51,7 @@ impl Request {
     /// let found = find("/v1/chat/completions", None).unwrap();
     /// let body = br#"{"model":"m","tools":[],"messages":[{"role":"user","content":"Hi"}]}"#;
     /// let request = Request::parse(found.format, body, &found.address)?;
-    /// let closing = request.closing("Summarise.", 1024)?;
+    /// let closing = request.closing_request("Summarise.", 1024)?;
     /// let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"},{"role":"user","content":"Summarise."}],"max_completion_tokens":1024}"#;
     /// assert_eq!(closing.body(), expected.as_bytes());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,9 +59,9 @@ impl Request {
     ///
     /// # Errors
     /// [`ClosingError`] if the request has no conversation to which a message could be added.
-    pub fn closing(&self, words: &str, limit: u64) -> Result<Self, ClosingError> {
+    pub fn closing_request(&self, words: &str, limit: u64) -> Result<Self, ClosingError> {
         let (root, format) = (self.root(), self.format());
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         let field = format.facts().conversation_field;
         let no_list = || ConversationError::NoList { title: format.title(), field };
         let conversation = root.field(field).ok_or_else(no_list)?;
@@ -85,19 +85,19 @@ impl Request {
         for name in EXTRA_FIELDS {
             edits.remove_field(root, name);
         }
-        limit_to(&mut edits, root, format.facts().limit_place, limit);
+        set_limit(&mut edits, root, format.facts().limit_place, limit);
         Self::parse(format, &edits.finish(), self.address()).map_err(ClosingError::NoRequest)
     }
 
     /// Returns whether a tool was called in its conversation.
     fn has_called(&self) -> Result<bool, ConversationError> {
-        let dialogue = Dialogue::of(self.format(), self.root())?;
+        let dialogue = Dialogue::new(self.format(), self.root())?;
         Ok(dialogue.conversation().turns.iter().any(|turn| turn.calls().next().is_some()))
     }
 }
 
 /// Lowers the limit of the reply, or sets one.
-fn limit_to<'a>(edits: &mut Edits<'a>, root: Value<'a>, place: LimitPlace, limit: u64) {
+fn set_limit<'a>(edits: &mut Edits<'a>, root: Value<'a>, place: LimitPlace, limit: u64) {
     let first = place.names.first().copied().unwrap_or_default();
     let holder = match place.within {
         [] => Some(root),
@@ -133,10 +133,10 @@ mod tests {
     use crate::format::find;
     use crate::request::Request;
 
-    fn closed(path: &str, body: &Value) -> Value {
+    fn close(path: &str, body: &Value) -> Value {
         let found = find(path, None).unwrap();
         let request = Request::parse(found.format, body.to_string().as_bytes(), &found.address).unwrap();
-        serde_json::from_slice(request.closing("Sum up.", 1_024).unwrap().body()).unwrap()
+        serde_json::from_slice(request.closing_request("Sum up.", 1_024).unwrap().body()).unwrap()
     }
 
     #[test]
@@ -144,31 +144,31 @@ mod tests {
         let tool = json!([{"type": "function", "function": {"name": "f"}}]);
         let chat = json!({"model": "m", "n": 3, "tools": tool, "tool_choice": "auto", "max_tokens": 4_000,
             "messages": [{"role": "user", "content": "Hi"}]});
-        let closed_chat = closed("/v1/chat/completions", &chat);
+        let closed_chat = close("/v1/chat/completions", &chat);
         assert_eq!(
             closed_chat,
             json!({"model": "m", "max_tokens": 1_024, "messages": [
                 {"role": "user", "content": "Hi"}, {"role": "user", "content": "Sum up."}]})
         );
-        let responses = closed("/v1/responses", &json!({"model": "m", "tools": tool, "input": "Hi"}));
+        let responses = close("/v1/responses", &json!({"model": "m", "tools": tool, "input": "Hi"}));
         assert_eq!(responses["max_output_tokens"], 1_024);
         assert_eq!(responses["input"][0], json!({"role": "user", "content": "Hi"}));
         assert_eq!(responses["input"][1]["content"][0]["text"], "Sum up.");
         assert!(responses.get("tools").is_none());
         let messages = json!({"model": "m", "max_tokens": 300, "tools": [{"name": "f"}],
             "thinking": {"type": "enabled", "budget_tokens": 2_000}, "messages": [{"role": "user", "content": "Hi"}]});
-        let messages = closed("/v1/messages", &messages);
+        let messages = close("/v1/messages", &messages);
         assert_eq!(messages["max_tokens"], 300, "a lower limit stays");
         assert!(messages.get("tools").is_none() && messages.get("thinking").is_none());
         assert_eq!(messages["messages"][1]["content"][0]["text"], "Sum up.");
         let gemini = json!({"tools": [{}], "toolConfig": {}, "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]});
-        let gemini = closed("/v1beta/models/m:generateContent", &gemini);
+        let gemini = close("/v1beta/models/m:generateContent", &gemini);
         assert_eq!(gemini["generationConfig"], json!({"maxOutputTokens": 1_024}));
         assert!(gemini.get("tools").is_none() && gemini.get("toolConfig").is_none());
         assert_eq!(gemini["contents"][1]["parts"][0]["text"], "Sum up.");
         let gemini =
             json!({"generation_config": {"max_output_tokens": 9_000, "candidateCount": 4}, "contents": []});
-        let gemini = closed("/v1beta/models/m:generateContent", &gemini);
+        let gemini = close("/v1beta/models/m:generateContent", &gemini);
         assert_eq!(gemini["generation_config"], json!({"max_output_tokens": 1_024}));
     }
 
@@ -178,7 +178,7 @@ mod tests {
             {"role": "user", "content": "Hi"},
             {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}]});
-        let closed = closed("/v1/messages", &body);
+        let closed = close("/v1/messages", &body);
         assert_eq!((&closed["tools"], &closed["tool_choice"]), (&body["tools"], &json!({"type": "none"})));
     }
 
@@ -186,6 +186,6 @@ mod tests {
     fn what_has_no_conversation_cannot_be_closed() {
         let found = find("/v1/chat/completions", None).unwrap();
         let request = Request::parse(found.format, br#"{"model":"m"}"#, &found.address).unwrap();
-        assert!(request.closing("Sum up.", 1_024).is_err());
+        assert!(request.closing_request("Sum up.", 1_024).is_err());
     }
 }

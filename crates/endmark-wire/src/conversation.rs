@@ -14,15 +14,15 @@ use crate::edit::Edits;
 use crate::json::{JsonError, Kind, Value};
 use crate::wire_format::WireFormat;
 pub use read::{EditableText, PlacedPart, RemovablePart};
-pub(crate) use read::{media_in, text_of_parts, text_or_json, with_role};
+pub(crate) use read::{collect_media, parts_text, text_or_json, with_role};
 
 /// The member by which a client of Anthropic marks the end of the prompt prefix to be cached.
 const CACHE_MARKER: &str = "cache_control";
 
 /// Returns JSON without the cache markers.
-fn unmarked(json: &str) -> String {
+fn without_cache_markers(json: &str) -> String {
     let Ok(root) = Value::parse_str(json) else { return json.to_owned() };
-    let mut edits = Edits::of(root);
+    let mut edits = Edits::for_document(root);
     let mut open = vec![root];
     // The parser bounds the nesting. The arguments of a tool call are the model's own, so they stay.
     while let Some(value) = open.pop() {
@@ -30,9 +30,9 @@ fn unmarked(json: &str) -> String {
             Kind::Array => open.extend(value.items()),
             Kind::Object => {
                 for field in value.fields() {
-                    if field.is(CACHE_MARKER) {
+                    if field.has_name(CACHE_MARKER) {
                         edits.remove_field(value, CACHE_MARKER);
-                    } else if !field.is("input") && !field.is("arguments") {
+                    } else if !field.has_name("input") && !field.has_name("arguments") {
                         open.push(field.value);
                     }
                 }
@@ -78,12 +78,12 @@ pub enum ConversationError {
 /// ```
 /// use endmark_context::conversation::{Edit, Role};
 /// use endmark_wire::conversation::Dialogue;
-/// use endmark_wire::format::named;
+/// use endmark_wire::format::find_by_name;
 /// let format = named("openai_chat").unwrap();
 /// let body = br#"{"model": "m", "messages": [ {"role":"user","content":"Hi"}, {"role":"assistant","content":"Hello"} ]}"#;
 /// let dialogue = Dialogue::read(format, body)?;
 /// assert_eq!(dialogue.conversation().turns[1].role, Role::Assistant);
-/// let edited = dialogue.edited(&[Edit::DropTurn(1)])?;
+/// let edited = dialogue.edit(&[Edit::DropTurn(1)])?;
 /// assert_eq!(edited, br#"{"model": "m", "messages": [ {"role":"user","content":"Hi"} ]}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -101,11 +101,11 @@ pub struct Dialogue<'a> {
 impl<'a> Dialogue<'a> {
     /// Reads the conversation of a request's body, or a bare list of messages.
     pub fn read(format: &'static dyn WireFormat, bytes: &'a [u8]) -> Result<Self, ConversationError> {
-        Self::of(format, Value::parse_body(bytes).map_err(ConversationError::Json)?)
+        Self::new(format, Value::parse_body(bytes).map_err(ConversationError::Json)?)
     }
 
     /// Reads the conversation from a value that was parsed before.
-    pub(crate) fn of(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
+    pub(crate) fn new(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
         let field = format.facts().conversation_field;
         let no_list = ConversationError::NoList { title: format.title(), field };
         let list = match root.kind() {
@@ -139,13 +139,13 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Returns the parts of the document before and after the conversation, including instructions and tools.
-    pub fn around(&self) -> [&'a str; 2] {
+    pub fn surroundings(&self) -> [&'a str; 2] {
         let (document, list) = (self.list.document(), self.list.span());
         [document.get(..list.start), document.get(list.end..)].map(Option::unwrap_or_default)
     }
 
     /// Returns the list of turns as written.
-    pub fn written(&self) -> &'a str {
+    pub fn source(&self) -> &'a str {
         self.list.raw()
     }
 
@@ -159,22 +159,26 @@ impl<'a> Dialogue<'a> {
     ///
     /// ```
     /// use endmark_wire::conversation::Dialogue;
-    /// let format = endmark_wire::format::named("anthropic_messages").unwrap();
+    /// let format = endmark_wire::format::find_by_name("anthropic_messages").unwrap();
     /// let body = br#"[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]"#;
     /// let dialogue = Dialogue::read(format, body)?;
-    /// assert_eq!(dialogue.unmarked_item(0).unwrap(), r#"{"role":"user","content":[{"type":"text","text":"Hi"}]}"#);
+    /// assert_eq!(dialogue.item_without_cache_markers(0).unwrap(), r#"{"role":"user","content":[{"type":"text","text":"Hi"}]}"#);
     /// # Ok::<(), endmark_wire::conversation::ConversationError>(())
     /// ```
-    pub fn unmarked_item(&self, position: usize) -> Option<Cow<'a, str>> {
+    pub fn item_without_cache_markers(&self, position: usize) -> Option<Cow<'a, str>> {
         let raw = self.items.get(position)?.raw();
-        Some(if raw.contains(CACHE_MARKER) { Cow::Owned(unmarked(raw)) } else { Cow::Borrowed(raw) })
+        Some(if raw.contains(CACHE_MARKER) {
+            Cow::Owned(without_cache_markers(raw))
+        } else {
+            Cow::Borrowed(raw)
+        })
     }
 
     /// Returns the document with its first `turns` items replaced by `items`.
     ///
     /// ```
     /// use endmark_wire::conversation::Dialogue;
-    /// let format = endmark_wire::format::named("gemini").unwrap();
+    /// let format = endmark_wire::format::find_by_name("gemini").unwrap();
     /// let body = br#"{"contents":[{"parts":[]},{"parts":[]},{"parts":[{"text":"c"}]}],"x":1.0}"#;
     /// let dialogue = Dialogue::read(format, body)?;
     /// let shorter = dialogue.with_beginning(2, &[r#"{"parts":[{"text":"both"}]}"#]);
@@ -182,7 +186,7 @@ impl<'a> Dialogue<'a> {
     /// # Ok::<(), endmark_wire::conversation::ConversationError>(())
     /// ```
     pub fn with_beginning(&self, turns: usize, items: &[impl AsRef<str>]) -> Vec<u8> {
-        let mut edits = Edits::of(self.root);
+        let mut edits = Edits::for_document(self.root);
         if self.list.kind() == Kind::Array {
             let turns = turns.min(self.items.len());
             for turn in 0..turns {
@@ -196,8 +200,8 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Returns the document with these edits.
-    pub fn edited(&self, edits: &[Edit]) -> Result<Vec<u8>, EditError> {
-        let changes = Changes::of(&self.conversation, edits)?;
-        apply::changed(self, &changes)
+    pub fn edit(&self, edits: &[Edit]) -> Result<Vec<u8>, EditError> {
+        let changes = Changes::new(&self.conversation, edits)?;
+        apply::apply_changes(self, &changes)
     }
 }

@@ -94,7 +94,7 @@ pub enum Undecided {
 /// ```
 /// use endmark_wire::deciding::{Limits, check};
 /// use endmark_wire::{format, json::Value};
-/// let chat = format::named("openai_chat").unwrap();
+/// let chat = format::find_by_name("openai_chat").unwrap();
 /// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.facts().deciding, Limits { budget: true, models: true });
 /// assert!(of(r#"{"model":"a","max_tokens":9,"max_completion_tokens":7}"#).is_ok());
 /// assert!(of(r#"{"model":"a","m\u006fdel":"b"}"#).is_err());
@@ -107,7 +107,7 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
     let mut has = vec![false; fields.len()];
     for given in root.fields() {
         let Some(name) = given.key.text() else { continue };
-        let is_it = |known: &DecidingField| known.names.iter().any(|known| is_alike(known, &name));
+        let is_it = |known: &DecidingField| known.names.iter().any(|known| names_match(known, &name));
         let Some(at) = fields.iter().position(is_it) else { continue };
         let known = &fields[at];
         let meant = known.names.first().copied().unwrap_or_default();
@@ -142,13 +142,13 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
-    let of_tools = tools.filter(|field| field.key.text().is_some_and(|name| is_alike(&name, "model")));
+    let of_tools = tools.filter(|field| field.key.text().is_some_and(|name| names_match(&name, "model")));
     own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
 }
 
 /// Returns the models of the items of a checked request that is a list of requests. `None` stands for a model that
 /// cannot be read.
-pub fn models_of_items<'a>(
+pub fn item_models<'a>(
     root: Value<'a>,
     fields: &'static [DecidingField],
 ) -> impl Iterator<Item = Option<Cow<'a, str>>> {
@@ -188,7 +188,7 @@ struct Amounts {
 
 impl Amounts {
     fn read(&mut self, root: Value<'_>, fields: &[DecidingField]) {
-        let given = Fields::of(root);
+        let given = Fields::new(root);
         for known in fields {
             let Some(value) = known.names.iter().find_map(|name| given.get(name)) else { continue };
             match known.role {
@@ -227,8 +227,8 @@ impl Request {
 
 /// Returns whether the least strict servers take one name for the other. Go ignores case and folds two non-ASCII
 /// letters, Google's servers accept `snake_case` and `camelCase`, and C ends a text at a NUL.
-fn is_alike(one: &str, other: &str) -> bool {
-    fn folded(name: &str) -> impl Iterator<Item = char> {
+fn names_match(one: &str, other: &str) -> bool {
+    fn fold_name(name: &str) -> impl Iterator<Item = char> {
         let letters = name.chars().take_while(|letter| *letter != '\0');
         letters.filter(|letter| !matches!(letter, '_' | '-')).map(|letter| match letter {
             '\u{17f}' => 's',
@@ -236,7 +236,7 @@ fn is_alike(one: &str, other: &str) -> bool {
             other => other.to_ascii_lowercase(),
         })
     }
-    folded(one).eq(folded(other))
+    fold_name(one).eq(fold_name(other))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quoted};
+use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quote};
 use container::ContainerEdit;
 
 /// Error of an edit that cannot be made. The document is unchanged then.
@@ -60,11 +60,11 @@ struct Patch {
 impl<'a> Edits<'a> {
     /// Creates edits of these bytes, which must be one JSON document.
     pub fn new(bytes: &'a [u8]) -> Result<Self, EditError> {
-        Value::parse(bytes).map(Self::of).map_err(EditError::Document)
+        Value::parse(bytes).map(Self::for_document).map_err(EditError::Document)
     }
 
     /// Creates edits of the document that contains this value.
-    pub(crate) fn of(root: Value<'a>) -> Self {
+    pub(crate) fn for_document(root: Value<'a>) -> Self {
         Self { root, patches: Vec::new(), containers: Vec::new(), places: HashMap::new() }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Edits<'a> {
     /// Inserts an item into this array before the one at this position, or at its end. Several items at one position
     /// keep their order.
     pub(crate) fn insert_item(&mut self, array: Value<'a>, position: usize, json: &str) {
-        self.container(array).inserted.entry(position).or_default().push(json.to_owned());
+        self.container(array).insertions.entry(position).or_default().push(json.to_owned());
     }
 
     /// Appends characters to this string.
@@ -195,11 +195,11 @@ impl<'a> Edits<'a> {
 
     /// Sets a string to this text. If the text extends the current one, the current characters stay as written.
     pub(crate) fn set_text(&mut self, value: Value<'a>, text: &str) {
-        let held = value.decoded().filter(|held| held.exact);
+        let held = value.decode().filter(|held| held.exact);
         match held.as_ref().and_then(|held| text.strip_prefix(held.text.as_ref())) {
             Some("") => {}
             Some(rest) => self.append_text(value, rest),
-            None => self.replace(value, &quoted(text)),
+            None => self.replace(value, &quote(text)),
         }
     }
 

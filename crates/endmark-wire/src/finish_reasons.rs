@@ -37,19 +37,19 @@ impl Meaning {
     /// ```
     /// use endmark_wire::finish_reasons::Meaning;
     /// for word in ["max_tokens", "MAX_TOKENS", "max-tokens", "maxTokens", "FINISH_REASON_MAX_TOKENS"] {
-    ///     assert_eq!(Meaning::of("openai_chat", word), Meaning::Limit);
+    ///     assert_eq!(Meaning::find("openai_chat", word), Meaning::Limit);
     /// }
-    /// assert_eq!(Meaning::of("openai_chat", "failed"), Meaning::BrokenOff);
-    /// assert_eq!(Meaning::of("openai_responses", "failed"), Meaning::Failed);
-    /// assert_eq!(Meaning::of("openai_chat", "moon_phase"), Meaning::Unknown);
+    /// assert_eq!(Meaning::find("openai_chat", "failed"), Meaning::BrokenOff);
+    /// assert_eq!(Meaning::find("openai_responses", "failed"), Meaning::Failed);
+    /// assert_eq!(Meaning::find("openai_chat", "moon_phase"), Meaning::Unknown);
     /// ```
-    pub fn of(format: &str, word: &str) -> Self {
-        let word = normalised(word);
+    pub fn find(format: &str, word: &str) -> Self {
+        let word = normalise(word);
         let stripped = PREFIXES.into_iter().find_map(|prefix| word.strip_prefix(prefix));
         let find = |word: &str| {
             let groups = TABLE.iter().filter(|group| group.format.is_none_or(|own| own == format));
             let mut rows = groups.flat_map(|group| group.words);
-            rows.find(|(own, _)| normalised(own) == word).map(|(_, meaning)| *meaning)
+            rows.find(|(own, _)| normalise(own) == word).map(|(_, meaning)| *meaning)
         };
         match (word.as_str(), stripped) {
             ("", _) => Self::NotEnded,
@@ -79,7 +79,7 @@ impl Meaning {
 const PREFIXES: [&str; 2] = ["finishreason", "reason"];
 
 /// Returns the letters and digits of a word in lower case.
-fn normalised(word: &str) -> String {
+fn normalise(word: &str) -> String {
     word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -301,13 +301,13 @@ mod tests {
             "overloaded",
             "connection_error",
         ] {
-            let meaning = Meaning::of("openai_chat", word);
+            let meaning = Meaning::find("openai_chat", word);
             assert_eq!((meaning, meaning.stop(true)), (BrokenOff, None), "{word}");
         }
         for (format, word) in
             [("gemini", "OTHER"), ("openai_responses", "failed"), ("openai_chat", "cancelled")]
         {
-            assert_eq!(Meaning::of(format, word), Failed, "{format} {word}");
+            assert_eq!(Meaning::find(format, word), Failed, "{format} {word}");
         }
     }
 
@@ -320,7 +320,7 @@ mod tests {
             (["other", "Other", "FINISH_REASON_OTHER", "a new one"], Meaning::Unknown),
         ] {
             for word in words {
-                assert_eq!(Meaning::of("openai_chat", word), meaning, "{word}");
+                assert_eq!(Meaning::find("openai_chat", word), meaning, "{word}");
             }
         }
     }
@@ -331,7 +331,7 @@ mod tests {
             for (word, _) in group.words {
                 let later = TABLE.iter().skip(number + 1).filter(|later| later.format == group.format);
                 let again =
-                    later.flat_map(|later| later.words).find(|(own, _)| normalised(own) == normalised(word));
+                    later.flat_map(|later| later.words).find(|(own, _)| normalise(own) == normalise(word));
                 assert!(again.is_none(), "{word}");
             }
         }

@@ -39,16 +39,16 @@ pub fn find(path: &str, query: Option<&str>) -> Option<AddressedFormat> {
 /// Returns the format whose provider alone has this path, or `None` if several providers or none have it.
 ///
 /// ```
-/// use endmark_wire::format::of_path;
-/// assert_eq!(of_path("/v1/messages/count_tokens").unwrap().name(), "anthropic_messages");
-/// assert!(of_path("/v1/models").is_none());
+/// use endmark_wire::format::find_by_path;
+/// assert_eq!(find_by_path("/v1/messages/count_tokens").unwrap().name(), "anthropic_messages");
+/// assert!(find_by_path("/v1/models").is_none());
 /// ```
-pub fn of_path(path: &str) -> Option<&'static dyn WireFormat> {
+pub fn find_by_path(path: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.owns(path))
 }
 
 /// Returns the format with this name.
-pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
+pub fn find_by_name(name: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 

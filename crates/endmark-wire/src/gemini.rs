@@ -64,8 +64,8 @@ static FACTS: Facts = Facts {
     hint: "Send an object with `contents`.",
     conversation_field: "contents",
     order: conversation::ORDER,
-    words_of_results: &["\"functionResponse\"", "\"function_response\""],
-    words_of_calls: &["\"functionCall\"", "\"function_call\""],
+    result_keywords: &["\"functionResponse\"", "\"function_response\""],
+    call_keywords: &["\"functionCall\"", "\"function_call\""],
     limit_is_required: false,
     calls_need_tools: false,
     wants_last_event: false,
@@ -90,6 +90,6 @@ impl WireFormat for Gemini {
     }
 
     fn path_elsewhere(&self, address: &Address, model: &str, stream: bool) -> String {
-        address::write(&address::elsewhere(address), model, stream)
+        address::write(&address::for_other_upstream(address), model, stream)
     }
 }

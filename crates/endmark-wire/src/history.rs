@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 
 use crate::conversation::EditableText;
 use crate::edit::Edits;
-use crate::json::{Value, quoted};
+use crate::json::{Value, quote};
 use crate::wire_format::WireFormat;
 
 /// The member that states that closed arguments were cut off.
@@ -23,7 +23,7 @@ const UNREADABLE: &str = "endmark_unreadable";
 const MAX_POINTER_BYTES: usize = 256;
 
 /// The longest earlier notice that is repeated, in bytes.
-const MAX_TOLD_BYTES: usize = 1024;
+const MAX_REPEATED_NOTICE_BYTES: usize = 1024;
 
 /// Returns the calls in these conversation items, and the slots of their arguments.
 pub(crate) fn calls<'a>(
@@ -31,7 +31,7 @@ pub(crate) fn calls<'a>(
     items: impl Iterator<Item = Value<'a>>,
 ) -> impl Iterator<Item = (Call<'a>, EditableText<'a>)> {
     // Reading a turn decodes its texts, so items without a call are skipped.
-    let words: Vec<Finder<'_>> = format.facts().words_of_calls.iter().map(Finder::new).collect();
+    let words: Vec<Finder<'_>> = format.facts().call_keywords.iter().map(Finder::new).collect();
     let may_call =
         move |item: &Value<'_>| words.iter().any(|word| word.find(item.raw().as_bytes()).is_some());
     let turns = items.filter(may_call).filter_map(|item| format.turn(item).ok());
@@ -49,14 +49,14 @@ pub(crate) fn calls<'a>(
 /// - **Anything else**: the text itself, in a member `endmark_unreadable`.
 ///
 /// ```
-/// use endmark_wire::history::repaired;
+/// use endmark_wire::history::repair;
 /// assert_eq!(
-///     repaired(r#"{"path": "a.rs", "text": "fn ma"#, false).unwrap(),
+///     repair(r#"{"path": "a.rs", "text": "fn ma"#, false).unwrap(),
 ///     r#"{"path": "a.rs", "text": "fn ma","endmark_cut":"these arguments were cut off: /text (string) is not finished"}"#
 /// );
-/// assert_eq!(repaired(r#"{"path": "a.rs"}"#, false), None);
+/// assert_eq!(repair(r#"{"path": "a.rs"}"#, false), None);
 /// ```
-pub fn repaired(arguments: &str, wants_arguments: bool) -> Option<String> {
+pub fn repair(arguments: &str, wants_arguments: bool) -> Option<String> {
     if Value::parse_str(arguments).is_ok() {
         return None;
     }
@@ -64,16 +64,16 @@ pub fn repaired(arguments: &str, wants_arguments: bool) -> Option<String> {
         return Some("{}".to_owned());
     }
     match complete(arguments.as_bytes(), &Format::Json) {
-        Ok(closed) if closed.text.trim_start().starts_with('{') => Some(marked(&closed)),
+        Ok(closed) if closed.text.trim_start().starts_with('{') => Some(mark_unfinished(&closed)),
         Err(CompleteError::NoValue) if arguments.trim().is_empty() => {
-            Some(format!("{{{}:{}}}", quoted(CUT), quoted("these arguments were cut off before they began")))
+            Some(format!("{{{}:{}}}", quote(CUT), quote("these arguments were cut off before they began")))
         }
-        _ => Some(format!("{{{}:{}}}", quoted(UNREADABLE), quoted(arguments))),
+        _ => Some(format!("{{{}:{}}}", quote(UNREADABLE), quote(arguments))),
     }
 }
 
 /// Returns closed arguments with the member that names the unfinished value.
-fn marked(closed: &CompletedText) -> String {
+fn mark_unfinished(closed: &CompletedText) -> String {
     // Every other unfinished value contains the innermost one.
     let innermost = closed.unfinished().next_back().filter(|place| !place.pointer.is_empty());
     let told = match innermost {
@@ -81,24 +81,24 @@ fn marked(closed: &CompletedText) -> String {
             "these arguments were cut off: {} ({}) is {}",
             place.pointer,
             place.kind.name(),
-            if place.left_out { "left out" } else { "not finished" }
+            if place.is_omitted { "left out" } else { "not finished" }
         ),
         _ => "these arguments were cut off: more would have followed".to_owned(),
     };
     let Ok(root) = Value::parse_str(&closed.text) else { return closed.text.clone() };
     // Arguments may have been closed before: duplicate members must not arise.
     let told = match root.word(CUT) {
-        Some(before) if before.len() <= MAX_TOLD_BYTES => format!("{before}; {told}"),
+        Some(before) if before.len() <= MAX_REPEATED_NOTICE_BYTES => format!("{before}; {told}"),
         _ => told,
     };
-    let mut edits = Edits::of(root);
-    edits.set_field(root, CUT, &quoted(&told));
+    let mut edits = Edits::for_document(root);
+    edits.set_field(root, CUT, &quote(&told));
     String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
 }
 
 /// Returns whether a schema requires any arguments.
 pub(crate) fn wants_arguments(schema: &str) -> bool {
-    Value::parse_str(schema).is_ok_and(|schema| schema.filled("required").is_some())
+    Value::parse_str(schema).is_ok_and(|schema| schema.non_empty("required").is_some())
 }
 
 #[cfg(test)]
@@ -110,29 +110,29 @@ mod tests {
         let whole = r#"{"a": "xé\n", "b": [1, {"c": null}], "d": -2.5e3, "endmark_cut": true}"#;
         let cuts = (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut));
         for cut in cuts {
-            let text = repaired(&whole[..cut], true).unwrap();
+            let text = repair(&whole[..cut], true).unwrap();
             let root = Value::parse_str(&text).unwrap();
             assert!(root.word("endmark_cut").unwrap().contains("cut off"), "{cut}: {text}");
-            assert_eq!(repaired(&text, true), None);
+            assert_eq!(repair(&text, true), None);
         }
-        assert_eq!(repaired(whole, true), None);
+        assert_eq!(repair(whole, true), None);
     }
 
     #[test]
     fn what_is_no_beginning_of_an_object_stands_as_it_is() {
         for text in ["{'a': 1}", "{\"a\": 1}}", "[1, 2", "\"x", "tru", "-", "I would call it"] {
-            let made = repaired(text, false).unwrap();
+            let made = repair(text, false).unwrap();
             assert_eq!(Value::parse_str(&made).unwrap().word("endmark_unreadable").unwrap(), text);
         }
         for text in ["{}", "[1]", "\"x\"", "null", " 7 "] {
-            assert_eq!(repaired(text, true), None, "{text}");
+            assert_eq!(repair(text, true), None, "{text}");
         }
     }
 
     #[test]
     fn nothing_is_no_arguments_unless_some_are_wanted() {
-        assert_eq!(repaired(" ", false).unwrap(), "{}");
-        assert!(repaired("", true).unwrap().contains("before they began"));
+        assert_eq!(repair(" ", false).unwrap(), "{}");
+        assert!(repair("", true).unwrap().contains("before they began"));
         assert!(wants_arguments(r#"{"type":"object","required":["a"]}"#));
         for schema in ["{}", r#"{"required":[]}"#, "no schema"] {
             assert!(!wants_arguments(schema), "{schema}");
@@ -142,13 +142,13 @@ mod tests {
     /// A model may continue arguments that were closed, and be cut again.
     #[test]
     fn what_is_cut_twice_says_so_in_one_member() {
-        let once = repaired(r#"{"a": "x"#, false).unwrap();
-        let twice = repaired(&format!(r#"{},"b": "y"#, once.strip_suffix('}').unwrap()), false).unwrap();
+        let once = repair(r#"{"a": "x"#, false).unwrap();
+        let twice = repair(&format!(r#"{},"b": "y"#, once.strip_suffix('}').unwrap()), false).unwrap();
         assert_eq!(
             twice,
             r#"{"a": "x","endmark_cut":"these arguments were cut off: /a (string) is not finished; these arguments were cut off: /b (string) is not finished","b": "y"}"#
         );
-        let other = repaired(r#"{"endmark_cut": [1], "b": "y"#, false).unwrap();
+        let other = repair(r#"{"endmark_cut": [1], "b": "y"#, false).unwrap();
         assert_eq!(
             other,
             r#"{"endmark_cut": "these arguments were cut off: /b (string) is not finished", "b": "y"}"#
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_not_repeated() {
-        let made = repaired(&format!("{{\"{}\": \"x", "n".repeat(300)), false).unwrap();
+        let made = repair(&format!("{{\"{}\": \"x", "n".repeat(300)), false).unwrap();
         assert!(made.ends_with("more would have followed\"}"), "{made}");
     }
 }

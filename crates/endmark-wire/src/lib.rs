@@ -30,4 +30,4 @@ pub mod writer;
 
 pub use endmark_text::json;
 pub use model_in_path::model_in_path;
-pub use percent::percent_decoded;
+pub use percent::percent_decode;

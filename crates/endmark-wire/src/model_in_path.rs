@@ -1,11 +1,11 @@
 //! Reads the model from a path, in requests for replies and in other requests about a model.
 
-use crate::format::of_path;
+use crate::format::find_by_path;
 use crate::gemini::GEMINI;
-use crate::percent_decoded;
+use crate::percent_decode;
 
 /// The path segments before a model's name.
-const BEFORE: [&str; 2] = ["/models/", "/deployments/"];
+const MODEL_PATH_PREFIXES: [&str; 2] = ["/models/", "/deployments/"];
 
 /// Returns the model that a path names, percent-decoded, or `None` if it names none.
 ///
@@ -16,21 +16,22 @@ const BEFORE: [&str; 2] = ["/models/", "/deployments/"];
 /// assert_eq!(model_in_path("/v1/embeddings"), None);
 /// ```
 pub fn model_in_path(path: &str) -> Option<String> {
-    let (before, named) = BEFORE.into_iter().find_map(|before| Some((before, path.split_once(before)?.1)))?;
+    let (before, named) =
+        MODEL_PATH_PREFIXES.into_iter().find_map(|before| Some((before, path.split_once(before)?.1)))?;
     let named = named.trim_end_matches('/');
-    let is_geminis = || of_path(path).is_some_and(|format| *format.provider() == GEMINI);
-    let name = if before == BEFORE[1] {
+    let is_geminis = || find_by_path(path).is_some_and(|format| *format.provider() == GEMINI);
+    let name = if before == MODEL_PATH_PREFIXES[1] {
         // The operation follows the deployment.
-        percent_decoded(named.split('/').next()?)
+        percent_decode(named.split('/').next()?)
     } else if is_geminis() {
-        let whole = percent_decoded(named);
+        let whole = percent_decode(named);
         match whole.rsplit_once(':') {
             Some((name, method)) if is_method(method) => name.to_owned(),
             // A resource of the model, such as an operation.
-            _ => percent_decoded(named.split('/').next()?),
+            _ => percent_decode(named.split('/').next()?),
         }
     } else {
-        percent_decoded(named)
+        percent_decode(named)
     };
     Some(name).filter(|name| !name.is_empty())
 }

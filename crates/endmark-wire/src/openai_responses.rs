@@ -45,8 +45,8 @@ static FACTS: Facts = Facts {
     hint: "Send an object with `model` and `input`.",
     conversation_field: "input",
     order: conversation::ORDER,
-    words_of_results: &["_output\""],
-    words_of_calls: &["\"function_call\""],
+    result_keywords: &["_output\""],
+    call_keywords: &["\"function_call\""],
     operation: "chat",
     limit_is_required: false,
     calls_need_tools: false,
@@ -68,7 +68,7 @@ impl WireFormat for Responses {
         PATHS.contains(&path).then(Address::default)
     }
 
-    fn goes_on_in(&self, path: &str) -> bool {
+    fn may_continue_at(&self, path: &str) -> bool {
         let below = PATHS.into_iter().find_map(|of_replies| path.strip_prefix(of_replies));
         matches!(below, Some("/input_tokens" | "/compact"))
     }

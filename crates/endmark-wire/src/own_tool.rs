@@ -25,12 +25,12 @@ pub struct OwnTool<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     items: Vec<String>,
-    calls: Vec<CallSaid>,
+    calls: Vec<ModelCall>,
 }
 
 /// A call in a turn of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallSaid {
+pub struct ModelCall {
     /// The function's name.
     pub name: String,
     /// Its arguments as they came: JSON if they are complete.
@@ -62,20 +62,20 @@ impl Request {
     /// let body = br#"{"max_tokens":9,"tools":[{"name":"ls","input_schema":{}}],"messages":[]}"#;
     /// let request = Request::parse(found.format, body, &found.address)?;
     /// let tool = OwnTool { name: "more", description: "Reads on.", schema: "{}" };
-    /// let offering = request.offering(&tool).unwrap();
+    /// let offering = request.with_tool(&tool).unwrap();
     /// assert_eq!(offering.tools().last().unwrap().name, "more");
-    /// assert!(offering.offering(&tool).is_none());
-    /// assert_eq!(offering.withdrawing(&tool).body(), body);
+    /// assert!(offering.with_tool(&tool).is_none());
+    /// assert_eq!(offering.without_tool(&tool).body(), body);
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
     #[must_use]
-    pub fn offering(&self, tool: &OwnTool<'_>) -> Option<Self> {
+    pub fn with_tool(&self, tool: &OwnTool<'_>) -> Option<Self> {
         if !self.may_offer(tool) {
             return None;
         }
         let list = self.format().function_list(self.root())?;
-        let mut edits = Edits::of(self.root());
-        edits.push_item(list, &self.format().written_tool(tool));
+        let mut edits = Edits::for_document(self.root());
+        edits.push_item(list, &self.format().tool_json(tool));
         Self::parse(self.format(), &edits.finish(), self.address()).ok()
     }
 
@@ -87,13 +87,13 @@ impl Request {
 
     /// Returns the request without the offered tool. A request that does not offer it is unchanged.
     #[must_use]
-    pub fn withdrawing(&self, tool: &OwnTool<'_>) -> Self {
-        let written = self.format().written_tool(tool);
+    pub fn without_tool(&self, tool: &OwnTool<'_>) -> Self {
+        let written = self.format().tool_json(tool);
         let list = self.format().function_list(self.root());
         let is_it = |item: &Value<'_>| item.raw() == written;
         let at = list.and_then(|list| Some((list, list.items().position(|item| is_it(&item))?)));
         let Some((list, position)) = at else { return self.clone() };
-        let mut edits = Edits::of(self.root());
+        let mut edits = Edits::for_document(self.root());
         edits.remove_item(list, position);
         // A request remains a request with one tool less.
         Self::parse(self.format(), &edits.finish(), self.address()).unwrap_or_else(|_| self.clone())
@@ -101,27 +101,27 @@ impl Request {
 
     /// Returns the model's turn in a stream, from the data of its events and the received reply; see
     /// [`Response::turn`].
-    pub fn turn_in(&self, events: &[String], received: &Received) -> Option<Turn> {
+    pub fn stream_turn(&self, events: &[String], received: &Received) -> Option<Turn> {
         let events: Vec<Value<'_>> = events.iter().filter_map(|data| Value::parse_str(data).ok()).collect();
         let choice = received.choices().first()?;
-        Turn::of(self.format(), self.format().said_in(&events, choice))
+        Turn::from_items(self.format(), self.format().stream_items(&events, choice))
     }
 
     /// Returns the request that continues from a turn of the model, with an answer to each of its calls. Returns
     /// `None` if the conversation is not a list, or an answer is missing.
     #[must_use]
-    pub fn going_on(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
+    pub fn continue_turn(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
         let format = self.format();
         let list = self.root().field(format.facts().conversation_field);
         let list = list.filter(|list| list.kind() == Kind::Array)?;
         if turn.calls.len() != answers.len() {
             return None;
         }
-        let mut edits = Edits::of(self.root());
+        let mut edits = Edits::for_document(self.root());
         let (mut answers, mut results) = (answers.iter(), Vec::new());
         for item in &turn.items {
             edits.push_item(list, item);
-            for call in calls_in(format, Value::parse_str(item).ok()?)? {
+            for call in item_calls(format, Value::parse_str(item).ok()?)? {
                 let answer = answers.next()?;
                 results.push(format.result(call.value, &answer.text, answer.is_error));
             }
@@ -131,7 +131,7 @@ impl Request {
         }
         let next = Self::parse(format, &edits.finish(), self.address()).ok()?;
         // Servers cannot read a cut call.
-        Some(next.repaired().map_or(next, |(repaired, _)| repaired))
+        Some(next.with_repaired_calls().map_or(next, |(repaired, _)| repaired))
     }
 }
 
@@ -147,43 +147,43 @@ impl Response {
     /// let said = br#"{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"t","name":"more","input":{"page":2}}]}"#;
     /// let turn = request.response(said)?.turn().unwrap();
     /// assert_eq!((turn.calls()[0].name.as_str(), turn.calls()[0].arguments.as_str()), ("more", r#"{"page":2}"#));
-    /// let next = request.going_on(&turn, &[CallAnswer { text: "The rest.".to_owned(), is_error: false }]).unwrap();
+    /// let next = request.continue_turn(&turn, &[CallAnswer { text: "The rest.".to_owned(), is_error: false }]).unwrap();
     /// assert!(String::from_utf8_lossy(next.body()).ends_with(
     ///     r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"The rest."}]}]}"#
     /// ));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn turn(&self) -> Option<Turn> {
-        Turn::of(self.format(), self.format().said(self.root()))
+        Turn::from_items(self.format(), self.format().response_items(self.root()))
     }
 }
 
 impl Turn {
-    fn of(format: &dyn WireFormat, items: Vec<String>) -> Option<Self> {
+    fn from_items(format: &dyn WireFormat, items: Vec<String>) -> Option<Self> {
         let mut calls = Vec::new();
         for item in &items {
-            calls.extend(calls_in(format, Value::parse_str(item).ok()?)?.into_iter().map(|call| call.said));
+            calls.extend(item_calls(format, Value::parse_str(item).ok()?)?.into_iter().map(|call| call.said));
         }
         (!items.is_empty()).then_some(Self { items, calls })
     }
 
     /// Returns its calls, in the order of their answers.
-    pub fn calls(&self) -> &[CallSaid] {
+    pub fn calls(&self) -> &[ModelCall] {
         &self.calls
     }
 }
 
 struct Call<'a> {
     value: Value<'a>,
-    said: CallSaid,
+    said: ModelCall,
 }
 
 /// Returns the calls in an item, or `None` if the item is not a turn of a conversation.
-fn calls_in<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'a>>> {
+fn item_calls<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'a>>> {
     let (_, parts) = format.turn(item).ok()?;
     let calls = parts.into_iter().filter_map(|part| {
         let Content::Call(call) = part.content else { return None };
-        let said = CallSaid {
+        let said = ModelCall {
             name: call.name.into_owned(),
             arguments: call.arguments.into_owned(),
             can_be_answered: call.can_be_answered,

@@ -10,9 +10,9 @@ pub use crate::deciding::fields::MODEL_ALONE;
 use crate::deciding::{self, DecidingField, fields};
 use crate::edit::Edits;
 use crate::json::Value;
-use crate::{format, openai_chat, percent_decoded};
+use crate::{format, openai_chat, percent_decode};
 use table::TABLE;
-pub use usage::{only_counts, usage_in};
+pub use usage::{only_counts, read_usage};
 
 /// The cost of a request to a path.
 #[derive(Debug, Clone, Copy)]
@@ -52,18 +52,18 @@ impl Service {
     /// ```
     /// use endmark_wire::{json::Value, paths::{Cost, read}};
     /// let Cost::Counted(service) = read("POST", "/v1/completions", None)?.cost else { panic!() };
-    /// let asking = |body| service.asking_for_usage(Value::parse_str(body).unwrap());
+    /// let asking = |body| service.with_usage_request(Value::parse_str(body).unwrap());
     /// let expected = br#"{"stream":true,"stream_options":{"include_usage":true}}"#;
     /// assert_eq!(asking(r#"{"stream":true}"#).as_deref(), Some(&expected[..]));
     /// assert_eq!(asking(r#"{"stream":false}"#), None);
     /// # Ok::<(), endmark_wire::paths::AmbiguousPath>(())
     /// ```
-    pub fn asking_for_usage(&self, root: Value<'_>) -> Option<Vec<u8>> {
+    pub fn with_usage_request(&self, root: Value<'_>) -> Option<Vec<u8>> {
         let has = |path| root.at(path).and_then(Value::as_bool) == Some(true);
         if self.name != COMPLETIONS || !has("stream") || has("stream_options.include_usage") {
             return None;
         }
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         openai_chat::ask_for_usage(root, &mut edits);
         Some(edits.finish())
     }
@@ -77,7 +77,7 @@ pub enum ModelPlace {
     /// It uses no model.
     Nowhere,
     /// In a file, in the items of a list, or in a stored object: it is unknown.
-    Elsewhere,
+    InFile,
 }
 
 /// The known properties of a path.
@@ -124,7 +124,7 @@ pub const UNKNOWN: &str = "unknown";
 /// # Errors
 /// [`AmbiguousPath`] if servers can read it in two ways.
 pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, AmbiguousPath> {
-    let plain = plain(path)?;
+    let plain = plain_path(path)?;
     let segments: Vec<&str> = plain.split('/').skip(1).collect();
     let unknown =
         |model_in_path| PathUse { cost: Cost::Uncounted(UNKNOWN), model: ModelPlace::Here, model_in_path };
@@ -150,7 +150,7 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
 }
 
 /// Returns the path that was probably meant by an unknown one: the same with `/v1`.
-pub fn meant(path: &str) -> Option<String> {
+pub fn suggested_path(path: &str) -> Option<String> {
     let with_version = format!("/v1{path}");
     let is_known = !path.starts_with("/v1")
         && read("POST", &with_version, None)
@@ -159,7 +159,7 @@ pub fn meant(path: &str) -> Option<String> {
 }
 
 /// Returns the path as every server reads it.
-fn plain(path: &str) -> Result<String, AmbiguousPath> {
+fn plain_path(path: &str) -> Result<String, AmbiguousPath> {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     let is_plain = |byte: u8| is_unreserved(byte) || b":@!$&'()*+,= ".contains(&byte);
     let is_encoded = path.contains('%');
@@ -174,7 +174,7 @@ fn plain(path: &str) -> Result<String, AmbiguousPath> {
             _ => return Err(AmbiguousPath("percent-encoding that is not needed, or hides a separator")),
         }
     }
-    let plain = if is_encoded { percent_decoded(path) } else { path.to_owned() };
+    let plain = if is_encoded { percent_decode(path) } else { path.to_owned() };
     let mut segments = plain.split('/').skip(1);
     if !plain.starts_with('/') || (plain != "/" && segments.any(|segment| matches!(segment, "" | "." | "..")))
     {
@@ -187,7 +187,7 @@ fn plain(path: &str) -> Result<String, AmbiguousPath> {
 mod tests {
     use super::*;
 
-    fn shown(method: &str, path: &str) -> String {
+    fn display_request(method: &str, path: &str) -> String {
         match read(method, path, None) {
             Err(_) => "ambiguous".to_owned(),
             Ok(found) => {
@@ -243,16 +243,16 @@ mod tests {
             ("/v1/completions/count_tokens", "uncounted unknown"),
             ("/", "uncounted unknown"),
         ] {
-            assert_eq!(shown("POST", path), expected, "{path}");
+            assert_eq!(display_request("POST", path), expected, "{path}");
         }
         for (method, path) in
             [("PUT", "/v1/chat/completions"), ("POSTS", "/v1/files"), ("PUT", "/v1/embeddings")]
         {
-            assert_eq!(shown(method, path), "uncounted unknown", "{method} {path}");
+            assert_eq!(display_request(method, path), "uncounted unknown", "{method} {path}");
         }
-        assert_eq!(meant("/chat/completions").as_deref(), Some("/v1/chat/completions"));
-        assert_eq!(meant("/completions").as_deref(), Some("/v1/completions"));
-        assert_eq!((meant("/v1/x"), meant("/x")), (None, None));
+        assert_eq!(suggested_path("/chat/completions").as_deref(), Some("/v1/chat/completions"));
+        assert_eq!(suggested_path("/completions").as_deref(), Some("/v1/completions"));
+        assert_eq!((suggested_path("/v1/x"), suggested_path("/x")), (None, None));
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             "/v1beta/models/g:counttokens",
             "",
         ] {
-            assert_eq!(shown("POST", path), "ambiguous", "{path}");
+            assert_eq!(display_request("POST", path), "ambiguous", "{path}");
         }
     }
 }

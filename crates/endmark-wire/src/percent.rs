@@ -4,11 +4,11 @@
 /// unchanged.
 ///
 /// ```
-/// use endmark_wire::percent_decoded;
-/// assert_eq!(percent_decoded("k%65y"), "key");
-/// assert_eq!(percent_decoded("50%"), "50%");
+/// use endmark_wire::percent_decode;
+/// assert_eq!(percent_decode("k%65y"), "key");
+/// assert_eq!(percent_decode("50%"), "50%");
 /// ```
-pub fn percent_decoded(text: &str) -> String {
+pub fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {

@@ -53,10 +53,10 @@ impl Provider {
     ///
     /// ```
     /// use endmark_wire::provider::Provider;
-    /// let urls: Vec<String> = Provider::all().iter().map(|provider| provider.base_url_at("http://h:1")).collect();
+    /// let urls: Vec<String> = Provider::all().iter().map(|provider| provider.base_url_for_origin("http://h:1")).collect();
     /// assert_eq!(urls, ["http://h:1/v1", "http://h:1", "http://h:1"]);
     /// ```
-    pub fn base_url_at(&self, origin: &str) -> String {
+    pub fn base_url_for_origin(&self, origin: &str) -> String {
         format!("{origin}{}", if self.adds_version { "" } else { self.base_path })
     }
 }

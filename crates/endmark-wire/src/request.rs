@@ -12,8 +12,8 @@ use crate::ask::{Ask, ContinuationRequest, Terms};
 use crate::conversation::EditableText;
 use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
-use crate::history::{calls, repaired, wants_arguments};
-use crate::json::{Kind, Value, quoted};
+use crate::history::{calls, repair, wants_arguments};
+use crate::json::{Kind, Value, quote};
 use crate::response::Response;
 use crate::stream::Reader;
 use crate::wire_format::WireFormat;
@@ -53,7 +53,7 @@ pub struct View {
     /// The text of an unfinished last message of the assistant, which the reply continues. `None` if empty.
     pub prefill: Option<String>,
     /// The grammar that the text of the reply must match: a JSON mode or schema.
-    pub demanded: Option<Format>,
+    pub required_format: Option<Format>,
     /// The JSON Schema of that text.
     pub text_schema: Option<String>,
     /// The conversation's name, if the request has one: the provider's own, or the session that the client states.
@@ -159,7 +159,7 @@ impl Request {
     /// not.
     pub fn may_have_results(&self) -> bool {
         let has = |word: &&str| memchr::memmem::find(self.body(), word.as_bytes()).is_some();
-        self.format.facts().words_of_results.iter().any(has)
+        self.format.facts().result_keywords.iter().any(has)
     }
 
     /// Returns the field for which the conversation must not be changed by anything but the provider.
@@ -172,16 +172,16 @@ impl Request {
     /// use endmark_wire::request::Request;
     /// let found = find("/v1/responses", None).unwrap();
     /// let of = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap();
-    /// assert_eq!(of(r#"{"input":"Hi","previous_response_id":"r1"}"#).kept_by_provider(), Some("previous_response_id"));
-    /// assert_eq!(of(r#"{"input":"Hi","truncation":"auto"}"#).kept_by_provider(), Some("truncation"));
-    /// assert_eq!(of(r#"{"input":"Hi","truncation":"disabled"}"#).kept_by_provider(), None);
+    /// assert_eq!(of(r#"{"input":"Hi","previous_response_id":"r1"}"#).provider_storage_field(), Some("previous_response_id"));
+    /// assert_eq!(of(r#"{"input":"Hi","truncation":"auto"}"#).provider_storage_field(), Some("truncation"));
+    /// assert_eq!(of(r#"{"input":"Hi","truncation":"disabled"}"#).provider_storage_field(), None);
     /// ```
-    pub fn kept_by_provider(&self) -> Option<&'static str> {
+    pub fn provider_storage_field(&self) -> Option<&'static str> {
         let fields: Vec<_> = self.root().fields().collect();
         KEPT_BY_PROVIDER
             .into_iter()
             .find(|(name, unless)| {
-                let given = fields.iter().rfind(|field| field.is(name)).map(|field| field.value);
+                let given = fields.iter().rfind(|field| field.has_name(name)).map(|field| field.value);
                 given.is_some_and(|value| {
                     !value.is_null() && !unless.is_some_and(|word| value.text().as_deref() == Some(word))
                 })
@@ -254,26 +254,26 @@ impl Request {
     }
 
     /// Returns the request with every tool call in its conversation readable for servers, and the number of repaired
-    /// calls; see [`repaired`]. Returns `None` if every call was readable.
+    /// calls; see [`repair`]. Returns `None` if every call was readable.
     ///
     /// ```
     /// use endmark_wire::format::find;
     /// use endmark_wire::request::Request;
     /// let found = find("/v1/responses", None).unwrap();
     /// let body = br#"{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a"}]}"#;
-    /// let (repaired, calls) = Request::parse(found.format, body, &found.address)?.repaired().unwrap();
+    /// let (repaired, calls) = Request::parse(found.format, body, &found.address)?.with_repaired_calls().unwrap();
     /// assert_eq!(calls, 1);
-    /// assert!(repaired.repaired().is_none());
+    /// assert!(repaired.with_repaired_calls().is_none());
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
-    pub fn repaired(&self) -> Option<(Self, usize)> {
-        let mut edits = Edits::of(self.root());
+    pub fn with_repaired_calls(&self) -> Option<(Self, usize)> {
+        let mut edits = Edits::for_document(self.root());
         let mut count = 0;
-        let tools = LazyCell::new(|| self.names_of_tools_with_arguments());
+        let tools = LazyCell::new(|| self.tool_names_with_arguments());
         for (call, slot) in calls(self.format, self.items()) {
             let EditableText::Arguments { value, as_text } = slot else { continue };
             let wants = call.arguments.trim().is_empty() && tools.contains(call.name.as_ref());
-            let Some(repaired) = repaired(&call.arguments, wants) else { continue };
+            let Some(repaired) = repair(&call.arguments, wants) else { continue };
             if as_text {
                 edits.set_text(value, &repaired);
             } else {
@@ -290,8 +290,8 @@ impl Request {
 
     /// Returns the request for the rest of its reply, or for the same reply again. Returns `None` if its format or
     /// content does not allow this.
-    pub fn asking(&self, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
-        self.format.asking(self, ask, terms)
+    pub fn continuation(&self, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
+        self.format.continuation(self, ask, terms)
     }
 
     /// Returns the body that also requests the token counts of the stream. Returns `None` if the request asks for
@@ -301,14 +301,14 @@ impl Request {
     /// use endmark_wire::format::find;
     /// use endmark_wire::request::Request;
     /// let found = find("/v1/chat/completions", None).unwrap();
-    /// let asking = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap().asking_for_usage();
+    /// let asking = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap().with_usage_request();
     /// let body = asking(r#"{"stream":true, "stream_options":{"x":1}, "messages":[]}"#).unwrap();
     /// assert_eq!(body, br#"{"stream":true, "stream_options":{"x":1,"include_usage":true}, "messages":[]}"#);
     /// assert_eq!(asking(r#"{"stream":true,"stream_options":{"include_usage":true},"messages":[]}"#), None);
     /// assert_eq!(asking(r#"{"messages":[]}"#), None);
     /// ```
-    pub fn asking_for_usage(&self) -> Option<Vec<u8>> {
-        self.format.asking_for_usage(self)
+    pub fn with_usage_request(&self) -> Option<Vec<u8>> {
+        self.format.with_usage_request(self)
     }
 
     /// Returns the path of a request for this model, streamed or not, including the query that it needs.
@@ -329,12 +329,12 @@ impl Request {
     /// use endmark_wire::request::Request;
     /// let found = find("/openai/deployments/mine/chat/completions", None).unwrap();
     /// let request = Request::parse(found.format, br#"{"messages":[]}"#, &found.address)?;
-    /// let elsewhere = request.elsewhere(Some("larger")).unwrap();
+    /// let elsewhere = request.for_other_upstream(Some("larger")).unwrap();
     /// assert_eq!(elsewhere.body(), br#"{"messages":[],"model":"larger"}"#);
     /// assert_eq!(elsewhere.path_elsewhere(false), "/v1/chat/completions");
     /// # Ok::<(), endmark_wire::error::RequestError>(())
     /// ```
-    pub fn elsewhere(&self, model: Option<&str>) -> Option<Self> {
+    pub fn for_other_upstream(&self, model: Option<&str>) -> Option<Self> {
         let view = self.view();
         let path = self.format.path_elsewhere(&self.address, model.unwrap_or(&view.model), view.stream);
         let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
@@ -430,7 +430,7 @@ impl Request {
     /// ```
     #[must_use]
     pub fn with_items(&self, whole: &HashMap<String, String>) -> (Self, usize) {
-        let mut edits = Edits::of(self.root());
+        let mut edits = Edits::for_document(self.root());
         let mut replaced = 0;
         for item in self.items() {
             let id = self.format.reference(item).and_then(Value::text);
@@ -444,16 +444,16 @@ impl Request {
     }
 
     /// Returns the id of the response that the request continues from, if its server is to remember that response.
-    pub fn goes_on_from(&self) -> Option<String> {
-        self.format.goes_on_from(self.root()).and_then(Value::text).map(Into::into)
+    pub fn previous_response(&self) -> Option<String> {
+        self.format.previous_response(self.root()).and_then(Value::text).map(Into::into)
     }
 
     /// Returns the request continuing from another response. A request that continues from none is unchanged.
     #[must_use]
-    pub fn going_on_from(&self, id: &str) -> Self {
-        let Some(own) = self.format.goes_on_from(self.root()) else { return self.clone() };
-        let mut edits = Edits::of(self.root());
-        edits.replace(own, &quoted(id));
+    pub fn with_previous_response(&self, id: &str) -> Self {
+        let Some(own) = self.format.previous_response(self.root()) else { return self.clone() };
+        let mut edits = Edits::for_document(self.root());
+        edits.replace(own, &quote(id));
         // A request remains a request when one string in it changes.
         Self::parse(self.format, &edits.finish(), &self.address).unwrap_or_else(|_| self.clone())
     }
@@ -462,18 +462,18 @@ impl Request {
     fn items(&self) -> impl Iterator<Item = Value<'_>> {
         let find = || Some(self.root().field(self.format.facts().conversation_field)?.span());
         let span = self.conversation.get_or_init(find).clone();
-        let list = span.map(|span| Value::checked_before(&self.body, span));
+        let list = span.map(|span| Value::from_checked(&self.body, span));
         let alone = list.filter(|list| self.format.is_turn_alone(*list));
         alone.into_iter().chain(list.into_iter().flat_map(Value::items))
     }
 
-    fn names_of_tools_with_arguments(&self) -> HashSet<String> {
+    fn tool_names_with_arguments(&self) -> HashSet<String> {
         let wanting = |tool: Tool| tool.schema.as_deref().is_some_and(wants_arguments).then_some(tool.name);
         self.tools().into_iter().filter_map(wanting).collect()
     }
 
     /// Returns the body as JSON, without parsing it again.
     pub fn root(&self) -> Value<'_> {
-        Value::checked_before(&self.body, self.root.clone())
+        Value::from_checked(&self.body, self.root.clone())
     }
 }

@@ -74,7 +74,7 @@ impl Response {
     }
 
     pub(crate) fn root(&self) -> Value<'_> {
-        Value::checked_before(&self.body, self.root.clone())
+        Value::from_checked(&self.body, self.root.clone())
     }
 }
 
@@ -86,7 +86,7 @@ impl Response {
             self.format.stored_items(self.root()).into_iter().map(Value::raw).collect();
         let Ok(root) = Value::parse_body(changed) else { return Vec::new() };
         let items = self.format.stored_items(root).into_iter().map(Value::raw);
-        items.filter(|item| !before.contains(item)).filter_map(StoredItem::whole).collect()
+        items.filter(|item| !before.contains(item)).filter_map(StoredItem::parse).collect()
     }
 }
 

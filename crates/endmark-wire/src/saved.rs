@@ -33,7 +33,7 @@ pub struct SavedReply {
 /// ```
 pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
     let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
-    let written = FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
+    let written = FORMATS.into_iter().filter(|format| format.recognises(root)).find_map(|format| {
         let mut reply = format.reply(root, &View::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
@@ -53,15 +53,15 @@ const ERROR_FIELDS: [&str; 9] =
 /// have. Other documents with a field `error` are ignored.
 fn bare_error(root: Value<'_>) -> Option<SavedReply> {
     let field = root.field("error").filter(|error| error.kind() == Kind::Object);
-    let error = field.or_else(|| root.says("object", "error").then_some(root))?;
+    let error = field.or_else(|| root.has_text("object", "error").then_some(root))?;
     let is_stated = error.word("message").is_some()
         && ["type", "code", "status"].iter().any(|name| error.word_or_number(name).is_some());
-    let has_others = root.fields().any(|field| !ERROR_FIELDS.iter().any(|name| field.is(name)));
+    let has_others = root.fields().any(|field| !ERROR_FIELDS.iter().any(|name| field.has_name(name)));
     if !is_stated || has_others {
         return None;
     }
     let name = match () {
-        () if root.says("type", "error") => "anthropic_messages",
+        () if root.has_text("type", "error") => "anthropic_messages",
         () if error.field("status").is_some() => "gemini",
         () => "openai_chat",
     };

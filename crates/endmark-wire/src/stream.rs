@@ -36,16 +36,16 @@ pub(crate) enum Data<'a> {
 }
 
 /// Returns the data of a frame. Unreadable data is noted in `received`.
-pub(crate) fn data_of<'a>(frame: &'a Frame, received: &mut Received) -> Result<Data<'a>, EventError> {
+pub(crate) fn frame_data<'a>(frame: &'a Frame, received: &mut Received) -> Result<Data<'a>, EventError> {
     match &frame.data {
-        Some(_) if frame.damaged => Err(received.unreadable(EventError::NotUtf8)),
-        Some(data) => data_in(data, received),
+        Some(_) if frame.damaged => Err(received.note_unreadable(EventError::NotUtf8)),
+        Some(data) => parse_data(data, received),
         None => Ok(Data::Nothing),
     }
 }
 
 /// Does the same for the text after `data:`.
-pub(crate) fn data_in<'a>(data: &'a str, received: &mut Received) -> Result<Data<'a>, EventError> {
+pub(crate) fn parse_data<'a>(data: &'a str, received: &mut Received) -> Result<Data<'a>, EventError> {
     received.next_event();
     match data.trim() {
         "" => return Ok(Data::Nothing),
@@ -58,5 +58,5 @@ pub(crate) fn data_in<'a>(data: &'a str, received: &mut Received) -> Result<Data
         Err(_) if !data.contains(JSON_MARKS) => EventError::NoChunk,
         Err(error) => EventError::NotJson(error),
     };
-    Err(received.unreadable(error))
+    Err(received.note_unreadable(error))
 }

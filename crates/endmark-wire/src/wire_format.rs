@@ -10,7 +10,7 @@ use crate::conversation::PlacedPart;
 use crate::deciding::DecidingField;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::provider::Provider;
 use crate::reply::Choice;
@@ -47,7 +47,7 @@ pub trait WireFormat:
     }
 
     /// Returns whether a request to this path, which does not produce a reply, may continue from a response.
-    fn goes_on_in(&self, _path: &str) -> bool {
+    fn may_continue_at(&self, _path: &str) -> bool {
         false
     }
 
@@ -103,9 +103,9 @@ pub struct Facts {
     /// The rules for the order of turns.
     pub order: Order,
     /// Words of which at least one occurs in any request that contains tool results.
-    pub words_of_results: &'static [&'static str],
+    pub result_keywords: &'static [&'static str],
     /// Words of which at least one occurs in any request that contains tool calls.
-    pub words_of_calls: &'static [&'static str],
+    pub call_keywords: &'static [&'static str],
 }
 
 /// Reads requests of a format.
@@ -122,7 +122,7 @@ pub trait WireRequest {
     }
 
     /// Returns the id of the response that a request continues from, if the server is to remember that response.
-    fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
+    fn previous_response<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
         None
     }
 }
@@ -158,13 +158,13 @@ pub trait WireConversation {
     }
 
     /// Returns a function as an entry of the list that a request offers.
-    fn written_tool(&self, tool: &OwnTool<'_>) -> String;
+    fn tool_json(&self, tool: &OwnTool<'_>) -> String;
 
     /// Returns the content of a response as the items that represent it in the following conversation.
-    fn said(&self, root: Value<'_>) -> Vec<String>;
+    fn response_items(&self, root: Value<'_>) -> Vec<String>;
 
     /// Returns the same for a stream: `events` are the data of its events, `choice` is the choice received in them.
-    fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
+    fn stream_items(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
     /// Returns the id of a stored item, if this conversation item is only a reference to one.
     fn reference<'a>(&self, _item: Value<'a>) -> Option<Value<'a>> {
@@ -174,11 +174,11 @@ pub trait WireConversation {
 
 /// Builds the requests that Endmark derives from a client's request.
 pub trait WireAsk {
-    /// See [`Request::asking`].
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest>;
+    /// See [`Request::continuation`].
+    fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest>;
 
-    /// See [`Request::asking_for_usage`].
-    fn asking_for_usage(&self, _request: &Request) -> Option<Vec<u8>> {
+    /// See [`Request::with_usage_request`].
+    fn with_usage_request(&self, _request: &Request) -> Option<Vec<u8>> {
         None
     }
 
@@ -188,8 +188,8 @@ pub trait WireAsk {
 
     /// Returns the body of the request with another model.
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
-        let mut edits = Edits::of(request.root());
-        edits.set_field(request.root(), "model", &quoted(model));
+        let mut edits = Edits::for_document(request.root());
+        edits.set_field(request.root(), "model", &quote(model));
         edits.finish()
     }
 
@@ -202,7 +202,7 @@ pub trait WireAsk {
 /// Reads and writes responses: whole, streamed, or errors.
 pub trait WireReply {
     /// Returns whether a document is a response of this format, as its own fields state.
-    fn has_written(&self, root: Value<'_>) -> bool;
+    fn recognises(&self, root: Value<'_>) -> bool;
 
     /// Reads a response.
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError>;

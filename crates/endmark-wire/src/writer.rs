@@ -41,7 +41,7 @@ pub struct Closing<'a> {
     /// The tokens of all calls, if there was more than one.
     pub usage: Option<Usage>,
     /// Whether the stream's own last event was lost after the end of the reply. It is written, if the format has one.
-    pub end_lost: bool,
+    pub is_end_lost: bool,
 }
 
 /// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held back.
@@ -84,7 +84,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
     /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
-    fn goes_on(&self, choice: u32, call: &ToolCall) -> bool;
+    fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
     /// Returns a whole tool call of which the client has nothing.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
@@ -95,7 +95,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 
     /// Notes which of the client's stop sequences a choice ends at, for formats with a field for it.
-    fn stops_at(&mut self, _choice: u32, _sequence: &str) {}
+    fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
     /// Returns whether the arguments of a call come all at once, as an object. A client that runs calls as they come
     /// must not receive one before it is known to be complete.
@@ -109,7 +109,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 
     /// Notes the id of the response that is written from, for a client that has nothing of a reply yet.
-    fn answered_by(&mut self, _id: &str) {}
+    fn set_answer_id(&mut self, _id: &str) {}
 
     /// Notes which calls stay cut, before the stream ends.
     ///

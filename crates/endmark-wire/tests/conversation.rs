@@ -12,7 +12,7 @@ use endmark_context::conversation::{
     Content, Conversation, Edit, EditError, Message, NewResult, Pairs, Place, Role, Turn,
 };
 use endmark_wire::conversation::{ConversationError, Dialogue};
-use endmark_wire::format::{FORMATS, WireFormat, named};
+use endmark_wire::format::{FORMATS, WireFormat, find_by_name};
 use endmark_wire::json::Value;
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ fn position(conversation: &Conversation<'_>, is_it: impl Fn(&Turn<'_>) -> bool) 
     conversation.turns.iter().position(is_it).unwrap()
 }
 
-fn says(turn: &Turn<'_>, text: &str) -> bool {
+fn assert_text(turn: &Turn<'_>, text: &str) -> bool {
     turn.texts().any(|said| said == text)
 }
 
@@ -95,8 +95,8 @@ fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
             message: Message::Results(results.into_iter().map(NewResult::Moved).collect()),
         },
         Edit::Replace {
-            turns: position(conversation, |turn| says(turn, "middle begins"))
-                ..position(conversation, |turn| says(turn, "middle ends")) + 1,
+            turns: position(conversation, |turn| assert_text(turn, "middle begins"))
+                ..position(conversation, |turn| assert_text(turn, "middle ends")) + 1,
             message: Message::User("the middle,\nin short".to_owned()),
         },
         Edit::Insert {
@@ -114,12 +114,12 @@ fn edits_by_turn_leave_every_other_byte() {
         let dialogue = Dialogue::read(format, &body).unwrap();
         let conversation = dialogue.conversation();
         let edits = edits(conversation);
-        let edited = dialogue.edited(&edits).unwrap();
+        let edited = dialogue.edit(&edits).unwrap();
         expect(&format!("{}.edited.json", format.name()), &edited);
         let again = Dialogue::read(format, &edited).unwrap();
-        assert_eq!(again.around(), dialogue.around(), "{}", format.name());
+        assert_eq!(again.surroundings(), dialogue.surroundings(), "{}", format.name());
         // The parts without an edit keep their order and their bytes.
-        let changes = endmark_context::conversation::Changes::of(conversation, &edits).unwrap();
+        let changes = endmark_context::conversation::Changes::new(conversation, &edits).unwrap();
         let mut rest = edited.as_slice();
         for (position, turn) in conversation.turns.iter().enumerate() {
             let is_kept = |part| !changes.drops_part(Place { turn: position, part });
@@ -132,8 +132,8 @@ fn edits_by_turn_leave_every_other_byte() {
             rest = &rest[at.unwrap_or_else(|| panic!("turn {position} of {}", format.name())) + raw.len()..];
         }
         // The edits applied to the data equal the conversation read from the edited bytes.
-        let applied = changes.applied(conversation);
-        assert_eq!(said(&applied), said(again.conversation()), "{}", format.name());
+        let applied = changes.apply(conversation);
+        assert_eq!(response_items(&applied), response_items(again.conversation()), "{}", format.name());
         let pairs = Pairs::of(again.conversation());
         let open = Pairs::of(conversation).unanswered().len() - 1;
         assert_eq!((pairs.unanswered().len(), pairs.orphans().len()), (open, 0), "{}", format.name());
@@ -141,7 +141,7 @@ fn edits_by_turn_leave_every_other_byte() {
 }
 
 /// Returns the contents in order, without the parts of a new result that a format cannot represent.
-fn said(conversation: &Conversation<'_>) -> Vec<String> {
+fn response_items(conversation: &Conversation<'_>) -> Vec<String> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
     let said = parts.map(|part| match &part.content {
         Content::Result(result) => format!("{:?} says {:?}", result.call_id, result.text),
@@ -171,20 +171,23 @@ fn a_bare_list_of_messages_is_a_conversation_too() {
     for format in FORMATS {
         let body = body(format);
         let of_body = Dialogue::read(format, &body).unwrap();
-        let list = of_body.written().to_owned();
+        let list = of_body.source().to_owned();
         let of_list = Dialogue::read(format, list.as_bytes()).unwrap();
-        assert_eq!(of_list.around(), ["", ""]);
-        assert_eq!(said(of_list.conversation()), said(of_body.conversation()));
-        let edited = of_list.edited(&edits(of_list.conversation())).unwrap();
-        let whole = of_body.edited(&edits(of_body.conversation())).unwrap();
-        assert_eq!([of_body.around()[0].as_bytes(), &edited, of_body.around()[1].as_bytes()].concat(), whole);
+        assert_eq!(of_list.surroundings(), ["", ""]);
+        assert_eq!(response_items(of_list.conversation()), response_items(of_body.conversation()));
+        let edited = of_list.edit(&edits(of_list.conversation())).unwrap();
+        let whole = of_body.edit(&edits(of_body.conversation())).unwrap();
+        assert_eq!(
+            [of_body.surroundings()[0].as_bytes(), &edited, of_body.surroundings()[1].as_bytes()].concat(),
+            whole
+        );
     }
 }
 
 #[test]
 fn what_is_no_conversation_is_refused_with_its_place() {
     let error = |name: &str, body: &str| {
-        let error = Dialogue::read(named(name).unwrap(), body.as_bytes()).unwrap_err();
+        let error = Dialogue::read(find_by_name(name).unwrap(), body.as_bytes()).unwrap_err();
         assert!(!matches!(error, ConversationError::Json(_)) || body.starts_with('{'));
         error.to_string()
     };
@@ -213,22 +216,22 @@ fn what_is_no_conversation_is_refused_with_its_place() {
 
 #[test]
 fn an_input_that_is_one_text_is_one_turn() {
-    let format = named("openai_responses").unwrap();
+    let format = find_by_name("openai_responses").unwrap();
     let body = br#"{"model":"m","input":"Hi"}"#;
     let dialogue = Dialogue::read(format, body).unwrap();
-    assert!(dialogue.conversation().turns[0].is_of_user());
+    assert!(dialogue.conversation().turns[0].is_from_user());
     let new = Edit::SetText { place: Place { turn: 0, part: 0 }, text: "Ho".to_owned() };
-    assert_eq!(dialogue.edited(&[new]).unwrap(), br#"{"model":"m","input":"Ho"}"#);
-    assert_eq!(dialogue.edited(&[Edit::DropTurn(0)]), Err(EditError::NoList));
+    assert_eq!(dialogue.edit(&[new]).unwrap(), br#"{"model":"m","input":"Ho"}"#);
+    assert_eq!(dialogue.edit(&[Edit::DropTurn(0)]), Err(EditError::NoList));
 }
 
 #[test]
 fn edits_that_do_not_fit_are_refused() {
-    let format = named("openai_chat").unwrap();
+    let format = find_by_name("openai_chat").unwrap();
     let body = br#"[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]}]"#;
     let dialogue = Dialogue::read(format, body).unwrap();
     let place = Place { turn: 1, part: 0 };
-    let refused = |edit| dialogue.edited(&[edit]).unwrap_err().to_string();
+    let refused = |edit| dialogue.edit(&[edit]).unwrap_err().to_string();
     assert_eq!(refused(Edit::DropTurn(2)), "there is no part 0 in turn 2 of 2");
     assert_eq!(
         refused(Edit::SetText { place, text: String::new() }),
@@ -304,7 +307,7 @@ proptest! {
                 let Ok(dialogue) = Dialogue::read(format, json.as_bytes()) else { continue };
                 let conversation = dialogue.conversation();
                 check_spans(conversation, json.as_bytes());
-                prop_assert_eq!(dialogue.edited(&[]).unwrap(), json.as_bytes());
+                prop_assert_eq!(dialogue.edit(&[]).unwrap(), json.as_bytes());
                 let pairs = Pairs::of(conversation);
                 for (call, result) in pairs.pairs() {
                     prop_assert!(call < result);
@@ -312,11 +315,11 @@ proptest! {
                 }
                 // After dropping any turn, the remaining ones have the same content.
                 for turn in 0..conversation.turns.len() {
-                    let Ok(edited) = dialogue.edited(&[Edit::DropTurn(turn)]) else { continue };
+                    let Ok(edited) = dialogue.edit(&[Edit::DropTurn(turn)]) else { continue };
                     let left = Dialogue::read(format, &edited).unwrap();
                     let mut expected = conversation.clone();
                     expected.turns.remove(turn);
-                    prop_assert_eq!(said(left.conversation()), said(&expected));
+                    prop_assert_eq!(response_items(left.conversation()), response_items(&expected));
                 }
             }
         }

@@ -65,7 +65,7 @@ fn request(bytes: &[u8]) -> Result<String, std::fmt::Error> {
     writeln!(
         out,
         "demanded {:?}, schema {}",
-        request.demanded,
+        request.required_format,
         request.text_schema.as_deref().unwrap_or("none")
     )?;
     for name in request.tool_names() {
@@ -173,8 +173,8 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
                 );
                 said.extend(chunk.usage.map(|usage| format!("{usage:?}")));
                 said.extend(chunk.error.map(|error| format!("{error:?}")));
-                said.extend(chunk.done.then(|| "done".to_owned()));
-                said.extend((said.is_empty() && chunk.no_choices).then(|| "no choices".to_owned()));
+                said.extend(chunk.is_done.then(|| "done".to_owned()));
+                said.extend((said.is_empty() && chunk.has_no_choices).then(|| "no choices".to_owned()));
                 writeln!(out, "{}", if said.is_empty() { "nothing".to_owned() } else { said.join(", ") })?;
             }
         }
@@ -231,14 +231,14 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         index,
         text,
         tool_calls,
-        reasoned,
-        refused,
+        has_reasoning: reasoned,
+        is_refused: refused,
         finish,
         mendable,
         exact,
         received,
         continuation: _,
-        ends_unshown: _,
+        ends_in_unshown_part: _,
         last_part: _,
         signature: _,
         unfinished: _,
@@ -246,7 +246,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         last_call_at: _,
         web_searches: _,
         written: _,
-        beside,
+        has_unrequestable_part: beside,
     } = choice;
     writeln!(
         out,

@@ -30,7 +30,7 @@ fn work(meter: &mut Meter<'_>) -> u64 {
             prompt_tokens: count::text(&part, MODEL).tokens,
             max_output_tokens: 200,
         };
-        let admitted = match meter.before_call(&call, now()) {
+        let admitted = match meter.admit_call(&call, now()) {
             Ok(admitted) => admitted,
             Err(NotAdmitted::UsedUp { .. }) => break,
             Err(other) => {
@@ -44,7 +44,7 @@ fn work(meter: &mut Meter<'_>) -> u64 {
         let prompt = if admitted.is_closing { "Summarise what you found." } else { &part };
         let (reply, tokens) = ask(prompt, admitted.max_output_tokens);
         let closing = if admitted.is_closing { " (the last one)" } else { "" };
-        let cost = meter.after_call(admitted, &AfterCall::Reported(tokens), now());
+        let cost = meter.settle_call(admitted, &AfterCall::Reported(tokens), now());
         let usd = cost.nano_usd.map_or("no price".to_owned(), |cost| format!("${}", dollars(cost)));
         println!("call {number}: {} tokens, {usd}{closing}: {reply}", cost.tokens);
     }
@@ -66,5 +66,5 @@ fn it_works_until_its_budget_is_used_up() {
     let usage = *meter.usage();
     assert!((2..20).contains(&calls), "{usage:?}");
     assert!(usage.tokens.prompt + usage.tokens.completion <= 1_000 && usage.nano_usd > 0, "{usage:?}");
-    assert_eq!((usage.unpriced_calls, usage.estimated_calls, meter.held()), (0, 0, 0));
+    assert_eq!((usage.unpriced_calls, usage.estimated_calls, meter.held_tokens()), (0, 0, 0));
 }

@@ -110,7 +110,7 @@ impl Answer {
     }
 
     /// Creates a response without a status line: the fault occurs after the request was read.
-    pub fn none(fault: Fault) -> Self {
+    pub fn without_status(fault: Fault) -> Self {
         let mut answer = Self::new(200, "text/plain", "");
         answer.fault = Some((FaultAt::Head, fault));
         answer
@@ -214,7 +214,7 @@ impl Answer {
 
     /// Adds a frame, or another part of the body, at the end.
     #[must_use]
-    pub fn and(mut self, part: impl Into<Vec<u8>>) -> Self {
+    pub fn add_part(mut self, part: impl Into<Vec<u8>>) -> Self {
         self.parts.push(part.into());
         self
     }

@@ -28,11 +28,11 @@ fn reply(message: &Value, finish: &str, usage: (u64, u64)) -> Value {
         "created": 1_700_000_000,
         "model": "scripted",
         "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish }],
-        "usage": usage_of(usage),
+        "usage": usage_json(usage),
     })
 }
 
-pub(crate) fn usage_of((prompt, output): (u64, u64)) -> Value {
+pub(crate) fn usage_json((prompt, output): (u64, u64)) -> Value {
     json!({ "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output })
 }
 
@@ -124,7 +124,7 @@ impl ChatFrames {
     /// Adds the chunk with the usage and no choices, as (prompt tokens, output tokens).
     #[must_use]
     pub fn usage(self, usage: (u64, u64)) -> Self {
-        self.chunk(&json!([]), Some(usage_of(usage)))
+        self.chunk(&json!([]), Some(usage_json(usage)))
     }
 
     /// Adds any bytes, such as a comment, an error event or an unfinished line.

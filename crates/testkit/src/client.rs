@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use crate::TEST_TIMEOUT;
 use crate::http1::{Body, Wire, find};
 
 /// A request with its own connection.
@@ -29,7 +29,7 @@ pub struct OpenReply {
     pub headers: Vec<(String, String)>,
     wire: Wire,
     body: Body,
-    unread: Vec<u8>,
+    unread_bytes: Vec<u8>,
 }
 
 /// A reply read to its end, complete or not.
@@ -116,7 +116,7 @@ impl Request {
             let status = status.unwrap_or_else(|| panic!("`{}` is no status line", head.first_line));
             let has_no_body = self.method == "HEAD" || matches!(status, 204 | 304);
             let body = if has_no_body { Body::Finished } else { head.body(Body::UntilClose) };
-            Ok(OpenReply { status, headers: head.headers, wire, body, unread: Vec::new() })
+            Ok(OpenReply { status, headers: head.headers, wire, body, unread_bytes: Vec::new() })
         })
         .await
     }
@@ -130,8 +130,8 @@ impl OpenReply {
 
     /// Returns the next bytes of the body as they arrive. `None` at its proper end, an error if it is cut.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if !self.unread.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.unread)));
+        if !self.unread_bytes.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.unread_bytes)));
         }
         patiently(self.wire.part(&mut self.body)).await
     }
@@ -142,7 +142,7 @@ impl OpenReply {
         while let Some(bytes) = self.next_bytes().await? {
             frame.extend_from_slice(&bytes);
             if let Some(end) = frame.windows(2).position(|window| window == b"\n\n") {
-                self.unread = frame.split_off(end + 2);
+                self.unread_bytes = frame.split_off(end + 2);
                 return Ok(Some(text(frame)));
             }
         }
@@ -210,5 +210,5 @@ fn text(bytes: Vec<u8>) -> String {
 
 async fn patiently<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let too_late = || Err(io::Error::new(io::ErrorKind::TimedOut, "waited in vain for the server"));
-    timeout(PATIENCE, work).await.unwrap_or_else(|_| too_late())
+    timeout(TEST_TIMEOUT, work).await.unwrap_or_else(|_| too_late())
 }

@@ -21,7 +21,7 @@ pub enum Dialect {
 }
 
 /// Wraps a model for Chat Completions, so that it accepts requests and answers in another dialect.
-pub struct Speaking<M = ScriptedModel> {
+pub struct DialectAdapter<M = ScriptedModel> {
     dialect: Dialect,
     model: M,
 }
@@ -51,14 +51,14 @@ struct Said {
     output: u64,
 }
 
-impl<M: Respond> Speaking<M> {
+impl<M: Respond> DialectAdapter<M> {
     /// Creates the wrapper for this dialect and model.
     pub fn new(dialect: Dialect, model: M) -> Self {
         Self { dialect, model }
     }
 }
 
-impl<M: Respond> Respond for Speaking<M> {
+impl<M: Respond> Respond for DialectAdapter<M> {
     fn respond(&self, request: &Received) -> Answer {
         let body = request.json();
         let chat = self.dialect.as_chat(&body);
@@ -86,7 +86,7 @@ impl<M: Respond> Respond for Speaking<M> {
         let mut answer = if streams {
             Answer::sse(self.dialect.stream(&said))
         } else {
-            Answer::json(200, &self.dialect.whole(&said))
+            Answer::json(200, &self.dialect.whole_reply(&said))
         };
         answer.fault = answered.fault;
         answer
@@ -204,7 +204,7 @@ impl Dialect {
         chat
     }
 
-    fn whole(self, said: &Said) -> Value {
+    fn whole_reply(self, said: &Said) -> Value {
         // Arguments as an object cannot represent cut arguments.
         let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
         match self {
@@ -369,7 +369,7 @@ impl Dialect {
     }
 
     fn content_stream(self, said: &Said) -> Vec<String> {
-        let whole = self.whole(said);
+        let whole = self.whole_reply(said);
         let pieces = if said.call.is_some() { vec![""] } else { tokens(&said.text) };
         let last = pieces.len().saturating_sub(1);
         let frame = |(position, piece): (usize, &str)| {

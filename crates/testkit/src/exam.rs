@@ -32,7 +32,7 @@ pub const FALLBACK_MODEL: &str = "exam-fallback";
 /// A model that always answers, to check whether the candidate still works after a fault.
 pub const HEALTHY_MODEL: &str = "exam-healthy";
 /// A request for this model restores a provider that is down.
-const WELL_AGAIN: &str = "exam-well-again";
+const RESTORE_MODEL: &str = "exam-well-again";
 /// The only key that the fallback provider accepts.
 pub const FALLBACK_KEY: &str = "key-of-the-fallback";
 
@@ -66,7 +66,7 @@ pub struct Pace {
 
 impl Pace {
     /// Short waits where the candidate must wait, and long waits where it should not.
-    pub const QUICK: Self = Self {
+    pub const SHORT_WAITS: Self = Self {
         retry_after: 1,
         slow: Duration::from_secs(20),
         outage: 6,
@@ -91,11 +91,11 @@ pub enum Failing {
     /// The request is read, but never answered.
     Silent,
     /// The head is sent at once, but the first token late.
-    SlowToBegin,
+    SlowStart,
     /// The stream breaks off, and the next request finds the provider healthy.
     Cut,
     /// The stream breaks off, and the provider stays down.
-    CutForGood,
+    CutAlways,
     /// The stream stalls, but its connection stays open.
     Stalls,
     /// One event of the stream is not JSON.
@@ -148,7 +148,7 @@ pub const SCENARIOS: [Scenario; 16] = [
     scenario("S05", Failing::ResetOnce, &[]),
     scenario("S06", Failing::Silent, &[Check::TriesAtMost(1)]),
     // The candidate should not wait for the first token, but use the fallback provider.
-    scenario("S07", Failing::SlowToBegin, &[Check::ReportedModel(FALLBACK_MODEL)]),
+    scenario("S07", Failing::SlowStart, &[Check::ReportedModel(FALLBACK_MODEL)]),
     scenario("S08", Failing::Cut, &[]),
     scenario("S09", Failing::Stalls, &[]),
     scenario("S10", Failing::Garbage, &[]),
@@ -158,7 +158,7 @@ pub const SCENARIOS: [Scenario; 16] = [
         is_refused: true,
         ..scenario("S13", Failing::Filtered, &[Check::TriesAtMost(1), Check::Reason])
     },
-    Scenario { fallback_rejects_prefill: true, ..scenario("S14", Failing::CutForGood, &[]) },
+    Scenario { fallback_rejects_prefill: true, ..scenario("S14", Failing::CutAlways, &[]) },
     scenario("S15", Failing::Flaps, &[Check::ServedDuringOutage, Check::BackAfter(6), Check::Probes]),
     scenario(
         "S16",

@@ -72,7 +72,7 @@ impl Wire {
                     .collect();
                 return Ok(Some(Head { first_line, headers }));
             }
-            if self.more().await? == 0 {
+            if self.read_more().await? == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(cut("a head")) };
             }
         }
@@ -86,7 +86,7 @@ impl Wire {
                 Ok(None)
             }
             Body::Length(left) => {
-                if self.buffer.is_empty() && self.more().await? == 0 {
+                if self.buffer.is_empty() && self.read_more().await? == 0 {
                     return Err(cut("a body with a length"));
                 }
                 let taken = left.min(self.buffer.len());
@@ -94,7 +94,7 @@ impl Wire {
                 Ok(Some(self.buffer.drain(..taken).collect()))
             }
             Body::UntilClose => {
-                if self.buffer.is_empty() && self.more().await? == 0 {
+                if self.buffer.is_empty() && self.read_more().await? == 0 {
                     *body = Body::Finished;
                     return Ok(None);
                 }
@@ -115,7 +115,7 @@ impl Wire {
             return Ok(None);
         }
         while self.buffer.len() < size + 2 {
-            if self.more().await? == 0 {
+            if self.read_more().await? == 0 {
                 return Err(cut("a chunk"));
             }
         }
@@ -132,13 +132,13 @@ impl Wire {
                 let line: Vec<u8> = self.buffer.drain(..end + 2).take(end).collect();
                 return Ok(String::from_utf8_lossy(&line).into_owned());
             }
-            if self.more().await? == 0 {
+            if self.read_more().await? == 0 {
                 return Err(cut("a chunked body"));
             }
         }
     }
 
-    async fn more(&mut self) -> io::Result<usize> {
+    async fn read_more(&mut self) -> io::Result<usize> {
         self.stream.read_buf(&mut self.buffer).await
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! HTTP/1.1 is implemented here on purpose: a library would refuse to send half of these faults, and a client built on
 //! the library under test would share its bugs. Servers listen on a free port of the loopback address. Every wait is
-//! limited to [`PATIENCE`], and a failure panics.
+//! limited to [`TEST_TIMEOUT`], and a failure panics.
 //!
 //! ```
 //! use testkit::{Answer, Request, Script, Upstream, chat_reply};
@@ -52,16 +52,16 @@ use std::time::Duration;
 pub use answer::{Answer, Fault};
 pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event};
 pub use client::{OpenReply, Reply, Request};
-pub use dialect::{Dialect, Heard, Speaking};
+pub use dialect::{Dialect, DialectAdapter, Heard};
 pub use model::{Prefill, Prompted, ScriptedModel};
 pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
-pub use proxy::{ForwardProxy, Proxied};
-pub use reading::{Again, Asks, Begins, Call, Library, Manner, ReadingModel, Seam, Style};
+pub use proxy::{ForwardProxy, ProxiedRequest};
+pub use reading::{Asks, Begins, Call, Library, Manner, ReadingModel, RepeatedReply, Seam, Style};
 pub use script::{Respond, Script};
 pub use tcp_proxy::{Link, TcpProxy};
 pub use tokens::tokens;
 pub use upstream::{Outcome, Received, Upstream};
 
 /// The longest wait before a test fails, far more than a loaded machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -71,7 +71,7 @@ pub struct ScriptedModel {
     prompted: Prompted,
     own_limit: Option<u64>,
     faults: BTreeMap<usize, (usize, Fault)>,
-    answered: Mutex<usize>,
+    answer_count: Mutex<usize>,
 }
 
 /// The reply to one request.
@@ -95,7 +95,7 @@ impl ScriptedModel {
             prompted: Prompted::Exact,
             own_limit: None,
             faults: BTreeMap::new(),
-            answered: Mutex::new(0),
+            answer_count: Mutex::new(0),
         }
     }
 
@@ -130,7 +130,7 @@ impl ScriptedModel {
 
     /// Sets how the model answers a prompt.
     #[must_use]
-    pub fn prompted(mut self, prompted: Prompted) -> Self {
+    pub fn with_prompted(mut self, prompted: Prompted) -> Self {
         self.prompted = prompted;
         self
     }
@@ -179,7 +179,7 @@ impl ScriptedModel {
         }
         let earlier = messages.iter().rev().find(|message| message["role"] == "assistant");
         let so_far = earlier.and_then(|message| message["content"].as_str());
-        match so_far.map(|quoted| self.said(quoted)) {
+        match so_far.map(|quoted| self.quoted_length(quoted)) {
             Some(said) if said > 0 => {
                 let text = self.prompted_text(said);
                 Ok(Turn { echo: "", text, as_tool: false, reasons: true })
@@ -189,7 +189,7 @@ impl ScriptedModel {
     }
 
     /// Returns how much of the text the request shows, in bytes: the longest prefix that occurs in `quoted`.
-    fn said(&self, quoted: &str) -> usize {
+    fn quoted_length(&self, quoted: &str) -> usize {
         let common = |start: usize| {
             let pairs = self.text.chars().zip(quoted[start..].chars());
             pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum()
@@ -276,7 +276,7 @@ impl Respond for ScriptedModel {
             return Answer::json(200, &json!({ "object": "list", "data": [model] }));
         }
         let number = {
-            let mut answered = self.answered.lock().unwrap();
+            let mut answered = self.answer_count.lock().unwrap();
             *answered += 1;
             *answered - 1
         };

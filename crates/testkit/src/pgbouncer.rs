@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use crate::PATIENCE;
-use crate::postgres::{Postgres, as_system_user, folder, free_port, skipped};
+use crate::TEST_TIMEOUT;
+use crate::postgres::{Postgres, as_system_user, folder, free_port, note_skipped};
 
 const PROGRAM: &str = "/usr/sbin/pgbouncer";
 
@@ -28,7 +28,7 @@ impl PgBouncer {
     /// If PgBouncer does not start, or is not installed although `ENDMARK_TEST_NEEDS_POSTGRES` is set.
     pub fn start(postgres: &Postgres) -> Option<Self> {
         if !Path::new(PROGRAM).is_file() {
-            skipped("PgBouncer is not installed as /usr/sbin/pgbouncer");
+            note_skipped("PgBouncer is not installed as /usr/sbin/pgbouncer");
             return None;
         }
         let (folder, port) = (folder(), free_port());
@@ -44,7 +44,7 @@ impl PgBouncer {
         let child = command.spawn().expect("the pooler is a program");
         let begin = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            assert!(begin.elapsed() < PATIENCE, "PgBouncer does not start");
+            assert!(begin.elapsed() < TEST_TIMEOUT, "PgBouncer does not start");
             thread::sleep(std::time::Duration::from_millis(20));
         }
         Some(Self { folder, port, child })

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// If this variable is set, tests fail without PostgreSQL. Otherwise they are skipped.
-const NEEDED: &str = "ENDMARK_TEST_NEEDS_POSTGRES";
+const REQUIRE_POSTGRES_VARIABLE: &str = "ENDMARK_TEST_NEEDS_POSTGRES";
 
 /// The user for the server if the test runs as root, because PostgreSQL refuses to run as root.
 const SYSTEM_USER: &str = "postgres";
@@ -39,7 +39,7 @@ impl Postgres {
     /// If the server does not start, or PostgreSQL is not installed although `ENDMARK_TEST_NEEDS_POSTGRES` is set.
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            skipped("PostgreSQL is not installed below /usr/lib/postgresql");
+            note_skipped("PostgreSQL is not installed below /usr/lib/postgresql");
             return None;
         };
         let mut postgres = Self { programs, folder: folder(), port: free_port(), server: None };
@@ -47,13 +47,13 @@ impl Postgres {
         let arguments =
             ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"];
         run(postgres.program("initdb").args(arguments).arg(data));
-        postgres.start_again();
+        postgres.restart();
         postgres.sql("postgres", "CREATE DATABASE endmark");
         Some(postgres)
     }
 
     /// Restarts the stopped server on the same port, with the same data.
-    pub fn start_again(&mut self) {
+    pub fn restart(&mut self) {
         let log = fs::File::create(self.folder.with_extension("log")).expect("the log can be written");
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
@@ -103,7 +103,7 @@ impl Postgres {
         let mut copy = standby.program("pg_basebackup");
         copy.args(["--no-sync", "--checkpoint=fast", "-R", "-U", "postgres", "-h"]).arg(&self.folder);
         run(copy.args(["-p", &self.port.to_string(), "-D"]).arg(standby.data()));
-        standby.start_again();
+        standby.restart();
         self.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
         self.query("SELECT pg_reload_conf()");
         let begin = Instant::now();
@@ -137,7 +137,7 @@ impl Postgres {
                 run(Command::new("chown").arg(SYSTEM_USER).arg(&path));
             }
         }
-        self.start_again();
+        self.restart();
     }
 
     /// Returns the port on the loopback address.
@@ -212,8 +212,8 @@ impl Drop for Postgres {
 }
 
 /// Prints that a test is skipped. Fails the test if `ENDMARK_TEST_NEEDS_POSTGRES` is set.
-pub(crate) fn skipped(why: &str) {
-    assert!(std::env::var_os(NEEDED).is_none(), "{why}");
+pub(crate) fn note_skipped(why: &str) {
+    assert!(std::env::var_os(REQUIRE_POSTGRES_VARIABLE).is_none(), "{why}");
     // The test harness prints it with --nocapture; a test cannot report itself as skipped.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
@@ -273,7 +273,7 @@ mod tests {
         postgres.query("CREATE TABLE kept (n bigint); INSERT INTO kept VALUES (7)");
         postgres.stop();
         assert!(!postgres.try_sql("endmark", "SELECT 1").0);
-        postgres.start_again();
+        postgres.restart();
         assert_eq!(postgres.query("SELECT n FROM kept"), "7");
         drop(postgres);
         assert!(!folder.exists());

@@ -13,13 +13,13 @@ use crate::http1::find;
 /// A running proxy. Dropping it stops the proxy.
 pub struct ForwardProxy {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Proxied>>>,
+    requests: Arc<Mutex<Vec<ProxiedRequest>>>,
     task: JoinHandle<()>,
 }
 
 /// A received request, for a tunnel or to be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxied {
+pub struct ProxiedRequest {
     /// The request line.
     pub line: String,
     /// The value of `Proxy-Authorization`.
@@ -38,7 +38,7 @@ impl ForwardProxy {
                 tokio::spawn(serve(stream, wanted, Arc::clone(&record)));
             }
         });
-        Self { address, seen, task }
+        Self { address, requests: seen, task }
     }
 
     /// Returns the proxy's address.
@@ -47,8 +47,8 @@ impl ForwardProxy {
     }
 
     /// Returns the first request of each connection so far.
-    pub fn seen(&self) -> Vec<Proxied> {
-        self.seen.lock().expect("no test panics with it").clone()
+    pub fn requests(&self) -> Vec<ProxiedRequest> {
+        self.requests.lock().expect("no test panics with it").clone()
     }
 }
 
@@ -61,7 +61,7 @@ impl Drop for ForwardProxy {
 async fn serve(
     mut client: TcpStream,
     wanted: Option<&'static str>,
-    record: Arc<Mutex<Vec<Proxied>>>,
+    record: Arc<Mutex<Vec<ProxiedRequest>>>,
 ) -> io::Result<()> {
     let head = head(&mut client).await?;
     let mut lines = head.split("\r\n");
@@ -72,7 +72,7 @@ async fn serve(
         .collect();
     let authorization = find(&headers, "proxy-authorization").map(str::to_owned);
     let is_welcome = wanted.is_none() || authorization.as_deref() == wanted;
-    record.lock().expect("no test panics with it").push(Proxied { line: line.clone(), authorization });
+    record.lock().expect("no test panics with it").push(ProxiedRequest { line: line.clone(), authorization });
     if !is_welcome {
         return client.write_all(b"HTTP/1.1 407 Who are you?\r\ncontent-length: 0\r\n\r\n").await;
     }

@@ -21,7 +21,7 @@ use question::Question;
 
 /// The reply when the first request is repeated with a larger limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RepeatedReply {
     /// The complete document.
     Whole,
     /// The document up to this byte, again cut.
@@ -43,14 +43,14 @@ pub enum Asks {
     /// A request that ends with an unfinished assistant message.
     Prefill,
     /// A request in words, with a part of the document in its messages.
-    InWords,
+    Prompt,
 }
 
 /// An answered request, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// The kind of the request.
-    pub asks: Asks,
+    pub request_kind: Asks,
     /// Tokens of the request's messages.
     pub prompt_tokens: usize,
     /// Tokens of the reply.
@@ -61,13 +61,13 @@ pub struct Call {
 ///
 /// It does not depend on the wording of the question. It finds the shown part by matching the document in the
 /// messages, and the anchor by the question's quotations. It supports Chat Completions;
-/// [`Speaking`](crate::Speaking) adds the other formats.
+/// [`Speaking`](crate::DialectAdapter) adds the other formats.
 ///
 /// ```
 /// use testkit::{Begins, Manner, ReadingModel, Request, Style, Upstream};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let manner = Manner::Continues(Style { begins: Begins::Anchor, ..Style::default() });
+/// let manner = Manner::Continues(Style { start: Begins::Anchor, ..Style::default() });
 /// let model = ReadingModel::new("First line.\nSecond line.\nThird line.\n", 19, manner);
 /// let upstream = Upstream::start(model).await;
 /// let ask = async |messages: serde_json::Value| {
@@ -88,7 +88,7 @@ pub struct Call {
 pub struct ReadingModel {
     document: Document,
     manner: Manner,
-    again: Again,
+    again: RepeatedReply,
     prefill: Prefill,
     memory: Mutex<Memory>,
 }
@@ -100,13 +100,13 @@ struct Memory {
     /// The limit of the first request.
     first_limit: Option<u64>,
     /// How much of the document it has written, in bytes.
-    reached: usize,
+    reached_bytes: usize,
     continuations: usize,
     calls: Vec<Call>,
 }
 
 /// The text of a reply, and whether it is cut.
-struct Saying {
+struct ReplyText {
     text: String,
     cut: bool,
 }
@@ -118,7 +118,7 @@ impl ReadingModel {
         Self {
             document: Document::new(document, cut),
             manner,
-            again: Again::Whole,
+            again: RepeatedReply::Whole,
             prefill: Prefill::Rejects,
             memory: Mutex::default(),
         }
@@ -126,7 +126,7 @@ impl ReadingModel {
 
     /// Sets the reply when the first request is repeated with a larger limit.
     #[must_use]
-    pub fn again(mut self, again: Again) -> Self {
+    pub fn repeat_with(mut self, again: RepeatedReply) -> Self {
         self.again = again;
         self
     }
@@ -140,7 +140,7 @@ impl ReadingModel {
 
     /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut, the document
     /// with the other word.
-    pub fn meant(&self) -> Vec<String> {
+    pub fn intended_texts(&self) -> Vec<String> {
         let rewrites = matches!(&self.manner, Manner::Continues(Style { seam: Seam::WordRewritten, .. }));
         let rewritten = rewrites.then(|| self.document.with_another_word());
         [self.document.text.clone()].into_iter().chain(rewritten).collect()
@@ -152,18 +152,19 @@ impl ReadingModel {
     }
 
     /// Returns the reply to this request. An error is the reason for a rejection.
-    fn say(&self, request: &Value) -> Result<(Asks, Saying), &'static str> {
+    fn say(&self, request: &Value) -> Result<(Asks, ReplyText), &'static str> {
         let question = Question::read(request, &self.document.text)?;
         let mut memory = self.memory.lock().unwrap();
         let said = match question {
             Question::Anew { limit } => {
                 let is_more = memory.first_limit.is_none_or(|first| limit.is_none_or(|limit| limit > first));
                 if memory.has_begun && is_more {
-                    (Asks::Again, self.say_again())
+                    (Asks::Again, self.repeat_reply())
                 } else {
                     // A repetition with the same limit gives the same reply.
-                    (memory.has_begun, memory.first_limit, memory.reached) = (true, limit, self.document.cut);
-                    (Asks::First, self.up_to(self.document.cut))
+                    (memory.has_begun, memory.first_limit, memory.reached_bytes) =
+                        (true, limit, self.document.cut);
+                    (Asks::First, self.text_up_to(self.document.cut))
                 }
             }
             Question::Prefill { shown, so_far } => {
@@ -174,54 +175,54 @@ impl ReadingModel {
                     Prefill::Continues => rest(""),
                     Prefill::Echoes | Prefill::EchoesWhole => rest(so_far),
                 };
-                (Asks::Prefill, Saying { text, cut: false })
+                (Asks::Prefill, ReplyText { text, cut: false })
             }
             // A demanded grammar allows only a new document.
-            Question::InWords { forced: true, .. } => (Asks::InWords, self.say_again()),
-            Question::InWords { shown, anchor, forced: false } => {
-                (Asks::InWords, self.go_on(shown, anchor, &mut memory))
+            Question::Prompt { forced: true, .. } => (Asks::Prompt, self.repeat_reply()),
+            Question::Prompt { shown, anchor, forced: false } => {
+                (Asks::Prompt, self.continue_reply(shown, anchor, &mut memory))
             }
         };
         memory.calls.push(Call {
-            asks: said.0,
+            request_kind: said.0,
             prompt_tokens: usize::try_from(prompt_tokens(request)).unwrap(),
             output_tokens: tokens(&said.1.text).len(),
         });
         Ok(said)
     }
 
-    fn up_to(&self, cut: usize) -> Saying {
-        Saying { text: self.document.text[..cut].to_owned(), cut: cut < self.document.text.len() }
+    fn text_up_to(&self, cut: usize) -> ReplyText {
+        ReplyText { text: self.document.text[..cut].to_owned(), cut: cut < self.document.text.len() }
     }
 
-    fn say_again(&self) -> Saying {
+    fn repeat_reply(&self) -> ReplyText {
         match self.again {
-            Again::Whole => self.up_to(self.document.text.len()),
-            Again::Cut(cut) => self.up_to(cut),
-            Again::Says(words) => Saying { text: words.to_owned(), cut: false },
+            RepeatedReply::Whole => self.text_up_to(self.document.text.len()),
+            RepeatedReply::Cut(cut) => self.text_up_to(cut),
+            RepeatedReply::Says(words) => ReplyText { text: words.to_owned(), cut: false },
         }
     }
 
-    fn go_on(&self, shown: usize, anchor: usize, memory: &mut Memory) -> Saying {
+    fn continue_reply(&self, shown: usize, anchor: usize, memory: &mut Memory) -> ReplyText {
         let style = match &self.manner {
-            Manner::Says(words) => return Saying { text: (*words).to_owned(), cut: false },
-            Manner::Loops(words) => return Saying { text: words.repeat(LOOPS), cut: true },
+            Manner::Says(words) => return ReplyText { text: (*words).to_owned(), cut: false },
+            Manner::Loops(words) => return ReplyText { text: words.repeat(LOOPS), cut: true },
             Manner::Continues(style) => style,
         };
         memory.continuations += 1;
         let stops = style.stops_after.filter(|_| memory.continuations == 1);
-        let answer = self.document.go_on(style, (anchor, shown, memory.reached));
+        let answer = self.document.continuation(style, (anchor, shown, memory.reached_bytes));
         let cut = stops.and_then(|stops| {
             let (at, _) = answer.char_indices().nth(stops)?;
             (at > 0).then_some(at)
         });
         match cut {
-            None => Saying { text: answer, cut: false },
+            None => ReplyText { text: answer, cut: false },
             Some(at) => {
                 // The text around the document's part is not part of the document.
-                let left = answer[at..].len().saturating_sub(style.behind.len());
-                memory.reached = self.document.before_the_last(left);
-                Saying { text: answer[..at].to_owned(), cut: true }
+                let left = answer[at..].len().saturating_sub(style.suffix.len());
+                memory.reached_bytes = self.document.start_of_last(left);
+                ReplyText { text: answer[..at].to_owned(), cut: true }
             }
         }
     }

@@ -27,7 +27,7 @@ type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
 pub struct Script {
     exceptions: Vec<(Predicate, Answer)>,
     list: Mutex<VecDeque<Answer>>,
-    otherwise: Option<Answer>,
+    default_answer: Option<Answer>,
 }
 
 impl Script {
@@ -52,8 +52,8 @@ impl Script {
 
     /// Sets the response after the end of the list.
     #[must_use]
-    pub fn otherwise(mut self, answer: Answer) -> Self {
-        self.otherwise = Some(answer);
+    pub fn default_answer(mut self, answer: Answer) -> Self {
+        self.default_answer = Some(answer);
         self
     }
 }
@@ -70,6 +70,6 @@ impl Respond for Script {
             let message = format!("no answer is scripted for {} {}", request.method, request.path);
             Answer::error(500, "testkit", None, &message)
         };
-        self.otherwise.clone().unwrap_or_else(missing)
+        self.default_answer.clone().unwrap_or_else(missing)
     }
 }

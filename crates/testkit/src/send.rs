@@ -11,7 +11,7 @@ use crate::answer::{Answer, Fault, FaultAt, Framing};
 use crate::upstream::Outcome;
 
 /// Time for written data to arrive before a reset, because a reset may discard data in flight.
-const BEFORE_RESET: Duration = Duration::from_millis(30);
+const RESET_DELAY: Duration = Duration::from_millis(30);
 
 /// Sends the response. Returns the outcome, and whether the connection can be reused.
 pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (Outcome, bool) {
@@ -29,14 +29,14 @@ enum Sent {
 }
 
 async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
-    if !still_there(stream, answer.wait).await {
+    if !is_connected_after(stream, answer.wait).await {
         return Ok(Sent::ClientGone);
     }
     if let Some((FaultAt::Head, fault)) = answer.fault {
         return fail(stream, fault).await;
     }
     stream.write_all(head(answer).as_bytes()).await?;
-    if !still_there(stream, answer.after_head).await {
+    if !is_connected_after(stream, answer.after_head).await {
         return Ok(Sent::ClientGone);
     }
     let mut left = match answer.fault {
@@ -45,7 +45,7 @@ async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
     };
     for part in &answer.parts {
         for piece in part.chunks(answer.split.unwrap_or(part.len()).max(1)) {
-            if !still_there(stream, answer.pause).await {
+            if !is_connected_after(stream, answer.pause).await {
                 return Ok(Sent::ClientGone);
             }
             let piece = &piece[..piece.len().min(left)];
@@ -94,12 +94,12 @@ async fn write_piece(stream: &mut TcpStream, piece: &[u8], framing: Framing) -> 
 async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
     match fault {
         Fault::Reset => {
-            sleep(BEFORE_RESET).await;
+            sleep(RESET_DELAY).await;
             stream.set_zero_linger()?;
         }
         Fault::Close => stream.shutdown().await?,
         Fault::Stall => {
-            gone(stream).await;
+            wait_for_close(stream).await;
             return Ok(Sent::ClientGone);
         }
         Fault::MalformedChunk => {
@@ -111,18 +111,18 @@ async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
 }
 
 /// Waits. Returns false as soon as the client has disconnected.
-async fn still_there(stream: &TcpStream, wait: Duration) -> bool {
+async fn is_connected_after(stream: &TcpStream, wait: Duration) -> bool {
     if wait.is_zero() {
         return true;
     }
     tokio::select! {
         () = sleep(wait) => true,
-        () = gone(stream) => false,
+        () = wait_for_close(stream) => false,
     }
 }
 
 /// Returns when the client has closed or reset the connection.
-async fn gone(stream: &TcpStream) {
+async fn wait_for_close(stream: &TcpStream) {
     // Zero bytes mean the end, an error means a reset. A pipelined next request is neither.
     if let Ok(1..) = stream.peek(&mut [0]).await {
         std::future::pending::<()>().await;

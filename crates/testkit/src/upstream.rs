@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use crate::TEST_TIMEOUT;
 use crate::http1::{Body, Wire, find};
 use crate::script::Respond;
 use crate::send::send;
@@ -26,7 +26,7 @@ pub struct Upstream {
 #[derive(Debug, Clone)]
 pub struct Received {
     /// When the request was read completely.
-    pub at: Instant,
+    pub received_at: Instant,
     /// The method, in capitals.
     pub method: String,
     /// The path with its query.
@@ -137,7 +137,7 @@ impl Upstream {
                 changed.changed().await.expect("the record is still there");
             }
         };
-        assert!(timeout(PATIENCE, waiting).await.is_ok(), "waited in vain for {what}");
+        assert!(timeout(TEST_TIMEOUT, waiting).await.is_ok(), "waited in vain for {what}");
     }
 }
 
@@ -187,5 +187,5 @@ async fn receive(wire: &mut Wire) -> Option<Received> {
     while let Some(part) = wire.part(&mut body).await.ok()? {
         bytes.extend_from_slice(&part);
     }
-    Some(Received { at: Instant::now(), method, path, headers: head.headers, body: bytes })
+    Some(Received { received_at: Instant::now(), method, path, headers: head.headers, body: bytes })
 }

@@ -9,7 +9,7 @@ use testkit::{Answer, Fault, Outcome, Received, Request, Script, Upstream, chat_
 const BODY: &str = "0123456789";
 
 /// Returns what a client receives of one response: the bytes, and the kind of error at their end.
-async fn received(answer: Answer) -> (Vec<u8>, Option<ErrorKind>) {
+async fn receive(answer: Answer) -> (Vec<u8>, Option<ErrorKind>) {
     let upstream = Upstream::start(Script::new().then(answer)).await;
     let mut reply = Request::get(upstream.address(), "/").send().await;
     let mut body = Vec::new();
@@ -23,15 +23,15 @@ async fn received(answer: Answer) -> (Vec<u8>, Option<ErrorKind>) {
     (body, end)
 }
 
-fn plain() -> Answer {
+fn plain_answer() -> Answer {
     Answer::new(200, "text/plain", BODY)
 }
 
 #[tokio::test]
 async fn a_body_comes_whole_in_every_framing_and_splitting() {
-    for answer in [plain(), plain().chunked(), plain().until_close()] {
+    for answer in [plain_answer(), plain_answer().chunked(), plain_answer().until_close()] {
         for answer in [answer.clone(), answer.clone().split(1), answer.split(3)] {
-            assert_eq!(received(answer).await, (BODY.into(), None));
+            assert_eq!(receive(answer).await, (BODY.into(), None));
         }
     }
 }
@@ -39,25 +39,25 @@ async fn a_body_comes_whole_in_every_framing_and_splitting() {
 #[tokio::test]
 async fn a_fault_strikes_after_exactly_so_many_bytes() {
     for (framed, is_chunked) in
-        [(plain(), false), (plain().chunked(), true), (plain().chunked().split(1), true)]
+        [(plain_answer(), false), (plain_answer().chunked(), true), (plain_answer().chunked().split(1), true)]
     {
         for after in [0, 1, 7, 10, 99] {
             let part = BODY.as_bytes()[..after.min(BODY.len())].to_vec();
             // A body with a length that arrived completely has no end that could be missing.
             let is_cut = is_chunked || after < BODY.len();
-            let reset = received(framed.clone().reset_after(after)).await;
+            let reset = receive(framed.clone().reset_after(after)).await;
             assert_eq!(reset, (part.clone(), is_cut.then_some(ErrorKind::ConnectionReset)), "{after}");
-            let close = received(framed.clone().close_after(after)).await;
+            let close = receive(framed.clone().close_after(after)).await;
             assert_eq!(close, (part, is_cut.then_some(ErrorKind::UnexpectedEof)), "{after}");
         }
     }
-    let malformed = received(plain().chunked().fault(4, Fault::MalformedChunk)).await;
+    let malformed = receive(plain_answer().chunked().fault(4, Fault::MalformedChunk)).await;
     assert_eq!(malformed, (b"0123".into(), Some(ErrorKind::InvalidData)));
 }
 
 #[tokio::test]
 async fn a_stall_lasts_until_the_client_goes_away() {
-    let upstream = Upstream::start(Script::new().then(plain().stall_after(3))).await;
+    let upstream = Upstream::start(Script::new().then(plain_answer().stall_after(3))).await;
     let mut reply = Request::get(upstream.address(), "/").send().await;
     assert_eq!(reply.next_bytes().await.unwrap().unwrap(), b"012");
     let more = tokio::time::timeout(Duration::from_millis(100), reply.next_bytes()).await;
@@ -69,7 +69,7 @@ async fn a_stall_lasts_until_the_client_goes_away() {
 
 #[tokio::test]
 async fn a_client_that_leaves_in_a_pause_is_noticed() {
-    let answer = plain().chunked().split(1).pause(Duration::from_hours(1));
+    let answer = plain_answer().chunked().split(1).pause(Duration::from_hours(1));
     let upstream = Upstream::start(Script::new().then(answer.clone()).then(answer)).await;
     for request in [0, 1] {
         let reply = Request::get(upstream.address(), "/").send().await;
@@ -84,7 +84,8 @@ async fn a_client_that_leaves_in_a_pause_is_noticed() {
 
 #[tokio::test]
 async fn no_answer_at_all_can_be_a_reset_or_a_close() {
-    let script = Script::new().then(Answer::none(Fault::Reset)).then(Answer::none(Fault::Close));
+    let script =
+        Script::new().then(Answer::without_status(Fault::Reset)).then(Answer::without_status(Fault::Close));
     let upstream = Upstream::start(script).await;
     for kind in [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof] {
         let error = Request::get(upstream.address(), "/").try_send().await.err().unwrap();
@@ -95,9 +96,10 @@ async fn no_answer_at_all_can_be_a_reset_or_a_close() {
 
 #[tokio::test]
 async fn waiting_and_pausing_take_their_time() {
-    let slow = plain().chunked().split(5).wait(Duration::from_millis(60)).pause(Duration::from_millis(30));
+    let slow =
+        plain_answer().chunked().split(5).wait(Duration::from_millis(60)).pause(Duration::from_millis(30));
     let started = Instant::now();
-    assert_eq!(received(slow).await, (BODY.into(), None));
+    assert_eq!(receive(slow).await, (BODY.into(), None));
     assert!(started.elapsed() >= Duration::from_millis(120));
 }
 
@@ -106,10 +108,10 @@ async fn a_stream_loses_its_end_or_gains_an_error() {
     let frames = chat_stream(&["a", "b"], "stop");
     let whole = Answer::sse(frames.clone());
     assert!(String::from_utf8(whole.body()).unwrap().ends_with("data: [DONE]\n\n"));
-    let (undone, end) = received(whole.clone().without_done()).await;
+    let (undone, end) = receive(whole.clone().without_done()).await;
     assert_eq!((undone, end), (frames[..frames.len() - 1].concat().into_bytes(), None));
     let upstream =
-        Upstream::start(Script::new().then(whole.only_first(2).and(error_event("overloaded")))).await;
+        Upstream::start(Script::new().then(whole.only_first(2).add_part(error_event("overloaded")))).await;
     let reply = Request::get(upstream.address(), "/").send().await.read().await;
     assert!(reply.complete);
     let events = reply.json_events();
@@ -157,7 +159,7 @@ async fn requests_are_recorded_and_answered_by_what_fits() {
 
 #[tokio::test]
 async fn a_stopped_upstream_cuts_its_streams_and_can_come_back() {
-    let upstream = Upstream::start(Script::new().then(plain().stall_after(3))).await;
+    let upstream = Upstream::start(Script::new().then(plain_answer().stall_after(3))).await;
     let address = upstream.address();
     let mut reply = Request::get(address, "/").send().await;
     assert_eq!(reply.next_bytes().await.unwrap().unwrap(), b"012");
@@ -168,6 +170,6 @@ async fn a_stopped_upstream_cuts_its_streams_and_can_come_back() {
         ErrorKind::ConnectionRefused
     );
 
-    let again = Upstream::start_at(address, |_: &Received| plain()).await;
+    let again = Upstream::start_at(address, |_: &Received| plain_answer()).await;
     assert_eq!(Request::get(again.address(), "/").send().await.read().await.text(), BODY);
 }

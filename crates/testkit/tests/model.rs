@@ -13,7 +13,7 @@ async fn ask(model: ScriptedModel, body: Value) -> Reply {
 }
 
 /// Returns the text and the finish reason of a reply that is not streamed.
-async fn said(model: ScriptedModel, body: Value) -> (String, String) {
+async fn reply_text(model: ScriptedModel, body: Value) -> (String, String) {
     let reply = ask(model, body).await.json();
     let choice = &reply["choices"][0];
     let text = choice["message"]["content"].as_str().unwrap().to_owned();
@@ -58,7 +58,7 @@ async fn a_limit_cuts_and_is_said() {
         assert_eq!(reply["usage"]["completion_tokens"], limit.min(whole));
         assert_eq!(reply["usage"]["prompt_tokens"], 2);
     }
-    let (text, finish) = said(ScriptedModel::new(TEXT).own_limit(1), first()).await;
+    let (text, finish) = reply_text(ScriptedModel::new(TEXT).own_limit(1), first()).await;
     assert_eq!((text.as_str(), finish.as_str()), ("The", "length"));
 }
 
@@ -67,12 +67,12 @@ async fn a_prefill_is_continued_echoed_rejected_or_ignored() {
     let so_far = &TEXT[..12];
     let rest = &TEXT[12..];
     for (prefill, text) in [(Prefill::Continues, rest), (Prefill::Echoes, TEXT), (Prefill::Restarts, TEXT)] {
-        let answer = said(ScriptedModel::new(TEXT).prefill(prefill), with_prefill(so_far)).await;
+        let answer = reply_text(ScriptedModel::new(TEXT).prefill(prefill), with_prefill(so_far)).await;
         assert_eq!(answer, (text.to_owned(), "stop".to_owned()), "{prefill:?}");
     }
     let refused = ask(ScriptedModel::new(TEXT).prefill(Prefill::Rejects), with_prefill(so_far)).await;
     assert_eq!((refused.status, &refused.json()["error"]["type"]), (400, &json!("invalid_request_error")));
-    let foreign = said(ScriptedModel::new(TEXT), with_prefill("The slow")).await;
+    let foreign = reply_text(ScriptedModel::new(TEXT), with_prefill("The slow")).await;
     assert_eq!(foreign.0, TEXT, "words that are not its own are not continued");
 }
 
@@ -88,14 +88,14 @@ async fn an_echo_costs_nothing() {
 #[tokio::test]
 async fn a_flag_can_be_what_makes_a_prefill() {
     let model = || ScriptedModel::new(TEXT).prefill_flag("prefix");
-    assert_eq!(said(model(), with_prefill(&TEXT[..9])).await.0, TEXT);
+    assert_eq!(reply_text(model(), with_prefill(&TEXT[..9])).await.0, TEXT);
     let mut body = with_prefill(&TEXT[..9]);
     body["messages"][1]["prefix"] = json!(true);
-    assert_eq!(said(model(), body).await.0, TEXT[9..]);
+    assert_eq!(reply_text(model(), body).await.0, TEXT[9..]);
     let model = ScriptedModel::new(TEXT).prefill_flag("continue_final_message");
     let mut body = with_prefill(&TEXT[..9]);
     body["continue_final_message"] = json!(true);
-    assert_eq!(said(model, body).await.0, TEXT[9..]);
+    assert_eq!(reply_text(model, body).await.0, TEXT[9..]);
 }
 
 #[tokio::test]
@@ -113,7 +113,8 @@ async fn a_prompt_is_answered_in_the_chosen_style() {
         (Prompted::Silent, String::new()),
     ] {
         for quoted in [so_far.to_owned(), format!("I called find with {so_far}")] {
-            let answer = said(ScriptedModel::new(JSON).prompted(style), with_prompt(&quoted)).await;
+            let answer =
+                reply_text(ScriptedModel::new(JSON).with_prompted(style), with_prompt(&quoted)).await;
             assert_eq!(answer, (text.clone(), "stop".to_owned()), "{style:?}");
         }
     }
@@ -137,7 +138,7 @@ async fn a_tool_is_called_where_there_are_tools() {
         .collect();
     assert_eq!(arguments, tokens(JSON)[..5].concat());
     assert_eq!(events.last().unwrap()["choices"][0]["finish_reason"], "length");
-    assert_eq!(said(ScriptedModel::new(JSON).calls("find"), first()).await.0, JSON);
+    assert_eq!(reply_text(ScriptedModel::new(JSON).calls("find"), first()).await.0, JSON);
 }
 
 #[tokio::test]

@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 use testkit::{
-    Again, Asks, Begins, Dialect, Heard, Manner, ReadingModel, Received, Request, Respond as _, Speaking,
-    Style, Upstream,
+    Asks, Begins, Dialect, DialectAdapter, Heard, Manner, ReadingModel, Received, RepeatedReply, Request,
+    Respond as _, Style, Upstream,
 };
 
 const TEXT: &str = "The first line is here.\nThe second line follows it.\nThe third line is the last.\n";
 const CUT: usize = 35;
 
 fn model(begins: Begins) -> ReadingModel {
-    ReadingModel::new(TEXT, CUT, Manner::Continues(Style { begins, ..Style::default() }))
+    ReadingModel::new(TEXT, CUT, Manner::Continues(Style { start: begins, ..Style::default() }))
 }
 
 async fn ask(upstream: &Upstream, path: &str, body: &Value) -> testkit::Reply {
@@ -33,7 +33,7 @@ async fn the_first_reply_is_cut_with_the_formats_own_word_and_the_rest_goes_on()
             Dialect::Gemini => "MAX_TOKENS",
         };
         for stream in [false, true] {
-            let upstream = Upstream::start(Speaking::new(dialect, model(Begins::Shown))).await;
+            let upstream = Upstream::start(DialectAdapter::new(dialect, model(Begins::Shown))).await;
             let mut body = dialect.request(9, stream);
             let heard: Heard = dialect.hear(&ask(&upstream, dialect.path(stream), &body).await);
             assert_eq!(
@@ -72,10 +72,11 @@ async fn the_first_reply_is_cut_with_the_formats_own_word_and_the_rest_goes_on()
 async fn the_same_request_is_answered_alike_and_with_more_room_further() {
     let path = "/v1/chat/completions";
     let body = |limit: u64| json!({"max_tokens": limit, "messages": [{"role": "user", "content": "Write."}]});
-    for (again, expected) in
-        [(Again::Whole, (TEXT.to_owned(), "stop")), (Again::Cut(60), (TEXT[..60].to_owned(), "length"))]
-    {
-        let model = std::sync::Arc::new(model(Begins::Shown).again(again));
+    for (again, expected) in [
+        (RepeatedReply::Whole, (TEXT.to_owned(), "stop")),
+        (RepeatedReply::Cut(60), (TEXT[..60].to_owned(), "length")),
+    ] {
+        let model = std::sync::Arc::new(model(Begins::Shown).repeat_with(again));
         let answering = std::sync::Arc::clone(&model);
         let upstream = Upstream::start(move |request: &Received| answering.respond(request)).await;
         for limit in [9, 9] {
@@ -84,7 +85,7 @@ async fn the_same_request_is_answered_alike_and_with_more_room_further() {
         }
         let (text, finish) = chat_text(&ask(&upstream, path, &body(100)).await);
         assert_eq!((text, finish.as_str()), expected);
-        let asked: Vec<Asks> = model.calls().iter().map(|call| call.asks).collect();
+        let asked: Vec<Asks> = model.calls().iter().map(|call| call.request_kind).collect();
         assert_eq!(asked, [Asks::First, Asks::First, Asks::Again]);
     }
 }
@@ -108,7 +109,7 @@ async fn a_prefill_is_refused_and_a_demanded_grammar_begins_anew() {
 
 #[tokio::test]
 async fn an_answer_that_is_cut_itself_is_gone_on_with() {
-    let style = Style { begins: Begins::Cut, stops_after: Some(20), ..Style::default() };
+    let style = Style { start: Begins::Cut, stops_after: Some(20), ..Style::default() };
     let upstream = Upstream::start(ReadingModel::new(TEXT, CUT, Manner::Continues(style))).await;
     let path = "/v1/chat/completions";
     let asked = |shown: usize| {

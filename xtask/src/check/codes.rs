@@ -37,11 +37,11 @@ type Codes = BTreeMap<String, BTreeSet<String>>;
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut used = Codes::new();
     for (file, text) in workspace.rust_files()? {
-        let Some(place) = place_of(&file).filter(|_| !is_test_file(&file)) else { continue };
+        let Some(place) = source_place(&file).filter(|_| !is_test_file(&file)) else { continue };
         let lines = lines_without_tests(&text).into_iter().map(|(_, line)| line);
         let code: String =
             lines.filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
-        for found in codes_of(&code) {
+        for found in error_codes(&code) {
             used.entry(found.to_owned()).or_default().insert(place.clone());
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
 }
 
 /// Returns the source that a file belongs to, as named in the page.
-fn place_of(file: &Path) -> Option<String> {
+fn source_place(file: &Path) -> Option<String> {
     let mut parts = file.iter().map(|part| part.to_string_lossy());
     let (top, package) = (parts.next()?, parts.next()?);
     let mut inside = parts.filter(|part| part != "src");
@@ -67,7 +67,7 @@ fn place_of(file: &Path) -> Option<String> {
 }
 
 /// Returns the error codes in the text of a file.
-fn codes_of(text: &str) -> BTreeSet<&str> {
+fn error_codes(text: &str) -> BTreeSet<&str> {
     let mut codes = BTreeSet::new();
     for (at, call) in CALLS.iter().flat_map(|call| text.match_indices(call)) {
         // The first argument of `Check::failed` is the name of the check, not a code.
@@ -178,7 +178,7 @@ mod tests {
     }
     fn other() { \"third\" }
 ";
-        assert_eq!(Vec::from_iter(codes_of(text)), ["cut", "first", "lost", "no_file", "second"]);
+        assert_eq!(Vec::from_iter(error_codes(text)), ["cut", "first", "lost", "no_file", "second"]);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
             ("bindings/core/src/lib.rs", Some("packages")),
             ("xtask/src/main.rs", None),
         ] {
-            assert_eq!(place_of(Path::new(file)).as_deref(), place, "{file}");
+            assert_eq!(source_place(Path::new(file)).as_deref(), place, "{file}");
         }
     }
 }

@@ -122,10 +122,10 @@ const MAY_TEST_WITH: &[(&str, &[&str])] = &[
 
 #[expect(clippy::unnecessary_wraps, reason = "all checks have one signature")]
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
-    Ok(workspace.members().flat_map(failures_of).collect())
+    Ok(workspace.members().flat_map(package_failures).collect())
 }
 
-fn failures_of(package: &Package) -> Vec<String> {
+fn package_failures(package: &Package) -> Vec<String> {
     let name = package.name.as_str();
     let Some((_, may_see)) = MAY_SEE.iter().find(|(known, _)| *known == name) else {
         return vec![format!(
@@ -160,7 +160,7 @@ mod tests {
             r#"{{"id":"p","name":"{name}","manifest_path":"/p/Cargo.toml","dependencies":[
                 {{"name":"{dependency}","kind":{kind},"path":"/d"}},{{"name":"serde","kind":null}}]}}"#
         );
-        failures_of(&serde_json::from_str(&package).unwrap())
+        package_failures(&serde_json::from_str(&package).unwrap())
     }
 
     #[test]

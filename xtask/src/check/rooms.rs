@@ -19,7 +19,7 @@ type Rooms = &'static [&'static str];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place<'a> {
     /// The index of the room, from the lowest.
-    at: usize,
+    index: usize,
     /// The submodule, for a room `parent::*`.
     sibling: Option<&'a str>,
 }
@@ -38,19 +38,19 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
         let source = package.folder(workspace).join("src");
         for (file, text) in files.iter().filter(|(file, _)| !is_test_file(file)) {
             if let Ok(inside) = file.strip_prefix(&source) {
-                failures.extend(failures_of(rooms, file, inside, text));
+                failures.extend(path_failures(rooms, file, inside, text));
             }
         }
     }
     Ok(failures)
 }
 
-fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<String> {
-    let module = module_of(inside);
+fn path_failures(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<String> {
+    let module = module_path(inside);
     if module.is_empty() {
         return Vec::new();
     }
-    let Some(own) = room_of(rooms, &module) else {
+    let Some(own) = find_room(rooms, &module) else {
         return vec![format!(
             "{} is in no room: give its module a place in ROOMS (xtask/src/check/rooms/list.rs) and in ARCHITECTURE.md",
             file.display()
@@ -58,14 +58,14 @@ fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<Stri
     };
     let mut failures = Vec::new();
     for (line, path) in paths(&module, text) {
-        let Some(other) = room_of(rooms, &path) else { continue };
-        let (from, to) = (shown(rooms, own), shown(rooms, other));
+        let Some(other) = find_room(rooms, &path) else { continue };
+        let (from, to) = (room_name(rooms, own), room_name(rooms, other));
         let file = file.display();
-        if other.at > own.at {
+        if other.index > own.index {
             failures.push(format!(
                 "{file}:{line}: the room `{from}` must not see `{to}`, which is above it: move the needed items to a room below both, or pass them as arguments"
             ));
-        } else if other.at == own.at && other.sibling != own.sibling {
+        } else if other.index == own.index && other.sibling != own.sibling {
             failures.push(format!(
                 "{file}:{line}: `{from}` must not see `{to}`, which is at the same level: move the shared items to a room below"
             ));
@@ -75,13 +75,13 @@ fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<Stri
 }
 
 /// Returns a room's name for people.
-fn shown(rooms: Rooms, place: Place<'_>) -> String {
-    let room = rooms[place.at];
+fn room_name(rooms: Rooms, place: Place<'_>) -> String {
+    let room = rooms[place.index];
     place.sibling.map_or_else(|| room.to_owned(), |sibling| room.replace('*', sibling))
 }
 
 /// Returns the module path of a file; empty for the crate's root.
-fn module_of(inside: &Path) -> Vec<String> {
+fn module_path(inside: &Path) -> Vec<String> {
     let mut module: Vec<String> =
         inside.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
     if matches!(module.as_slice(), [root] if root == "lib" || root == "main") {
@@ -91,7 +91,7 @@ fn module_of(inside: &Path) -> Vec<String> {
 }
 
 /// Returns the room of a path: the one with the longest matching prefix.
-fn room_of(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
+fn find_room(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
     let behind = |module: &str| {
         let mut parts = path.iter();
         module.split("::").all(|part| parts.next().is_some_and(|own| own == part)).then(|| parts.next())
@@ -100,10 +100,10 @@ fn room_of(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
         room.split(" + ").filter_map(move |module| {
             let Some(parent) = module.strip_suffix("::*") else {
                 behind(module)?;
-                return Some((module.len(), Place { at, sibling: None }));
+                return Some((module.len(), Place { index: at, sibling: None }));
             };
             let sibling = behind(parent)??;
-            Some((module.len(), Place { at, sibling: Some(sibling) }))
+            Some((module.len(), Place { index: at, sibling: Some(sibling) }))
         })
     });
     found.max_by_key(|(length, _)| *length).map(|(_, place)| place)
@@ -136,7 +136,7 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
                     rest.push_str(next);
                 }
                 let start = module.get(..base).unwrap_or_default().to_vec();
-                found.extend(expanded(start, &rest).into_iter().map(|path| (*number, path)));
+                found.extend(expand_use(start, &rest).into_iter().map(|path| (*number, path)));
             }
         }
     }
@@ -144,11 +144,11 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
 }
 
 /// Returns the paths of a `use` text after `start`: two for `a::{b, c::d}`.
-fn expanded(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
+fn expand_use(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
     let mut rest = text.trim_start();
     loop {
         if let Some(group) = rest.strip_prefix('{') {
-            return members(group).into_iter().flat_map(|member| expanded(start.clone(), member)).collect();
+            return members(group).into_iter().flat_map(|member| expand_use(start.clone(), member)).collect();
         }
         let end = rest.find(|character: char| !character.is_alphanumeric() && character != '_');
         let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
@@ -189,16 +189,16 @@ fn members(group: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn rooms_of(name: &str) -> Rooms {
+    fn crate_rooms(name: &str) -> Rooms {
         ROOMS.iter().find(|(of, _)| *of == name).unwrap().1
     }
 
-    fn failures_in(name: &str, file: &str, text: &str) -> Vec<String> {
-        failures_of(rooms_of(name), Path::new(file), Path::new(file), text)
+    fn file_failures(name: &str, file: &str, text: &str) -> Vec<String> {
+        path_failures(crate_rooms(name), Path::new(file), Path::new(file), text)
     }
 
     fn failures(file: &str, text: &str) -> Vec<String> {
-        failures_in("endmark-gateway", file, text)
+        file_failures("endmark-gateway", file, text)
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             ("endmark-guard", "artifact.rs", "use crate::checks::Check;", 1),
             ("endmark-guard", "newcomer.rs", "", 1),
         ] {
-            let found = failures_in(name, file, text);
+            let found = file_failures(name, file, text);
             assert_eq!(found.len(), expected, "{name}: {file}: {text}: {found:?}");
         }
     }
@@ -239,7 +239,7 @@ mod tests {
             ("arguments/runs.rs", "use crate::commands::runs::Report;", 1),
             ("commands.rs", "use crate::commands::cap;", 0),
         ] {
-            let found = failures_in("endmark-cli", file, text);
+            let found = file_failures("endmark-cli", file, text);
             assert_eq!(found.len(), expected, "{file}: {text}: {found:?}");
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_stage_that_imports_a_later_one_fails() {
         let stages: Vec<&str> =
-            rooms_of("endmark-gateway").iter().filter_map(|room| room.strip_prefix("stage::")).collect();
+            crate_rooms("endmark-gateway").iter().filter_map(|room| room.strip_prefix("stage::")).collect();
         assert!(stages.len() > 5);
         for (at, stage) in stages.iter().enumerate() {
             for (other_at, other) in stages.iter().enumerate() {

@@ -39,13 +39,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     for file in workspace.files()? {
         let is_code = file.starts_with(STATEMENTS) && !is_test_file(&file);
         if is_code || file.to_string_lossy().ends_with(MIGRATION) {
-            failures.extend(failures_of(&file, &workspace.read(&file)?));
+            failures.extend(file_failures(&file, &workspace.read(&file)?));
         }
     }
     Ok(failures)
 }
 
-fn failures_of(file: &Path, text: &str) -> Vec<String> {
+fn file_failures(file: &Path, text: &str) -> Vec<String> {
     let mut failures = Vec::new();
     for (number, line) in lines_without_tests(text) {
         let is_comment = ["--", "//"].iter().any(|comment| line.trim_start().starts_with(comment));
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_poolers_and_relatives_do_not_understand_is_found() {
         let text = "-- no TRIGGER here\nCREATE TRIGGER t;\nUPDATE a SET b = now();\nlet begin = Instant::now();\nid bigserial PRIMARY KEY\n";
-        let failures = failures_of(Path::new("a.postgres.sql"), text);
+        let failures = file_failures(Path::new("a.postgres.sql"), text);
         let lines: Vec<_> = failures.iter().map(|failure| &failure[..16]).collect();
         assert_eq!(lines, ["a.postgres.sql:2", "a.postgres.sql:3", "a.postgres.sql:5"]);
     }

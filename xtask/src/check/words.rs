@@ -18,14 +18,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
         let text = workspace.read(&file)?;
         // Binary files contain a NUL.
         if !text.contains('\0') {
-            failures.extend(failures_of(&file, &text));
-            failures.extend(dialect::failures_of(&file, &text));
+            failures.extend(file_failures(&file, &text));
+            failures.extend(dialect::file_failures(&file, &text));
         }
     }
     Ok(failures)
 }
 
-fn failures_of(file: &Path, text: &str) -> Vec<String> {
+fn file_failures(file: &Path, text: &str) -> Vec<String> {
     let mut failures = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         for (word, advice) in FORBIDDEN {
@@ -55,7 +55,7 @@ mod tests {
         let (forbidden, _) = FORBIDDEN[0];
         let text =
             format!("fine\n// {forbidden}: later\n{forbidden}S and METHOD{forbidden}\n({forbidden})\n");
-        let failures = failures_of(Path::new("a.rs"), &text);
+        let failures = file_failures(Path::new("a.rs"), &text);
         assert_eq!(failures.len(), 2, "{failures:?}");
         assert!(failures[0].starts_with("a.rs:2 ") && failures[1].starts_with("a.rs:4 "));
     }

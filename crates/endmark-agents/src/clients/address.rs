@@ -1,6 +1,6 @@
 //! The gateway's address for clients: from its configuration, or as given.
 
-use endmark_config::{Settings, reachable};
+use endmark_config::{Settings, reachable_address};
 use endmark_failure::{CommandError, nearest};
 
 use super::client::Address;
@@ -12,8 +12,8 @@ pub fn address(
     settings: &Settings,
 ) -> Result<Address, CommandError> {
     let root = match url {
-        Some(url) => given(url)?,
-        None => configured(settings)?,
+        Some(url) => parse_url(url)?,
+        None => configured_url(settings)?,
     };
     let Some(name) = upstream else { return Ok(Address { root }) };
     let names = || settings.upstreams.iter().map(|upstream| upstream.name.clone());
@@ -30,7 +30,7 @@ pub fn address(
     Ok(Address { root: format!("{root}/u/{name}") })
 }
 
-fn given(url: &str) -> Result<String, CommandError> {
+fn parse_url(url: &str) -> Result<String, CommandError> {
     let invalid = |message: String| {
         CommandError::input(
             "invalid_url",
@@ -53,7 +53,7 @@ fn given(url: &str) -> Result<String, CommandError> {
     Ok(root.to_owned())
 }
 
-fn configured(settings: &Settings) -> Result<String, CommandError> {
+fn configured_url(settings: &Settings) -> Result<String, CommandError> {
     let needs_url = |message: &str| {
         CommandError::input(
             "unknown_address",
@@ -68,7 +68,7 @@ fn configured(settings: &Settings) -> Result<String, CommandError> {
     if listen.port() == 0 {
         return Err(needs_url("the gateway uses any free port (`listen` has port 0)"));
     }
-    Ok(format!("http://{}", reachable(listen)))
+    Ok(format!("http://{}", reachable_address(listen)))
 }
 
 /// Removes a password before the `@` of an address.
@@ -90,7 +90,7 @@ mod tests {
         let at = |listen: &str| {
             let mut settings = Settings::default();
             settings.gateway.listener.listen = listen.parse().unwrap();
-            configured(&settings).ok()
+            configured_url(&settings).ok()
         };
         assert_eq!(at("0.0.0.0:4141").as_deref(), Some("http://127.0.0.1:4141"));
         assert_eq!(at("[::]:80").as_deref(), Some("http://[::1]:80"));
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn an_address_is_taken_without_a_version() {
         assert_eq!(
-            given("https://gateway.example:4141/").ok().as_deref(),
+            parse_url("https://gateway.example:4141/").ok().as_deref(),
             Some("https://gateway.example:4141")
         );
         for wrong in ["gateway", "ftp://a", "http://a/v1", "http://a/v1beta/", "http://a?b", "http://a/\"x"] {
-            assert!(given(wrong).is_err(), "{wrong}");
+            assert!(parse_url(wrong).is_err(), "{wrong}");
         }
     }
 }

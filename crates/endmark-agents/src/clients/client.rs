@@ -51,7 +51,7 @@ pub struct Address {
 }
 
 impl Address {
-    fn with(&self, version: &str) -> String {
+    fn versioned_url(&self, version: &str) -> String {
         format!("{}/{version}", self.root)
     }
 }
@@ -89,12 +89,12 @@ impl Setting {
 }
 
 /// Returns the formats that a client uses after setup.
-pub fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
+pub fn required_formats(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
     match choice {
         // The user chooses the other providers of opencode.
         ClientChoice::Opencode if model.is_some() => &[&Chat],
         ClientChoice::Opencode => &[],
-        _ => Client::of(choice).formats,
+        _ => Client::new(choice).formats,
     }
 }
 
@@ -103,7 +103,7 @@ const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "
 
 impl Client {
     /// Returns the properties of this client.
-    pub fn of(choice: ClientChoice) -> Self {
+    pub fn new(choice: ClientChoice) -> Self {
         match choice {
             ClientChoice::Claude => Self {
                 title: "Claude Code",
@@ -194,20 +194,20 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
             vec![
                 Setting::text(&["model_provider"], "endmark"),
                 provider("name", "Endmark"),
-                provider("base_url", &address.with("v1")),
+                provider("base_url", &address.versioned_url("v1")),
                 // Codex uses HTTP for a custom provider. For its built-in one it first tries a WebSocket.
                 provider("wire_api", "responses"),
                 provider("env_key", "OPENAI_API_KEY"),
             ]
         }
         ClientChoice::Gemini => vec![Setting::text(&["GOOGLE_GEMINI_BASE_URL"], address.root.clone())],
-        ClientChoice::Openai => vec![Setting::text(&["OPENAI_BASE_URL"], address.with("v1"))],
+        ClientChoice::Openai => vec![Setting::text(&["OPENAI_BASE_URL"], address.versioned_url("v1"))],
         ClientChoice::Anthropic => vec![Setting::text(&["ANTHROPIC_BASE_URL"], address.root.clone())],
         ClientChoice::Opencode => match model {
             Some(model) => vec![
                 Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
                 Setting::text(&["provider", "endmark", "name"], "Endmark"),
-                Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
+                Setting::text(&["provider", "endmark", "options", "baseURL"], address.versioned_url("v1")),
                 // A custom provider has no key unless its options set one.
                 Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
                 Setting {
@@ -218,7 +218,10 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
             None => OPENCODE_PROVIDERS
                 .into_iter()
                 .map(|(provider, version)| {
-                    Setting::text(&["provider", provider, "options", "baseURL"], address.with(version))
+                    Setting::text(
+                        &["provider", provider, "options", "baseURL"],
+                        address.versioned_url(version),
+                    )
                 })
                 .collect(),
         },
@@ -226,7 +229,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
 }
 
 /// Returns the keys that `--undo` removes, each with all keys below it.
-pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
+pub fn undo_keys(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     match choice {
         ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
         ClientChoice::Codex => &[&["model_provider"], &["model_providers", "endmark"]],
@@ -243,11 +246,11 @@ pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
 }
 
 /// Returns the keys of other clients with the same configuration syntax, because they may share a file.
-pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
-    let syntax = Client::of(choice).syntax;
+pub fn other_client_keys(choice: ClientChoice) -> Vec<&'static [&'static str]> {
+    let syntax = Client::new(choice).syntax;
     let others = ClientChoice::value_variants().iter().copied();
-    let others = others.filter(|&other| other != choice && Client::of(other).syntax == syntax);
-    others.flat_map(owned).copied().collect()
+    let others = others.filter(|&other| other != choice && Client::new(other).syntax == syntax);
+    others.flat_map(undo_keys).copied().collect()
 }
 
 /// Returns a setting in the client's file that overrides the required settings, with its value.

@@ -171,12 +171,12 @@ impl Document {
     /// Copies a key and everything below it from another document of the same syntax.
     ///
     /// Tables that become empty are removed, unless the other document has them.
-    pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    pub fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         match (&mut self.inner, &other.inner) {
-            (ParsedDocument::Jsonc(inner), ParsedDocument::Jsonc(other)) => inner.take_from(other, path),
-            (ParsedDocument::Toml(inner), ParsedDocument::Toml(other)) => inner.take_from(other, path),
+            (ParsedDocument::Jsonc(inner), ParsedDocument::Jsonc(other)) => inner.copy_from(other, path),
+            (ParsedDocument::Toml(inner), ParsedDocument::Toml(other)) => inner.copy_from(other, path),
             (ParsedDocument::Dotenv(inner), ParsedDocument::Dotenv(other)) => {
-                inner.take_from(other, path);
+                inner.copy_from(other, path);
                 Ok(())
             }
             _ => Err(UnfitFile::Unfaithful),

@@ -30,17 +30,17 @@ pub struct ConfigurationFile {
 impl ConfigurationFile {
     /// Reads the file, if it exists.
     pub fn open(named: &Path) -> Result<Self, CommandError> {
-        let path = Self::real(named)?;
+        let path = Self::resolve_path(named)?;
         let text = read(&path)?;
         Ok(Self { path, text, lock: None })
     }
 
     /// Reads the file, if it exists, and locks it against other Endmark processes until this is dropped.
     pub fn open_to_write(named: &Path) -> Result<Self, CommandError> {
-        let path = Self::real(named)?;
+        let path = Self::resolve_path(named)?;
         // Report an unreadable file before creating a lock next to it.
         read(&path)?;
-        let lock = Lock::take(beside(&path, ".endmark-lock")).map_err(|error| match error.kind() {
+        let lock = Lock::take(sibling_path(&path, ".endmark-lock")).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => CommandError::input(
                 "locked_file",
                 format!("another Endmark process is writing `{}`", path.display()),
@@ -53,7 +53,7 @@ impl ConfigurationFile {
     }
 
     /// Returns the real path of a file.
-    fn real(named: &Path) -> Result<PathBuf, CommandError> {
+    fn resolve_path(named: &Path) -> Result<PathBuf, CommandError> {
         Ok(match fs::canonicalize(named) {
             Ok(path) => path,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named.is_symlink() => named.to_owned(),
@@ -63,29 +63,29 @@ impl ConfigurationFile {
 
     /// Returns the record of the last write.
     pub fn record(&self) -> Result<Option<Record>, CommandError> {
-        let Some(written) = read(&self.written())? else { return Ok(None) };
+        let Some(written) = read(&self.written_copy())? else { return Ok(None) };
         Ok(Some(Record { original: read(&self.backup())?, written }))
     }
 
     /// Returns the path of the copy of the original file.
     pub fn backup(&self) -> PathBuf {
-        beside(&self.path, ".endmark-backup")
+        sibling_path(&self.path, ".endmark-backup")
     }
 
     /// Returns the path of the copy of the written file, which shows later changes by others.
-    pub fn written(&self) -> PathBuf {
-        beside(&self.path, ".endmark-written")
+    pub fn written_copy(&self) -> PathBuf {
+        sibling_path(&self.path, ".endmark-written")
     }
 
     /// Returns the path of the record of created folders, which are removed with the file.
     fn folders(&self) -> PathBuf {
-        beside(&self.path, ".endmark-folders")
+        sibling_path(&self.path, ".endmark-folders")
     }
 
     /// Writes the record, then the file. At every moment the file is the old or the new one, and can be restored.
     pub fn write(&self, record: &Record) -> Result<(), CommandError> {
         self.check_writable()?;
-        let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().folders_made());
+        let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().created_folders());
         if missing > 0 {
             self.replace(&self.folders(), &missing.to_string())?;
         }
@@ -96,8 +96,8 @@ impl ConfigurationFile {
             }
             None => remove(&self.backup())?,
         }
-        self.replace(&self.written(), &record.written)?;
-        self.check_untouched()?;
+        self.replace(&self.written_copy(), &record.written)?;
+        self.check_unchanged()?;
         self.replace(&self.path, &record.written)
     }
 
@@ -115,7 +115,7 @@ impl ConfigurationFile {
 
     /// Returns the paths of earlier backups.
     fn earlier_backups(&self) -> impl Iterator<Item = PathBuf> {
-        (1_u32..).map(|number| beside(&self.path, &format!(".endmark-backup-{number}")))
+        (1_u32..).map(|number| sibling_path(&self.path, &format!(".endmark-backup-{number}")))
     }
 
     /// Writes this text or removes the file, and deletes the record.
@@ -127,7 +127,7 @@ impl ConfigurationFile {
     /// Writes this text or removes the file.
     pub fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.check_writable()?;
-        self.check_untouched()?;
+        self.check_unchanged()?;
         match text {
             Some(text) => self.replace(&self.path, text),
             None => remove(&self.path),
@@ -136,7 +136,7 @@ impl ConfigurationFile {
 
     /// Removes the record, and the created folders if they are empty.
     pub fn forget(&self) -> Result<(), CommandError> {
-        remove(&self.written())?;
+        remove(&self.written_copy())?;
         remove(&self.backup())?;
         for earlier in self.earlier_backups().take_while(|path| path.exists()) {
             remove(&earlier)?;
@@ -147,12 +147,12 @@ impl ConfigurationFile {
             lock.borrow_mut().release();
         }
         // A folder with content cannot be removed. Then its parents are not empty either.
-        let _ = self.above().take(made).try_for_each(fs::remove_dir);
+        let _ = self.parents().take(made).try_for_each(fs::remove_dir);
         Ok(())
     }
 
     /// Returns the parent folders, the innermost first.
-    fn above(&self) -> impl Iterator<Item = &Path> {
+    fn parents(&self) -> impl Iterator<Item = &Path> {
         self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
     }
 
@@ -169,7 +169,7 @@ impl ConfigurationFile {
     }
 
     /// Fails if the file was changed since it was read, because clients write their configuration, too.
-    fn check_untouched(&self) -> Result<(), CommandError> {
+    fn check_unchanged(&self) -> Result<(), CommandError> {
         if read(&self.path)? == self.text {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl ConfigurationFile {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().map_or_else(OsString::new, ToOwned::to_owned);
     name.push(ending);
     path.with_file_name(name)
@@ -231,8 +231,8 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
 }
 
 /// Returns the error for a record without the original file.
-pub fn lost(file: &ConfigurationFile) -> CommandError {
-    let (backup, written) = (file.backup(), file.written());
+pub fn missing_original(file: &ConfigurationFile) -> CommandError {
+    let (backup, written) = (file.backup(), file.written_copy());
     CommandError::input(
         "lost_backup",
         format!("`{}`, the original of `{}`, is missing", backup.display(), file.path.display()),

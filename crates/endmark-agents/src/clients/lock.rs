@@ -11,15 +11,15 @@ use std::thread;
 use std::time::Duration;
 
 /// How many times to try a lock of another process, at this interval: ten seconds in total.
-const TRIES: u32 = 500;
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+const MAX_TRIES: u32 = 500;
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A lock. Dropping it removes its file, and the folders created for it if they are empty.
 pub(super) struct Lock {
     path: PathBuf,
     file: Option<File>,
     /// The created folders, the innermost first.
-    made: Vec<PathBuf>,
+    created: Vec<PathBuf>,
 }
 
 impl Lock {
@@ -30,8 +30,8 @@ impl Lock {
     pub(super) fn take(path: PathBuf) -> io::Result<Self> {
         let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         let made = folders.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-        let mut lock = Self { path, file: None, made };
-        for _ in 0..TRIES {
+        let mut lock = Self { path, file: None, created: made };
+        for _ in 0..MAX_TRIES {
             let file = lock.open()?;
             match file.try_lock() {
                 // The previous owner may have removed the file after it was opened here. Then the lock has no effect.
@@ -40,7 +40,7 @@ impl Lock {
                     return Ok(lock);
                 }
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
+                Err(TryLockError::WouldBlock) => thread::sleep(RETRY_INTERVAL),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
@@ -48,8 +48,8 @@ impl Lock {
     }
 
     /// Returns the number of created folders.
-    pub(super) fn folders_made(&self) -> usize {
-        self.made.len()
+    pub(super) fn created_folders(&self) -> usize {
+        self.created.len()
     }
 
     /// Removes the file of the lock, after the last change.
@@ -80,6 +80,6 @@ impl Drop for Lock {
     fn drop(&mut self) {
         self.release();
         // A folder with content cannot be removed. Then its parents are not empty either.
-        let _ = self.made.iter().try_for_each(fs::remove_dir);
+        let _ = self.created.iter().try_for_each(fs::remove_dir);
     }
 }

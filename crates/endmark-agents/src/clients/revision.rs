@@ -20,8 +20,8 @@ impl Record {
         }
         let mut rest = Document::parse(syntax, &self.written)?;
         let nothing = Document::parse(syntax, "")?;
-        for path in [keys.own, keys.others].concat() {
-            rest.take_from(&nothing, path)?;
+        for path in [keys.endmark_keys, keys.others].concat() {
+            rest.copy_from(&nothing, path)?;
         }
         Ok(rest.text().contains(|character: char| !character.is_whitespace() && !"{}".contains(character)))
     }
@@ -66,9 +66,9 @@ pub enum Revision {
 #[expect(missing_docs, reason = "the fields have the same meaning in every variant")]
 pub enum Reversion {
     /// The file has no settings of Endmark.
-    Nothing,
+    Unchanged,
     /// The file was not changed since: it is restored or removed.
-    Exactly { original: Option<String>, changes: Vec<Change> },
+    Original { original: Option<String>, changes: Vec<Change> },
     /// Other clients share the file: only this client's keys are restored, and the record stays for the others.
     Shared { record: Record, changes: Vec<Change>, left: Vec<KeptKey> },
     /// The file was changed since: only Endmark's keys are restored.
@@ -84,7 +84,7 @@ pub enum Reversion {
 #[derive(Clone, Copy)]
 pub struct Keys<'a> {
     /// The keys of this client, each with all keys below it.
-    pub own: &'a [&'a [&'a str]],
+    pub endmark_keys: &'a [&'a [&'a str]],
     /// The keys of other clients that can share the file.
     pub others: &'a [&'a [&'a str]],
 }
@@ -139,16 +139,16 @@ pub fn revert(
     let now = Document::parse(syntax, current)?;
     if let Some(record) = record.filter(|record| record.written == current) {
         let mut before = Document::parse(syntax, record.original.as_deref().unwrap_or_default())?;
-        let changes = changes(&now, &before, keys.own);
+        let changes = changes(&now, &before, keys.endmark_keys);
         if !differs(keys.others, &now, &before) {
-            return Ok(Reversion::Exactly { original: record.original.clone(), changes });
+            return Ok(Reversion::Original { original: record.original.clone(), changes });
         }
         keep(keys.others, &now, &mut before)?;
         let record = Record { original: record.original.clone(), written: before.text() };
         return Ok(Reversion::Shared { record, changes, left: Vec::new() });
     }
-    let (document, left) = given_back(syntax, current, record, settings, keys.own)?;
-    let changes = changes(&now, &document, keys.own);
+    let (document, left) = restore_previous(syntax, current, record, settings, keys.endmark_keys)?;
+    let changes = changes(&now, &document, keys.endmark_keys);
     if let Some(record) = record {
         let original = without_ours(syntax, current, record, settings, keys)?;
         if differs(keys.others, &document, &Document::parse(syntax, &original)?) {
@@ -157,7 +157,7 @@ pub fn revert(
         }
     }
     Ok(if changes.is_empty() && left.is_empty() {
-        Reversion::Nothing
+        Reversion::Unchanged
     } else {
         Reversion::OwnKeys { text: document.text(), changes, left }
     })
@@ -171,8 +171,8 @@ fn without_ours(
     settings: &[Setting],
     keys: Keys<'_>,
 ) -> Result<String, UnfitFile> {
-    let all = [keys.own, keys.others].concat();
-    Ok(given_back(syntax, current, Some(record), settings, &all)?.0.text())
+    let all = [keys.endmark_keys, keys.others].concat();
+    Ok(restore_previous(syntax, current, Some(record), settings, &all)?.0.text())
 }
 
 /// Whether any of these keys differs between the documents.
@@ -184,14 +184,14 @@ fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
 fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), UnfitFile> {
     for path in paths {
         if found.value(path) != document.value(path) {
-            document.take_from(found, path)?;
+            document.copy_from(found, path)?;
         }
     }
     Ok(())
 }
 
 /// Returns the file with Endmark's keys restored, and the keys that were changed since.
-fn given_back(
+fn restore_previous(
     syntax: Syntax,
     current: &str,
     record: Option<&Record>,
@@ -219,7 +219,7 @@ fn given_back(
             if !changed.is_empty() {
                 left.push(KeptKey { key: key(), changed });
             } else if original.leaves(path).as_ref() != Some(&leaves) {
-                document.take_from(&original, path)?;
+                document.copy_from(&original, path)?;
             }
             continue;
         }
@@ -229,7 +229,7 @@ fn given_back(
         }
         let expected = ours.value(path);
         if value == expected {
-            document.take_from(&original, path)?;
+            document.copy_from(&original, path)?;
         } else if record.is_some() && expected.is_some() {
             left.push(KeptKey { key: key(), changed: Vec::new() });
         }

@@ -1,6 +1,6 @@
 use endmark_config::Environment;
 
-use super::client::{file, owned, owned_by_others, settings};
+use super::client::{file, other_client_keys, settings, undo_keys};
 use super::revision::{KeptKey, Keys, Record, revert, revise};
 use super::*;
 
@@ -13,17 +13,17 @@ const ALL: [ClientChoice; 6] = [
     ClientChoice::Anthropic,
 ];
 
-fn at(root: &str) -> Address {
+fn address(root: &str) -> Address {
     Address { root: root.to_owned() }
 }
 
-fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
-    settings(choice, &at(root), model)
+fn client_settings(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
+    settings(choice, &address(root), model)
 }
 
 /// The client's keys, and those of clients that may share its file.
 fn keys(choice: ClientChoice) -> Keys<'static> {
-    Keys { own: owned(choice), others: owned_by_others(choice).leak() }
+    Keys { endmark_keys: undo_keys(choice), others: other_client_keys(choice).leak() }
 }
 
 /// Typical files of users, and a missing file.
@@ -44,9 +44,14 @@ fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
     files.into_iter().map(Some).chain([None]).collect()
 }
 
-fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>, root: &str) -> Record {
-    let settings = wanted(choice, root, None);
-    match revise(Client::of(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
+fn revised_record(
+    choice: ClientChoice,
+    current: Option<&str>,
+    record: Option<&Record>,
+    root: &str,
+) -> Record {
+    let settings = client_settings(choice, root, None);
+    match revise(Client::new(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
         Revision::New { record, .. } => record,
         Revision::Same => panic!("{choice:?} is already up to date: {current:?}"),
     }
@@ -55,16 +60,16 @@ fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>,
 #[test]
 fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
     for choice in ALL {
-        let syntax = Client::of(choice).syntax;
+        let syntax = Client::new(choice).syntax;
         for original in files(syntax) {
-            let first = written(choice, original, None, "http://127.0.0.1:4141");
+            let first = revised_record(choice, original, None, "http://127.0.0.1:4141");
             assert_eq!(first.original.as_deref(), original);
-            let second = written(choice, Some(&first.written), Some(&first), "http://[::1]:9/u/far");
+            let second = revised_record(choice, Some(&first.written), Some(&first), "http://[::1]:9/u/far");
             assert_eq!(second.original.as_deref(), original, "{choice:?}");
-            assert_eq!(second, written(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
+            assert_eq!(second, revised_record(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
             for record in [&first, &second] {
                 let back = revert(syntax, &record.written, Some(record), &[], keys(choice)).unwrap();
-                let Reversion::Exactly { original: back, changes } = back else { panic!("{back:?}") };
+                let Reversion::Original { original: back, changes } = back else { panic!("{back:?}") };
                 assert_eq!(back.as_deref(), original);
                 assert!(!changes.is_empty());
             }
@@ -75,14 +80,14 @@ fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
 #[test]
 fn writing_it_again_changes_nothing() {
     for choice in ALL {
-        let syntax = Client::of(choice).syntax;
+        let syntax = Client::new(choice).syntax;
         for original in files(syntax) {
-            let record = written(choice, original, None, "http://a");
+            let record = revised_record(choice, original, None, "http://a");
             let again = revise(
                 syntax,
                 Some(&record.written),
                 Some(&record),
-                &wanted(choice, "http://a", None),
+                &client_settings(choice, "http://a", None),
                 keys(choice),
             );
             assert_eq!(again, Ok(Revision::Same), "{choice:?}");
@@ -94,7 +99,7 @@ fn writing_it_again_changes_nothing() {
 fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let choice = ClientChoice::Claude;
     let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
-    let record = written(choice, Some(original), None, "http://a");
+    let record = revised_record(choice, Some(original), None, "http://a");
     let touched = record.written.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\"");
     let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
@@ -107,7 +112,7 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let key = "env.ANTHROPIC_BASE_URL".to_owned();
     assert_eq!((text.as_str(), left), (theirs.as_str(), vec![KeptKey { key, changed: Vec::new() }]));
     // Writing again treats the changed file, without our keys, as the original.
-    let again = written(choice, Some(&touched), Some(&record), "http://b");
+    let again = revised_record(choice, Some(&touched), Some(&record), "http://b");
     assert!(
         again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
     );
@@ -115,8 +120,8 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
 
 #[test]
 fn a_table_that_somebody_has_put_something_into_stays_whole() {
-    let opencode = wanted(ClientChoice::Opencode, "http://a", Some("m"));
-    let codex = wanted(ClientChoice::Codex, "http://a", None);
+    let opencode = client_settings(ClientChoice::Opencode, "http://a", Some("m"));
+    let codex = client_settings(ClientChoice::Codex, "http://a", None);
     for (choice, settings, original, [ours, theirs], changed) in [
         (
             ClientChoice::Codex,
@@ -133,7 +138,7 @@ fn a_table_that_somebody_has_put_something_into_stays_whole() {
             vec!["models.n.name"],
         ),
     ] {
-        let syntax = Client::of(choice).syntax;
+        let syntax = Client::new(choice).syntax;
         let written = match revise(syntax, Some(original), None, settings, keys(choice)).unwrap() {
             Revision::New { record, .. } => record,
             Revision::Same => panic!("{choice:?}"),
@@ -164,9 +169,9 @@ fn what_was_written_for_two_clients_comes_back_for_each_alone() {
     let old = "export OPENAI_BASE_URL=\"http://old\"\nANTHROPIC_BASE_URL=http://corp # why\nX=1\n";
     for original in [None, Some("X=1\n"), Some(old)] {
         for touch in ["", "Y=2\n"] {
-            let one = written(first, original, None, "http://a");
+            let one = revised_record(first, original, None, "http://a");
             let touched = one.written.clone() + touch;
-            let both = written(second, Some(&touched), Some(&one), "http://a");
+            let both = revised_record(second, Some(&touched), Some(&one), "http://a");
             let document = Document::parse(syntax, &both.written).unwrap();
             assert_eq!(document.value(&["OPENAI_BASE_URL"]).as_deref(), Some("http://a/v1"), "{original:?}");
             assert_eq!(document.value(&["ANTHROPIC_BASE_URL"]).as_deref(), Some("http://a"), "{original:?}");
@@ -180,7 +185,7 @@ fn what_was_written_for_two_clients_comes_back_for_each_alone() {
                     "{again:?}"
                 );
                 let back = revert(syntax, &record.written, Some(&record), &[], keys(left)).unwrap();
-                let Reversion::Exactly { original: back, .. } = back else { panic!("{back:?}") };
+                let Reversion::Original { original: back, .. } = back else { panic!("{back:?}") };
                 let expected = original.map_or_else(
                     || Some(touch.repeat(2)).filter(|text| !text.is_empty()),
                     |original| Some(original.to_owned() + &touch.repeat(2)),
@@ -195,12 +200,13 @@ fn what_was_written_for_two_clients_comes_back_for_each_alone() {
 fn without_a_record_only_what_would_be_written_goes() {
     let choice = ClientChoice::Codex;
     let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
-    let back = revert(Syntax::Toml, text, None, &wanted(choice, "http://a", None), keys(choice)).unwrap();
+    let back =
+        revert(Syntax::Toml, text, None, &client_settings(choice, "http://a", None), keys(choice)).unwrap();
     let Reversion::OwnKeys { text, .. } = back else { panic!("{back:?}") };
     assert_eq!(text, "");
     let other = "model_provider = \"azure\"\n";
-    let settings = wanted(choice, "http://a", None);
-    assert_eq!(revert(Syntax::Toml, other, None, &settings, keys(choice)), Ok(Reversion::Nothing));
+    let settings = client_settings(choice, "http://a", None);
+    assert_eq!(revert(Syntax::Toml, other, None, &settings, keys(choice)), Ok(Reversion::Unchanged));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct HookEvent {
     pub matcher: Option<&'static str>,
 }
 
-const fn at(event: &'static str, matcher: Option<&'static str>) -> HookEvent {
+const fn hook_event(event: &'static str, matcher: Option<&'static str>) -> HookEvent {
     HookEvent { event, matcher }
 }
 
@@ -53,7 +53,8 @@ const fn at(event: &'static str, matcher: Option<&'static str>) -> HookEvent {
 /// Claude Code numbers the lines of `Read` after its hooks ran, so the numbers would be wrong after a cut. The model
 /// does not read the results of editing tools.
 const CLAUDE_TOOLS: &str = "Bash|BashOutput|TaskOutput|Task|Agent|Grep|Glob|WebFetch|WebSearch|mcp__.*";
-const CLAUDE_UNTOUCHED: [&str; 6] = ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
+const CLAUDE_UNCAPPED_TOOLS: [&str; 6] =
+    ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
 
 /// Approximate characters of a token.
 const CHARS_PER_TOKEN: u64 = 4;
@@ -86,16 +87,16 @@ impl HookAgent {
     /// Returns the events for hooks of this kind; empty if the agent has none.
     pub fn events(self, kind: HookKind) -> &'static [HookEvent] {
         match (self, kind) {
-            (Self::Claude, HookKind::Tool) => const { &[at("PostToolUse", Some(CLAUDE_TOOLS))] },
-            (Self::Codex, HookKind::Tool) => const { &[at("PostToolUse", None)] },
-            (Self::Gemini, HookKind::Tool) => const { &[at("AfterTool", Some("*"))] },
-            (Self::Claude | Self::Codex, HookKind::Stop) => const { &[at("Stop", None)] },
-            (Self::Gemini, HookKind::Stop) => const { &[at("AfterAgent", Some("*"))] },
+            (Self::Claude, HookKind::Tool) => const { &[hook_event("PostToolUse", Some(CLAUDE_TOOLS))] },
+            (Self::Codex, HookKind::Tool) => const { &[hook_event("PostToolUse", None)] },
+            (Self::Gemini, HookKind::Tool) => const { &[hook_event("AfterTool", Some("*"))] },
+            (Self::Claude | Self::Codex, HookKind::Stop) => const { &[hook_event("Stop", None)] },
+            (Self::Gemini, HookKind::Stop) => const { &[hook_event("AfterAgent", Some("*"))] },
             (Self::Claude, HookKind::Compact) => {
-                const { &[at("PreCompact", None), at("SessionStart", Some("compact"))] }
+                const { &[hook_event("PreCompact", None), hook_event("SessionStart", Some("compact"))] }
             }
             (Self::Claude, HookKind::Findings) => {
-                const { &[at("SubagentStart", None), at("SubagentStop", None)] }
+                const { &[hook_event("SubagentStart", None), hook_event("SubagentStop", None)] }
             }
             (Self::Codex | Self::Gemini, HookKind::Compact | HookKind::Findings) => &[],
         }
@@ -125,7 +126,7 @@ impl HookAgent {
 
     /// Whether results of this tool may be shortened.
     pub fn is_capped(self, tool: &str) -> bool {
-        self != Self::Claude || !CLAUDE_UNTOUCHED.contains(&tool)
+        self != Self::Claude || !CLAUDE_UNCAPPED_TOOLS.contains(&tool)
     }
 
     /// Returns the path of the user's settings, or those of the project in the current folder.
@@ -186,17 +187,17 @@ impl HookAgent {
     }
 
     /// Returns the output that replaces the tool's result by a shortened one.
-    pub(super) fn replaced(self, result: ShortenedResult) -> Value {
+    pub(super) fn replacement_answer(self, result: ShortenedResult) -> Value {
         match (self, result) {
             (_, ShortenedResult::Shaped(value)) => json!({
                 "hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": value},
             }),
-            (agent, ShortenedResult::Text(text)) => agent.refused(&text),
+            (agent, ShortenedResult::Text(text)) => agent.continue_answer(&text),
         }
     }
 
     /// Returns the output that makes the agent continue with this prompt.
-    pub(super) fn refused(self, reason: &str) -> Value {
+    pub(super) fn continue_answer(self, reason: &str) -> Value {
         match self {
             Self::Claude | Self::Codex => json!({"decision": "block", "reason": reason}),
             Self::Gemini => json!({"decision": "deny", "reason": reason}),
@@ -204,7 +205,7 @@ impl HookAgent {
     }
 
     /// Returns the output that lets the agent continue and shows this message to its user.
-    pub(super) fn said(message: &str) -> Value {
+    pub(super) fn message_answer(message: &str) -> Value {
         json!({"systemMessage": message})
     }
 }

@@ -74,7 +74,7 @@ impl Attempts {
     ) -> Result<Self, CommandError> {
         let folder = folder(settings)?;
         let artifact = artifact.display().to_string();
-        let name = name_of(&[agent.name(), session, &artifact]);
+        let name = record_name(&[agent.name(), session, &artifact]);
         let new = Record {
             agent: agent.name().to_owned(),
             session: session.to_owned(),
@@ -85,7 +85,7 @@ impl Attempts {
             state: State::Running,
             reason: None,
         };
-        Ok(Self { path: folder.join(name).with_extension("json"), folder, new, keep: kept_for(settings) })
+        Ok(Self { path: folder.join(name).with_extension("json"), folder, new, keep: retention(settings) })
     }
 
     /// Changes the record under a lock, because hooks of one session may run concurrently.
@@ -132,7 +132,7 @@ pub(super) fn make(folder: &Path) -> Result<(), CommandError> {
 }
 
 /// Returns the text of a record, or `None` if it does not exist.
-pub(super) fn kept(path: &Path) -> Result<Option<String>, CommandError> {
+pub(super) fn read_record(path: &Path) -> Result<Option<String>, CommandError> {
     match read_regular_text(path, MAX_WRITTEN_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -141,7 +141,7 @@ pub(super) fn kept(path: &Path) -> Result<Option<String>, CommandError> {
 }
 
 /// Returns a name derived from these words.
-pub(super) fn name_of(words: &[&str]) -> String {
+pub(super) fn record_name(words: &[&str]) -> String {
     hexadecimal(&Sha256::digest(words.join("\0")))
 }
 
@@ -163,7 +163,7 @@ pub(super) fn unusable(path: &Path, error: &io::Error) -> CommandError {
 }
 
 /// Returns how long records are kept; `None` for forever.
-pub(super) fn kept_for(settings: &Settings) -> Option<Duration> {
+pub(super) fn retention(settings: &Settings) -> Option<Duration> {
     let days = settings.gateway.store_policy.keep_days;
     (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }

@@ -19,7 +19,7 @@ use crate::clients::{ConfigurationFile, Document, Syntax};
 struct InstalledHook {
     agent: HookAgent,
     kind: HookKind,
-    at: HookEvent,
+    event: HookEvent,
     command: String,
     file: PathBuf,
 }
@@ -28,15 +28,15 @@ struct InstalledHook {
 pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
     let mut checks = Vec::new();
     for agent in HookAgent::ALL {
-        let installed = match installed(environment, agent) {
+        let installed = match installed_hooks(environment, agent) {
             Ok(installed) => installed,
             Err(error) => {
-                checks.push(Check::of_error(format!("hooks.{}", agent.name()), &error));
+                checks.push(Check::from_error(format!("hooks.{}", agent.name()), &error));
                 continue;
             }
         };
         for hook in &installed {
-            checks.push(tried(hook).await);
+            checks.push(try_hook(hook).await);
         }
         if !installed.is_empty() {
             checks.push(version::check(agent).await);
@@ -54,7 +54,7 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
 }
 
 /// Returns Endmark's hooks in the settings of an agent.
-fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<InstalledHook>, CommandError> {
+fn installed_hooks(environment: &Environment, agent: HookAgent) -> Result<Vec<InstalledHook>, CommandError> {
     let paths = [false, true].map(|is_project| agent.settings(is_project, environment));
     let mut installed = Vec::new();
     let mut seen = BTreeSet::new();
@@ -74,7 +74,13 @@ fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installe
                 let hooks = entries.iter().filter_map(|entry| entry.get("hooks")?.as_array()).flatten();
                 let commands = hooks.filter_map(|hook| hook.get("command").and_then(Value::as_str));
                 installed.extend(commands.filter(|command| is_ours(command, kind)).map(|command| {
-                    InstalledHook { agent, kind, at, command: command.to_owned(), file: file.path.clone() }
+                    InstalledHook {
+                        agent,
+                        kind,
+                        event: at,
+                        command: command.to_owned(),
+                        file: file.path.clone(),
+                    }
                 }));
             }
         }
@@ -82,10 +88,10 @@ fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installe
     Ok(installed)
 }
 
-async fn tried(hook: &InstalledHook) -> Check {
+async fn try_hook(hook: &InstalledHook) -> Check {
     let name = format!("hooks.{}.{}", hook.agent.name(), hook.kind.name());
-    let place = format!("{} in `{}`", hook.at.event, hook.file.display());
-    match canary::fly(hook.agent, hook.kind, &hook.command).await {
+    let place = format!("{} in `{}`", hook.event.event, hook.file.display());
+    match canary::run(hook.agent, hook.kind, &hook.command).await {
         Ok(found) => Check::passed(name, format!("{place}: {found}")),
         Err(reason) => Check::failed(
             name,

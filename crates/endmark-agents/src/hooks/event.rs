@@ -14,7 +14,7 @@ use super::agent::HookAgent;
 pub const MAX_EVENT_BYTES: u64 = 256 << 20;
 
 /// The states of an ended task, which will not wake the agent.
-const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
+const FINISHED_STATES: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
 
 /// An event, with the fields that Endmark uses.
 #[derive(Debug, Default, Deserialize)]
@@ -63,7 +63,7 @@ impl Event {
     }
 
     /// Returns the agent's last message.
-    pub fn said(&self) -> &str {
+    pub fn last_message(&self) -> &str {
         self.last_assistant_message.as_deref().or(self.prompt_response.as_deref()).unwrap_or_default()
     }
 
@@ -71,14 +71,14 @@ impl Event {
     pub fn is_waiting(&self) -> bool {
         let runs = |task: &Value| {
             let status = task.get("status").and_then(Value::as_str);
-            !status.is_some_and(|status| ENDED.contains(&status))
+            !status.is_some_and(|status| FINISHED_STATES.contains(&status))
         };
         let has_any = |list: &Value| list.as_array().is_some_and(|list| list.iter().any(runs));
         has_any(&self.background_tasks) || has_any(&self.session_crons)
     }
 
     /// Resolves a path of the project.
-    pub fn resolved(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
+    pub fn resolve(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
         let folder = agent.project_folder(environment).or_else(|| self.cwd.clone()).unwrap_or_default();
         folder.join(path)
     }

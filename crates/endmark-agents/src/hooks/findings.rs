@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use endmark_config::Settings;
 use endmark_failure::CommandError;
 use endmark_findings::{
-    AgentResult, Assignment, Cut, NOT_NAMED, Protocol, Recovery, RecoveryPolicy, Run, RunKind, read,
+    AgentResult, Assignment, Cut, Protocol, Recovery, RecoveryPolicy, Run, RunKind, UNNAMED_DIMENSIONS, read,
 };
 use serde_json::{Value, json};
 
 use super::agent::HookAgent;
-use super::attempts::{folder, forget_old, kept, kept_for, make, name_of, put, unusable};
+use super::attempts::{folder, forget_old, make, put, read_record, record_name, retention, unusable};
 use super::event::Event;
 
 /// Characters of the hash that distinguish two sub-agents of the same kind.
@@ -42,21 +42,21 @@ pub fn findings(
     if event.is_waiting() {
         return Ok(None);
     }
-    forget_old(&folder, kept_for(settings));
+    forget_old(&folder, retention(settings));
     // No hook delayed this stop, which follows an accepted result: the sub-agent was resumed without a start.
     let (name, before) = if event.stop_hook_active == Some(false) {
         begin(&folder, &base)?
     } else {
-        let name = numbered(&base, number(&folder, &base)?);
-        let before = Audit::replayed(&folder, &name)?;
+        let name = run_name(&base, number(&folder, &base)?);
+        let before = Audit::replay(&folder, &name)?;
         (name, before)
     };
-    let Some(audit) = Audit::extended(before, &folder, &name, event.said(), is_required)? else {
+    let Some(audit) = Audit::extend(before, &folder, &name, event.last_message(), is_required)? else {
         return Ok(None);
     };
     Ok(match audit.recovery.next() {
-        Some(run) => Some(json!({"decision": "block", "reason": audit.again(run)})),
-        None if audit.files.len() > 1 => Some(HookAgent::said(&audit.over(&name))),
+        Some(run) => Some(json!({"decision": "block", "reason": audit.retry_prompt(run)})),
+        None if audit.files.len() > 1 => Some(HookAgent::message_answer(&audit.final_message(&name))),
         None => None,
     })
 }
@@ -69,8 +69,8 @@ fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandEr
     let first = number(folder, base)?;
     let mut number = first;
     let (name, audit) = loop {
-        let name = numbered(base, number);
-        let audit = Audit::replayed(folder, &name)?;
+        let name = run_name(base, number);
+        let audit = Audit::replay(folder, &name)?;
         if audit.as_ref().is_none_or(|audit| audit.recovery.next().is_some()) {
             break (name, audit);
         }
@@ -85,7 +85,7 @@ fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandEr
 
 /// Returns the number of the sub-agent's current result, from 1.
 fn number(folder: &Path, base: &str) -> Result<u32, CommandError> {
-    let kept = kept(&number_file(folder, base))?;
+    let kept = read_record(&number_file(folder, base))?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(1))
 }
 
@@ -93,14 +93,14 @@ fn number_file(folder: &Path, base: &str) -> PathBuf {
     folder.join(format!("{base}.number"))
 }
 
-fn numbered(base: &str, number: u32) -> String {
+fn run_name(base: &str, number: u32) -> String {
     if number == 1 { base.to_owned() } else { format!("{base}-{number}") }
 }
 
 /// Returns the sub-agent's name, as in its first result and its file names. Later results add a number.
 fn base_name(event: &Event) -> Result<String, CommandError> {
     let agent = event.agent_id.as_deref().unwrap_or_default();
-    let mut hash = name_of(&["findings", event.session()?, agent]);
+    let mut hash = record_name(&["findings", event.session()?, agent]);
     hash.truncate(HASH_CHARS);
     let kind = event.agent_type.as_deref().unwrap_or("agent");
     let kind: String = kind
@@ -121,18 +121,18 @@ struct Audit {
 
 impl Audit {
     /// Reads the recorded runs. The recovery is recomputed from them each time, so the files are its only state.
-    fn replayed(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
+    fn replay(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
         let mut audit: Option<Self> = None;
         while let Some(file) = Self::next_file(audit.as_ref(), folder, name) {
-            let Some(text) = kept(&file)? else { break };
+            let Some(text) = read_record(&file)? else { break };
             let Some(result) = read(text.as_bytes()).results.pop() else { break };
-            audit = Some(Self::with(audit, name, file, result));
+            audit = Some(Self::add_result(audit, name, file, result));
         }
         Ok(audit)
     }
 
     /// Records the run that has just ended. Returns `None` if no further run was due, or if the sub-agent has no result.
-    fn extended(
+    fn extend(
         before: Option<Self>,
         folder: &Path,
         name: &str,
@@ -149,7 +149,7 @@ impl Audit {
         }
         let Some(result) = transcript.results.pop() else { return Ok(None) };
         put(&file, said.as_bytes()).map_err(|error| unusable(&file, &error))?;
-        Ok(Some(Self::with(before, name, file, result)))
+        Ok(Some(Self::add_result(before, name, file, result)))
     }
 
     /// Returns the file for the next run, or `None` if no run is left.
@@ -161,7 +161,7 @@ impl Audit {
         Some(folder.join(format!("{name}{suffix}.txt")))
     }
 
-    fn with(audit: Option<Self>, name: &str, file: PathBuf, result: AgentResult) -> Self {
+    fn add_result(audit: Option<Self>, name: &str, file: PathBuf, result: AgentResult) -> Self {
         let mut audit = audit.unwrap_or_else(|| Self {
             recovery: Recovery::new(
                 Assignment {
@@ -174,19 +174,21 @@ impl Audit {
             last: result.clone(),
             files: Vec::new(),
         });
-        audit.recovery.handed_over(&result);
+        audit.recovery.accept_result(&result);
         audit.last = result;
         audit.files.push(file);
         audit
     }
 
     /// Returns the instructions for a repeated run.
-    fn again(&self, run: &Run) -> String {
+    fn retry_prompt(&self, run: &Run) -> String {
         let result = &self.last;
         let what = match result.cut {
-            Cut::Whole if result.lost() == 0 => "is whole, but does not cover your whole task".to_owned(),
+            Cut::Whole if result.lost_count() == 0 => {
+                "is whole, but does not cover your whole task".to_owned()
+            }
             Cut::Whole => {
-                format!("is whole, but {} of its declared findings are missing", result.lost())
+                format!("is whole, but {} of its declared findings are missing", result.lost_count())
             }
             Cut::Mild => "is cut off: its end marker is missing".to_owned(),
             Cut::Severe if result.begins.is_none() => "is missing: there is no start marker".to_owned(),
@@ -201,14 +203,18 @@ impl Audit {
                 result.findings.len()
             );
         }
-        let named: Vec<&str> =
-            run.dimensions.iter().map(String::as_str).filter(|dimension| *dimension != NOT_NAMED).collect();
+        let named: Vec<&str> = run
+            .dimensions
+            .iter()
+            .map(String::as_str)
+            .filter(|dimension| *dimension != UNNAMED_DIMENSIONS)
+            .collect();
         let what = if named.is_empty() { "the missing part".to_owned() } else { named.join(", ") };
         let _ = writeln!(text, "Examine this again, and deliver it as one whole result: {what}.");
         let _ = writeln!(
             text,
             "Before the start marker write this line, so that your reader finds the other parts: `All parts: {}`\n",
-            self.merging(Some(run))
+            self.merge_command(Some(run))
         );
         let dimensions: Vec<String> = named.into_iter().map(str::to_owned).collect();
         let protocol = Protocol {
@@ -226,7 +232,7 @@ impl Audit {
     }
 
     /// Returns the command that merges all parts, including that of a pending run.
-    fn merging(&self, next: Option<&Run>) -> String {
+    fn merge_command(&self, next: Option<&Run>) -> String {
         let next = next.map(|run| self.folder().join(format!("{}{}.txt", run.agent_id, suffix(run))));
         let files: Vec<String> =
             self.files.iter().cloned().chain(next).map(|file| file.display().to_string()).collect();
@@ -234,9 +240,9 @@ impl Audit {
     }
 
     /// Returns the message for the user about a result in several parts.
-    fn over(&self, name: &str) -> String {
+    fn final_message(&self, name: &str) -> String {
         // `endmark findings merge` rejects a set of only such parts.
-        if self.recovery.past().iter().all(|past| past.cut == Cut::Severe) {
+        if self.recovery.past_runs().iter().all(|past| past.cut == Cut::Severe) {
             let count = self.files.len();
             return format!(
                 "Endmark: `{name}` has delivered no findings after {count} attempts. Its messages are in `{}`; start it again \
@@ -250,7 +256,7 @@ impl Audit {
         format!(
             "Endmark: `{name}` has delivered its findings in {} parts{gaps}. To merge them: {}",
             self.files.len(),
-            self.merging(None)
+            self.merge_command(None)
         )
     }
 }

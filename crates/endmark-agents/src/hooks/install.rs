@@ -16,7 +16,7 @@ use crate::clients::{ConfigurationFile, Document, Removal, Syntax, UnfitFile};
 pub(super) use command::is_ours;
 
 /// Note for Codex, the only agent for which a limit is lowered.
-const LIMIT_LOWERED: &str = "The limit was lowered because Codex keeps only 10,000 characters, or 2,500 tokens, of a hook's output. Codex cuts \
+const LOWERED_LIMIT_NOTE: &str = "The limit was lowered because Codex keeps only 10,000 characters, or 2,500 tokens, of a hook's output. Codex cuts \
     longer output, and does not keep the lines that report errors.";
 
 /// An added or removed entry.
@@ -50,7 +50,7 @@ pub struct Installation {
     /// The limit of results, in tokens.
     pub max_tokens: Option<u64>,
     /// The checks of the hook `stop`.
-    pub held_to: HeldTo,
+    pub requirement: StopRequirement,
     /// Adds the hook `findings`; with a pattern, for sub-agents of a matching type.
     pub findings: Option<String>,
 }
@@ -79,7 +79,7 @@ impl Installation {
         let is_for_tools =
             self.kinds.is_empty() && self.findings.is_none() || self.kinds.contains(&HookKind::Tool);
         if is_for_tools && !self.is_removal && command::is_limit_lowered(self) {
-            notes.push(LIMIT_LOWERED);
+            notes.push(LOWERED_LIMIT_NOTE);
         }
         notes
     }
@@ -87,7 +87,7 @@ impl Installation {
 
 /// The artifact that an agent must finish before it may stop.
 #[derive(Debug, Clone, Default)]
-pub struct HeldTo {
+pub struct StopRequirement {
     /// The file that must be whole.
     pub artifact: Option<PathBuf>,
     /// The template of the file.
@@ -104,7 +104,7 @@ pub struct HeldTo {
 pub struct PlannedChanges {
     file: ConfigurationFile,
     text: String,
-    is_left_over: bool,
+    has_leftovers: bool,
     /// The added or removed entries; empty if nothing changes.
     pub changes: Vec<Change>,
 }
@@ -117,7 +117,7 @@ impl PlannedChanges {
 
     /// Writes the settings. If nothing else is in the file, removes it.
     pub fn write(&self) -> Result<(), CommandError> {
-        self.file.put((!self.is_left_over).then_some(self.text.as_str()))
+        self.file.put((!self.has_leftovers).then_some(self.text.as_str()))
     }
 }
 
@@ -138,24 +138,24 @@ pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Plann
         ConfigurationFile::open_to_write(&path)
     }?;
     let found = file.text.as_deref();
-    let wanted = wanted(environment, arguments, &kinds)?;
-    let unfit = |error: UnfitFile| unfit(&file.path, &error);
-    let (text, changes) = revised(found.unwrap_or_default(), arguments, &kinds, &wanted).map_err(unfit)?;
+    let wanted = required_entries(environment, arguments, &kinds)?;
+    let unfit = |error: UnfitFile| unfit_error(&file.path, &error);
+    let (text, changes) = revise(found.unwrap_or_default(), arguments, &kinds, &wanted).map_err(unfit)?;
     let is_left_over = arguments.is_removal
         && !changes.is_empty()
         && text.trim() == "{}"
         && found == alone(arguments, &changes).map_err(unfit)?.as_deref();
-    Ok(PlannedChanges { file, text, is_left_over, changes })
+    Ok(PlannedChanges { file, text, has_leftovers: is_left_over, changes })
 }
 
 /// A required entry of the settings.
 struct RequiredEntry {
     kind: HookKind,
-    at: HookEvent,
+    event: HookEvent,
     entry: Value,
 }
 
-fn wanted(
+fn required_entries(
     environment: &Environment,
     arguments: &Installation,
     kinds: &[HookKind],
@@ -167,7 +167,7 @@ fn wanted(
     let program = command::program(&program, environment.get("PATH"));
     let mut wanted = Vec::new();
     for &kind in kinds {
-        let command = command::of(&program, kind, arguments)?;
+        let command = command::build(&program, kind, arguments)?;
         let entry = |at: &HookEvent| {
             let mut entry = arguments.agent.entry(*at, kind, &command);
             let pattern =
@@ -175,7 +175,7 @@ fn wanted(
             if let Some(pattern) = pattern {
                 entry["matcher"] = pattern.into();
             }
-            RequiredEntry { kind, at: *at, entry }
+            RequiredEntry { kind, event: *at, entry }
         };
         wanted.extend(arguments.agent.events(kind).iter().map(entry));
     }
@@ -183,7 +183,7 @@ fn wanted(
 }
 
 /// Returns the settings with the required entries, without earlier entries for the same purpose.
-fn revised(
+fn revise(
     text: &str,
     arguments: &Installation,
     kinds: &[HookKind],
@@ -194,13 +194,13 @@ fn revised(
     for &kind in kinds {
         for at in arguments.agent.events(kind) {
             let path = ["hooks", at.event];
-            let entry = wanted.iter().find(|one| one.kind == kind && one.at == *at).map(|one| &one.entry);
-            let ours = ours(&document, &path, kind);
+            let entry = wanted.iter().find(|one| one.kind == kind && one.event == *at).map(|one| &one.entry);
+            let ours = own_entries(&document, &path, kind);
             if ours.iter().eq(entry) {
                 continue;
             }
             let is_removed = |hook: &Value| is_hook_of(hook, kind);
-            document.remove_elements(&path, &Removal { within: "hooks", is_removed: &is_removed });
+            document.remove_elements(&path, &Removal { column_key: "hooks", is_removed: &is_removed });
             let change = |action, entry| Change { event: at.event, action, entry };
             changes.extend(ours.into_iter().map(|entry| change("removed", entry)));
             if let Some(entry) = entry {
@@ -213,7 +213,7 @@ fn revised(
 }
 
 /// Returns Endmark's entries for an event, without other hooks in them.
-fn ours(document: &Document, path: &[&str], kind: HookKind) -> Vec<Value> {
+fn own_entries(document: &Document, path: &[&str], kind: HookKind) -> Vec<Value> {
     let of_entry = |mut entry: Value| {
         let hooks = entry.get_mut("hooks")?.as_array_mut()?;
         hooks.retain(|hook| is_hook_of(hook, kind));
@@ -239,7 +239,7 @@ fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>,
     Ok(Some(document.text()))
 }
 
-fn unfit(path: &Path, error: &UnfitFile) -> CommandError {
+fn unfit_error(path: &Path, error: &UnfitFile) -> CommandError {
     let message = format!("`{}` cannot be used: {error}", path.display());
     CommandError::input(
         "unfit_file",

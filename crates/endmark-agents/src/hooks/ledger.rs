@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use endmark_config::Settings;
-use endmark_context::compact::ledger_of;
+use endmark_context::compact::anchor_ledger;
 use endmark_context::count::Family;
 use endmark_failure::CommandError;
 use endmark_process::read_regular;
@@ -13,7 +13,7 @@ use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::conversation::Dialogue;
 use serde_json::{Value, json};
 
-use super::attempts::{folder, forget_old, kept, kept_for, name_of, put, unusable};
+use super::attempts::{folder, forget_old, put, read_record, record_name, retention, unusable};
 use super::event::Event;
 
 /// Claude Code moves a longer text to a file, and the model sees only its beginning.
@@ -28,24 +28,24 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Returns the output for the event: the ledger, if the session continues after a compaction.
 pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
     let folder = folder(settings)?;
-    let path = folder.join(name_of(&["ledger", event.session()?])).with_extension("txt");
+    let path = folder.join(record_name(&["ledger", event.session()?])).with_extension("txt");
     if event.hook_event_name.as_deref() == Some("PreCompact") {
         let transcript = event.transcript_path.as_deref().ok_or_else(|| {
             CommandError::input("not_an_event", "the event names no transcript", "Update the agent.")
         })?;
-        let text = transcript_of(transcript)?;
-        if let Some(ledger) = ledger_of_transcript(&String::from_utf8_lossy(&text))? {
-            forget_old(&folder, kept_for(settings));
+        let text = read_transcript(transcript)?;
+        if let Some(ledger) = transcript_ledger(&String::from_utf8_lossy(&text))? {
+            forget_old(&folder, retention(settings));
             put(&path, ledger.as_bytes()).map_err(|error| unusable(&path, &error))?;
         }
         return Ok(None);
     }
-    Ok(kept(&path)?.map(|ledger| {
+    Ok(read_record(&path)?.map(|ledger| {
         json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": ledger}})
     }))
 }
 
-fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
+fn read_transcript(path: &Path) -> Result<Vec<u8>, CommandError> {
     read_regular(path, MAX_BYTES).map_err(|source| match source.kind() {
         io::ErrorKind::FileTooLarge => {
             let message = format!("`{}` has more than {MAX_BYTES} bytes", path.display());
@@ -60,14 +60,15 @@ fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
 }
 
 /// Returns the ledger of a Claude Code transcript, or `None` if there is nothing to preserve.
-fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError> {
+fn transcript_ledger(transcript: &str) -> Result<Option<String>, CommandError> {
     let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
     let body = json!({"messages": messages}).to_string();
     let dialogue = Dialogue::read(&Messages, body.as_bytes())
         .map_err(|error| CommandError::input("unread_transcript", error.to_string(), "Update Endmark."))?;
     let mut room = ROOM_TOKENS;
     for _ in 0..ATTEMPTS {
-        let Some(ledger) = ledger_of(dialogue.conversation(), room, |text| Family::O200k.tokens(text)) else {
+        let Some(ledger) = anchor_ledger(dialogue.conversation(), room, |text| Family::O200k.tokens(text))
+        else {
             return Ok(None);
         };
         let chars = ledger.chars().count();

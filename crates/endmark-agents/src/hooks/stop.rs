@@ -23,7 +23,7 @@ pub struct StopRequest<'a> {
     /// The event.
     pub event: &'a Event,
     /// The artifact's name.
-    pub named: &'a Path,
+    pub named_path: &'a Path,
     /// The artifact's content, if it exists.
     pub text: Option<&'a str>,
     /// The checks.
@@ -39,16 +39,16 @@ pub fn stop(
     environment: &Environment,
     warn: &dyn Fn(&str),
 ) -> Result<Option<Value>, CommandError> {
-    let StopRequest { agent, event, named, text, guard, attempts: most } = *stopped;
-    let resolved = |path| event.resolved(agent, environment, path);
+    let StopRequest { agent, event, named_path: named, text, guard, attempts: most } = *stopped;
+    let resolved = |path| event.resolve(agent, environment, path);
     let name = named.to_string_lossy();
     let artifact = text.map(|text| Artifact::read_file(text, &name));
-    let report = artifact.as_ref().map_or_else(Assessment::of_missing, |artifact| guard.judge(artifact));
+    let report = artifact.as_ref().map_or_else(Assessment::missing, |artifact| guard.judge(artifact));
     let fingerprint = fingerprint(text, &report);
 
     let attempts = Attempts::open(settings, agent, event.session()?, &resolved(named))?;
     let decided = attempts.change(|record| {
-        let decision = follows(record, &report, &fingerprint, most);
+        let decision = next_decision(record, &report, &fingerprint, most);
         record.note(decision, &fingerprint);
         decision
     })?;
@@ -71,10 +71,10 @@ pub fn stop(
                 attempt: (attempt, most),
                 verdict: AttemptVerdict::Whole,
                 evidence: &[],
-                said: event.said(),
+                last_message: event.last_message(),
                 task: None,
             };
-            Some(agent.refused(&prompt.text()))
+            Some(agent.continue_answer(&prompt.text()))
         }
         Decision::Release(reason) | Decision::Fail(reason) => {
             let message = format!(
@@ -82,13 +82,13 @@ pub fn stop(
                 reason.name()
             );
             warn(&message);
-            Some(HookAgent::said(&message))
+            Some(HookAgent::message_answer(&message))
         }
     })
 }
 
 /// Decides about this attempt. A released agent may always stop in this session.
-fn follows(record: &Record, report: &Assessment, fingerprint: &str, attempts: u32) -> Decision {
+fn next_decision(record: &Record, report: &Assessment, fingerprint: &str, attempts: u32) -> Decision {
     let checks_pass = report.findings().is_empty();
     if !checks_pass && record.state == State::Released {
         return Decision::Release(record.reason.unwrap_or(Reason::ContextExhaustion));

@@ -24,29 +24,29 @@ pub fn cap_result(
     mut keeper: Keeper,
     warn: &dyn Fn(&str),
 ) -> Result<Option<Value>, CommandError> {
-    let mut capping = ResultCapping { asked: request, keeper: &mut keeper, not_kept: None };
+    let mut capping = ResultCapping { request, keeper: &mut keeper, store_failure: None };
     let shortened = match agent {
-        HookAgent::Claude => capping.shaped(event),
+        HookAgent::Claude => capping.shorten_texts(event),
         HookAgent::Codex | HookAgent::Gemini => capping.text(agent, &event.tool_response),
     };
-    if let Some(message) = capping.not_kept.take() {
+    if let Some(message) = capping.store_failure.take() {
         warn(&message);
     }
     keeper.close();
-    Ok(shortened?.map(|result| agent.replaced(result)))
+    Ok(shortened?.map(|result| agent.replacement_answer(result)))
 }
 
 struct ResultCapping<'a> {
-    asked: CapRequest,
+    request: CapRequest,
     keeper: &'a mut Keeper,
-    not_kept: Option<String>,
+    store_failure: Option<String>,
 }
 
 impl ResultCapping<'_> {
     /// Returns the shortened text after a line about the cap, if the result is a text and too long.
     fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<ShortenedResult>, CommandError> {
-        let Some(text) = texts::text_of(response) else { return Ok(None) };
-        if size(&text, self.asked.limits.unit) <= self.asked.limits.most {
+        let Some(text) = texts::result_text(response) else { return Ok(None) };
+        if size(&text, self.request.limits.unit) <= self.request.limits.most {
             return Ok(None);
         }
         let has_failed = response.get("error").is_some_and(|error| !error.is_null());
@@ -58,41 +58,42 @@ impl ResultCapping<'_> {
             }
             (_, false) => "[Endmark: the tool ran; this is its output, shortened. It is not an error.]\n",
         };
-        let room = size(heading, self.asked.limits.unit);
-        let capped = self.capped(&text, self.asked.limits.most.saturating_sub(room))?;
+        let room = size(heading, self.request.limits.unit);
+        let capped = self.cap_text(&text, self.request.limits.most.saturating_sub(room))?;
         Ok(Some(ShortenedResult::Text(format!("{heading}{capped}"))))
     }
 
     /// Returns the same value with shorter texts.
-    fn shaped(&mut self, event: &Event) -> Result<Option<ShortenedResult>, CommandError> {
-        let mut value = with_all_that_was_printed(event);
-        let unit = self.asked.limits.unit;
-        let mut found = texts::texts_in(&mut value);
+    fn shorten_texts(&mut self, event: &Event) -> Result<Option<ShortenedResult>, CommandError> {
+        let mut value = with_full_output(event);
+        let unit = self.request.limits.unit;
+        let mut found = texts::collect_texts(&mut value);
         let sizes: Vec<usize> = found.iter().map(|text| size(text, unit)).collect();
-        let Some(share) = share(&sizes, self.asked.limits.most) else { return Ok(None) };
+        let Some(share) = share(&sizes, self.request.limits.most) else { return Ok(None) };
         if share < MIN_SHARE {
             let message = "the result has too many texts to shorten each of them";
             return Err(CommandError::input("too_many_texts", message, "The result is not changed."));
         }
         for (text, _) in found.iter_mut().zip(&sizes).filter(|(_, size)| **size > share) {
-            **text = self.capped(text, share)?;
+            **text = self.cap_text(text, share)?;
         }
         Ok(Some(ShortenedResult::Shaped(value)))
     }
 
-    fn capped(&mut self, text: &str, most: usize) -> Result<String, CommandError> {
-        let mut asked = self.asked.clone();
+    fn cap_text(&mut self, text: &str, most: usize) -> Result<String, CommandError> {
+        let mut asked = self.request.clone();
         asked.limits.most = most;
         let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
         let not_kept = capped.warnings.iter().find(|warning| warning.code == "NOT_KEPT");
-        self.not_kept = self.not_kept.take().or_else(|| not_kept.map(|warning| warning.message.clone()));
+        self.store_failure =
+            self.store_failure.take().or_else(|| not_kept.map(|warning| warning.message.clone()));
         Ok(capped.text)
     }
 }
 
 /// Returns a Claude Code result with its full output. A long result has only the beginning, and names a file next to
 /// the session's transcript with all of it. Most error rows are only in that file.
-fn with_all_that_was_printed(event: &Event) -> Value {
+fn with_full_output(event: &Event) -> Value {
     let mut value = event.tool_response.clone();
     let Some(result) = value.as_object_mut() else { return value };
     let Some(path) = result.get("persistedOutputPath").and_then(Value::as_str) else { return value };

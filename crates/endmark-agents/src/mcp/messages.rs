@@ -37,7 +37,7 @@ pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> i
     if (length as u64) < limit || line.last() == Some(&b'\n') {
         return Ok(Incoming::Message);
     }
-    let mut outline = Outlining::default();
+    let mut outline = OutlineParser::default();
     outline.push(line);
     // Frees the memory of a long message.
     *line = Vec::new();
@@ -58,14 +58,14 @@ pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> i
 
 /// Returns the outline of a message that cannot be read as JSON.
 pub(super) fn outline(line: &[u8]) -> Outline {
-    let mut outlining = Outlining::default();
+    let mut outlining = OutlineParser::default();
     outlining.push(line);
     outlining.outline
 }
 
 /// Finds the fields of a message as its bytes arrive, without keeping their values.
 #[derive(Debug, Default)]
-struct Outlining {
+struct OutlineParser {
     outline: Outline,
     depth: u64,
     is_in_string: bool,
@@ -76,7 +76,7 @@ struct Outlining {
     token: Vec<u8>,
 }
 
-impl Outlining {
+impl OutlineParser {
     fn push(&mut self, mut bytes: &[u8]) {
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.is_in_string && !self.is_escaped {

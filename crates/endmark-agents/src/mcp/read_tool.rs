@@ -3,9 +3,9 @@
 use endmark_config::Settings;
 use endmark_context::cap::Limits;
 pub(super) use endmark_context::read::tool::NAME;
-use endmark_context::read::tool::{DESCRIPTION, SCHEMA, Wanted};
+use endmark_context::read::tool::{DESCRIPTION, ReadRequest, SCHEMA};
 use endmark_failure::CommandError;
-use endmark_store::{Handle, LOCAL_USER, Reader, note_read, refused, unreadable};
+use endmark_store::{Handle, LOCAL_USER, Reader, cap_error, note_read, read_failure};
 use serde_json::{Value, json};
 
 /// Returns the tool's entry for the list of tools. MCP clients support more schema keywords than some providers do.
@@ -41,10 +41,8 @@ pub(super) fn answer(id: &str, arguments: Option<&str>, settings: &Settings, lim
 }
 
 fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String, CommandError> {
-    let Wanted { handle, part } = Wanted::parse(arguments).map_err(|error| CommandError::Input {
-        code: "bad_arguments",
-        message: error.to_string(),
-        hint: None,
+    let ReadRequest { handle, part } = ReadRequest::parse(arguments).map_err(|error| {
+        CommandError::Input { code: "bad_arguments", message: error.to_string(), hint: None }
     })?;
     let named = Handle::parse_known(&handle)?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
@@ -52,8 +50,8 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
         // This model must not see outputs that a gateway stores for its clients.
         Ok(reader.output(&named, LOCAL_USER)?.part(&part, &limits))
     });
-    let excerpt = read.map_err(|error| unreadable(&error))?.map_err(|error| CommandError::from(&error))?;
+    let excerpt = read.map_err(|error| read_failure(&error))?.map_err(|error| CommandError::from(&error))?;
     // If this fails, only the retention period does not restart. The model cannot change that.
     let _ = note_read(&settings.files.store, &named);
-    excerpt.for_a_model(&limits).map_err(|error| refused(&error))
+    excerpt.to_model_text(&limits).map_err(|error| cap_error(&error))
 }

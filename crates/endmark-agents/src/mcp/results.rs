@@ -2,7 +2,7 @@
 //!
 //! Both edit the message in place: everything else stays byte for byte.
 
-use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
+use endmark_context::cap::{Capped, READ_TOOL, RequestedFormat as Format};
 use endmark_envelope::{FieldPath, Warning};
 use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Keeper, MIN_SHARE, cap_and_keep, share, size};
@@ -42,11 +42,11 @@ pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     if original.at("result.nextCursor").is_none_or(Value::is_null) {
         edits.push("result.tools", &read_tool::definition())?;
     }
-    Ok(Some(finished(edits)))
+    Ok(Some(finish_edits(edits)))
 }
 
 /// Bytes that were valid UTF-8 stay valid after the edits.
-fn finished(edits: Edits<'_>) -> String {
+fn finish_edits(edits: Edits<'_>) -> String {
     String::from_utf8(edits.finish())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -62,15 +62,15 @@ const LIMITED_PARTS: usize = 3;
 ///
 /// Structured content stays valid under the `schema` of its tool. If that is impossible, the result becomes an error
 /// of the tool, because clients reject structured content that violates the schema.
-pub(super) fn capped(
+pub(super) fn cap_message(
     line: &[u8],
     is_whole_bounded: bool,
     schema: Option<&Validator>,
     asked: &CapRequest,
     keeper: &mut Keeper,
 ) -> Result<Option<ChangedMessage>, ResultError> {
-    let mut capping = ResultCapping { asked, keeper, schema, warnings: Vec::new() };
-    let shortened = capping.shortened(line)?;
+    let mut capping = ResultCapping { request: asked, keeper, schema, warnings: Vec::new() };
+    let shortened = capping.shorten_known_parts(line)?;
     let changed = |line: String, capping: ResultCapping<'_>| {
         Ok(Some(ChangedMessage { line, warnings: capping.warnings }))
     };
@@ -84,12 +84,12 @@ pub(super) fn capped(
     if !is_whole_bounded || is_bounded(text) {
         return shortened.map_or(Ok(None), |line| changed(line, capping));
     }
-    let stripped = stripped(Value::parse(text).map_err(EditError::Value)?);
+    let stripped = strip_unknown(Value::parse(text).map_err(EditError::Value)?);
     if is_bounded(stripped.as_bytes()) { changed(stripped, capping) } else { Err(ResultError::TooLong) }
 }
 
 struct ResultCapping<'a> {
-    asked: &'a CapRequest,
+    request: &'a CapRequest,
     keeper: &'a mut Keeper,
     schema: Option<&'a Validator>,
     warnings: Vec<Warning>,
@@ -97,7 +97,7 @@ struct ResultCapping<'a> {
 
 impl ResultCapping<'_> {
     /// Returns the message with its known parts within their limits; `None` if they already are.
-    fn shortened(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
+    fn shorten_known_parts(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
         let mut edits = Edits::new(line)?;
         let original = edits.original();
         let mut is_changed = false;
@@ -107,9 +107,9 @@ impl ResultCapping<'_> {
             is_changed |= self.shorten(&mut edits, &texts(result), Some(result), note)?;
         }
         if let Some(error) = original.field("error") {
-            is_changed |= self.shorten(&mut edits, &texts_of_error(error), None, None)?;
+            is_changed |= self.shorten(&mut edits, &error_texts(error), None, None)?;
         }
-        Ok(is_changed.then(|| finished(edits)))
+        Ok(is_changed.then(|| finish_edits(edits)))
     }
 
     /// Shortens texts that together exceed the limit. If the share of each text would be below [`MIN_SHARE`], they
@@ -121,8 +121,8 @@ impl ResultCapping<'_> {
         result: Option<Value<'_>>,
         note: Option<String>,
     ) -> Result<bool, ResultError> {
-        let note = note.map(|note| format!(r#"{{"type":"text","text":{}}}"#, quoted(&note)));
-        let CapRequest { limits, format, .. } = self.asked;
+        let note = note.map(|note| format!(r#"{{"type":"text","text":{}}}"#, quote(&note)));
+        let CapRequest { limits, format, .. } = self.request;
         let (most, unit) = (limits.most, limits.unit);
         let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
         let share = share(&sizes, most);
@@ -135,13 +135,13 @@ impl ResultCapping<'_> {
         let Some(share) = share else { return Ok(false) };
         if let Some(result) = result.filter(|_| share < MIN_SHARE) {
             let joined: Vec<&str> = texts.iter().map(|part| part.text.as_str()).collect();
-            let text = self.capped(&joined.join("\n"), *format, most)?;
+            let text = self.cap_message(&joined.join("\n"), *format, most)?;
             edits.set("result.content", &with_one_text(result, &text, note))?;
             return Ok(true);
         }
         let share = share.max(MIN_SHARE.min(most));
         for (part, _) in texts.iter().zip(&sizes).filter(|(_, size)| **size > share) {
-            let text = quoted(&self.capped(&part.text, *format, share)?);
+            let text = quote(&self.cap_message(&part.text, *format, share)?);
             let is_item = part.is_item;
             edits.set(
                 &part.path,
@@ -157,10 +157,10 @@ impl ResultCapping<'_> {
         edits: &mut Edits<'_>,
         result: Value<'_>,
     ) -> Result<Option<String>, ResultError> {
-        let (most, unit) = (self.asked.limits.most, self.asked.limits.unit);
+        let (most, unit) = (self.request.limits.most, self.request.limits.unit);
         let value = result.field("structuredContent").filter(|value| size(value.raw(), unit) > most);
         let Some(value) = value else { return Ok(None) };
-        let mut asked = self.asked.clone();
+        let mut asked = self.request.clone();
         (asked.format, asked.limits.keeps_types) = (Format::Json, true);
         let (capped, handle) = cap_and_keep(value.raw().as_bytes(), asked, Some(self.keeper))?;
         self.keep_warnings(&capped);
@@ -173,11 +173,14 @@ impl ResultCapping<'_> {
             });
         if is_valid {
             edits.set("result.structuredContent", &capped.text)?;
-            return Ok(Some(format!("[structuredContent is shortened: {}]{way}", left_out(&capped))));
+            return Ok(Some(format!(
+                "[structuredContent is shortened: {}]{way}",
+                describe_omissions(&capped)
+            )));
         }
         if self.schema.is_none() {
-            let text = self.capped(value.raw(), self.asked.format, most)?;
-            edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quoted(&text)))?;
+            let text = self.cap_message(value.raw(), self.request.format, most)?;
+            edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quote(&text)))?;
             return Ok(Some(format!("[The structured result is shortened as text]{way}")));
         }
         edits.remove("result.structuredContent")?;
@@ -187,13 +190,13 @@ impl ResultCapping<'_> {
             value.raw().chars().count()
         );
         if texts(result).is_empty() {
-            note = format!("{note}\n{}", self.capped(value.raw(), Format::Json, most)?);
+            note = format!("{note}\n{}", self.cap_message(value.raw(), Format::Json, most)?);
         }
         Ok(Some(note))
     }
 
-    fn capped(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
-        let mut asked = self.asked.clone();
+    fn cap_message(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
+        let mut asked = self.request.clone();
         (asked.format, asked.limits.most) = (format, most);
         let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
         self.keep_warnings(&capped);
@@ -209,8 +212,8 @@ impl ResultCapping<'_> {
 
 /// Lists the omitted parts of a structured result by their JSON Pointers into the full result: first each list with its
 /// counts, the most shortened first, then other values. Names at most 20 and counts the rest.
-fn left_out(capped: &Capped) -> String {
-    const NAMED: usize = 20;
+fn describe_omissions(capped: &Capped) -> String {
+    const MAX_NAMED_OMISSIONS: usize = 20;
     // The paths begin with the name of the capped value, which is the root document of the pointers.
     let pointer = |path: &FieldPath| path.without_first().pointer();
     let mut lists: Vec<_> = capped.lists.iter().collect();
@@ -223,7 +226,7 @@ fn left_out(capped: &Capped) -> String {
     let texts = texts.filter(|(path, _)| !is_list(path));
     let texts = texts.map(|(path, warning)| format!("{}: {}", pointer(path), warning.message));
     let mut parts = lists.chain(texts);
-    let named: Vec<String> = parts.by_ref().take(NAMED).collect();
+    let named: Vec<String> = parts.by_ref().take(MAX_NAMED_OMISSIONS).collect();
     match parts.count() {
         0 => named.join("; "),
         more => format!("{}; and {more} more", named.join("; ")),
@@ -247,7 +250,7 @@ fn texts(result: Value<'_>) -> Vec<TextPart> {
             Some((field, text)) => {
                 Some(TextPart { path: format!("{path}.{field}"), text: text.into_owned(), is_item: false })
             }
-            None if media_of(part).is_some() => None,
+            None if media_data(part).is_some() => None,
             None => Some(TextPart { path, text: part.raw().to_owned(), is_item: true }),
         }
     };
@@ -255,7 +258,7 @@ fn texts(result: Value<'_>) -> Vec<TextPart> {
 }
 
 /// Returns the message and the data of an error.
-fn texts_of_error(error: Value<'_>) -> Vec<TextPart> {
+fn error_texts(error: Value<'_>) -> Vec<TextPart> {
     let text = |name: &str| {
         let value = error.field(name)?;
         let text = value.text().map_or_else(|| value.raw().to_owned(), std::borrow::Cow::into_owned);
@@ -274,7 +277,7 @@ fn path_to_text(part: Value<'_>) -> Option<&'static str> {
 }
 
 /// Returns the binary data of a part. The data is not limited, because clients show it as an image or not at all.
-fn media_of(part: Value<'_>) -> Option<Value<'_>> {
+fn media_data(part: Value<'_>) -> Option<Value<'_>> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("image" | "audio") => part.field("data"),
         Some("resource") => part.at("resource.blob"),
@@ -288,7 +291,7 @@ fn without_media(message: Value<'_>) -> String {
     let content = message.at("result.content").into_iter().flat_map(Value::items);
     let mut rest = message.raw();
     let mut kept = String::new();
-    for data in content.filter_map(media_of) {
+    for data in content.filter_map(media_data) {
         // The data is a slice of the message, so its offset is the distance of the two pointers.
         let Some(start) = (data.raw().as_ptr() as usize).checked_sub(rest.as_ptr() as usize) else {
             continue;
@@ -312,13 +315,13 @@ fn without_media(message: Value<'_>) -> String {
 }
 
 /// Returns a message with only the fields that its protocol defines and a client may show.
-fn stripped(message: Value<'_>) -> String {
+fn strip_unknown(message: Value<'_>) -> String {
     let object = |value: Value<'_>, names: &[&str]| {
         if value.kind() != Kind::Object {
             return value.raw().to_owned();
         }
         let fields =
-            names.iter().filter_map(|name| Some(format!("{}:{}", quoted(name), value.field(name)?.raw())));
+            names.iter().filter_map(|name| Some(format!("{}:{}", quote(name), value.field(name)?.raw())));
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
     };
     let head =
@@ -328,18 +331,18 @@ fn stripped(message: Value<'_>) -> String {
     let parts =
         [("result", result), ("error", error)].into_iter().filter_map(|(name, json)| Some((name, json?)));
     let fields: Vec<String> =
-        head.chain(parts).map(|(name, json)| format!("{}:{json}", quoted(name))).collect();
+        head.chain(parts).map(|(name, json)| format!("{}:{json}", quote(name))).collect();
     format!("{{{}}}", fields.join(","))
 }
 
 /// Returns the content with one text, the binary parts, and the note.
 fn with_one_text(result: Value<'_>, text: &str, note: Option<String>) -> String {
     let others = result.field("content").into_iter().flat_map(Value::items);
-    let others = others.filter(|part| media_of(*part).is_some()).map(|part| part.raw().to_owned());
-    let text = format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
+    let others = others.filter(|part| media_data(*part).is_some()).map(|part| part.raw().to_owned());
+    let text = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
     format!("[{}]", std::iter::once(text).chain(others).chain(note).collect::<Vec<_>>().join(","))
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -17,10 +17,10 @@ use super::read_tool;
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// Open requests by the value of their id, because a server may write the id differently than the client.
-    awaited: HashMap<Id, OpenRequest>,
+    open_requests: HashMap<Id, OpenRequest>,
     /// Schemas that tools declare for structured results, by tool name.
     schemas: HashMap<String, Arc<Validator>>,
-    offers_read: bool,
+    offers_read_tool: bool,
 }
 
 /// The id of a request, by its value: 3, 3.0 and 3e0 are the same number, "a" and "\u0061" the same string.
@@ -38,7 +38,7 @@ enum Id {
 
 impl Id {
     /// Returns the id, or `None` if the value cannot be an id.
-    fn of(value: Value<'_>) -> Option<Self> {
+    fn parse(value: Value<'_>) -> Option<Self> {
         match value.kind() {
             Kind::Number => Self::number(value.raw()),
             Kind::String => value.text().map(|text| Self::Text(text.into_owned())),
@@ -77,7 +77,7 @@ pub(super) struct OpenRequest {
 
 /// The destination of a client's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum FromClient {
+pub(super) enum MessageDestination {
     /// To the server.
     Pass,
     /// To Endmark: a call of its tool.
@@ -91,25 +91,25 @@ pub(super) enum FromClient {
 
 impl Session {
     /// Processes a message from the client.
-    pub(super) fn asked(&mut self, line: &[u8]) -> FromClient {
-        let Ok(message) = Value::parse_body(line) else { return FromClient::Pass };
+    pub(super) fn handle_client_message(&mut self, line: &[u8]) -> MessageDestination {
+        let Ok(message) = Value::parse_body(line) else { return MessageDestination::Pass };
         if message.kind() == Kind::Array {
             // In a batch, a call of the read tool goes to the server, which rejects it.
             for message in message.items() {
                 self.note(message);
             }
-            return FromClient::Pass;
+            return MessageDestination::Pass;
         }
         let call = message.field("method").and_then(Value::text).is_some_and(|method| method == "tools/call");
         let name = message.at("params.name").and_then(Value::text);
-        if let Some(id) = message.field("id").filter(|_| call && self.offers_read)
+        if let Some(id) = message.field("id").filter(|_| call && self.offers_read_tool)
             && name.as_deref() == Some(read_tool::NAME)
         {
             let arguments = message.at("params.arguments").map(|arguments| arguments.raw().to_owned());
-            return FromClient::Read { id: id.raw().to_owned(), arguments };
+            return MessageDestination::Read { id: id.raw().to_owned(), arguments };
         }
         self.note(message);
-        FromClient::Pass
+        MessageDestination::Pass
     }
 
     /// Records that a request needs a response, or no longer needs one.
@@ -118,17 +118,17 @@ impl Session {
         if method == "notifications/cancelled" {
             self.take(message.at("params.requestId"));
         } else if let Some(id) = message.field("id")
-            && let Some(key) = Id::of(id)
+            && let Some(key) = Id::parse(id)
         {
             let is_for_tools = method == "tools/list";
             let name = || message.at("params.name").and_then(Value::text).map(Cow::into_owned);
             let tool = (method == "tools/call").then(|| name().unwrap_or_default());
-            self.awaited.insert(key, OpenRequest { id: id.raw().to_owned(), is_for_tools, tool });
+            self.open_requests.insert(key, OpenRequest { id: id.raw().to_owned(), is_for_tools, tool });
         }
     }
 
     /// Removes and returns the request that a server's message answers.
-    pub(super) fn answered(&mut self, message: Value<'_>) -> Option<OpenRequest> {
+    pub(super) fn take_answered(&mut self, message: Value<'_>) -> Option<OpenRequest> {
         if message.field("method").is_some() {
             return None;
         }
@@ -136,19 +136,19 @@ impl Session {
     }
 
     /// Removes the request that an unreadable message answers, or all open requests if its id is unknown.
-    pub(super) fn lost(&mut self, id: Option<&str>) -> Vec<String> {
+    pub(super) fn take_lost(&mut self, id: Option<&str>) -> Vec<String> {
         match id {
             Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),
-            None => self.unanswered(),
+            None => self.take_open(),
         }
     }
 
     fn take(&mut self, id: Option<Value<'_>>) -> Option<OpenRequest> {
-        self.awaited.remove(&Id::of(id?)?)
+        self.open_requests.remove(&Id::parse(id?)?)
     }
 
     /// Records the schemas that the tools of a page declare. Ignores an invalid schema.
-    pub(super) fn listed(&mut self, result: Value<'_>) {
+    pub(super) fn note_tools(&mut self, result: Value<'_>) {
         for tool in result.field("tools").into_iter().flat_map(Value::items) {
             let Some(name) = tool.field("name").and_then(Value::text) else { continue };
             let schema =
@@ -166,13 +166,13 @@ impl Session {
     }
 
     /// Records that the client knows the tool.
-    pub(super) fn offered(&mut self) {
-        self.offers_read = true;
+    pub(super) fn note_offered(&mut self) {
+        self.offers_read_tool = true;
     }
 
     /// Removes all open requests, which will get no response, and returns their ids.
-    pub(super) fn unanswered(&mut self) -> Vec<String> {
-        self.awaited.drain().map(|(_, awaited)| awaited.id).collect()
+    pub(super) fn take_open(&mut self) -> Vec<String> {
+        self.open_requests.drain().map(|(_, awaited)| awaited.id).collect()
     }
 }
 
@@ -190,11 +190,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3.0}}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#,
         ] {
-            assert_eq!(session.asked(request.as_bytes()), FromClient::Pass);
+            assert_eq!(session.handle_client_message(request.as_bytes()), MessageDestination::Pass);
         }
         let mut answered = |line: &str| {
             session
-                .answered(Value::parse_str(line).unwrap())
+                .take_answered(Value::parse_str(line).unwrap())
                 .map(|awaited| (awaited.id, awaited.is_for_tools))
         };
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#), None);
@@ -206,12 +206,12 @@ mod tests {
         );
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), None);
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":2.0,"error":{}}"#), Some(("2".to_owned(), false)));
-        assert!(session.unanswered().is_empty());
+        assert!(session.take_open().is_empty());
     }
 
     #[test]
     fn ids_are_compared_by_value() {
-        let id = |text: &str| Id::of(Value::parse_str(text).unwrap());
+        let id = |text: &str| Id::parse(Value::parse_str(text).unwrap());
         for same in [["3", "3.0"], ["3", "3e0"], ["30", "0.3E+2"], ["0", "-0.00e7"], ["\"a\"", "\"\\u0061\""]]
         {
             assert_eq!(id(same[0]), id(same[1]), "{same:?}");
@@ -233,10 +233,13 @@ mod tests {
         let call =
             br#"{"id":5,"method":"tools/call","params":{"name":"endmark_read","arguments":{"handle":"h"}}}"#;
         let mut session = Session::default();
-        assert_eq!(session.asked(call), FromClient::Pass);
-        session.offered();
+        assert_eq!(session.handle_client_message(call), MessageDestination::Pass);
+        session.note_offered();
         let arguments = Some(r#"{"handle":"h"}"#.to_owned());
-        assert_eq!(session.asked(call), FromClient::Read { id: "5".to_owned(), arguments });
-        assert_eq!(session.unanswered(), ["5"]);
+        assert_eq!(
+            session.handle_client_message(call),
+            MessageDestination::Read { id: "5".to_owned(), arguments }
+        );
+        assert_eq!(session.take_open(), ["5"]);
     }
 }

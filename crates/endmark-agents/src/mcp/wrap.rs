@@ -13,15 +13,15 @@ use std::thread;
 use std::time::Duration;
 
 use endmark_config::Settings;
-use endmark_context::cap::{Limits, Way};
+use endmark_context::cap::{Limits, ReadMethod};
 use endmark_failure::{CommandError, Exit, not_started};
 use endmark_process::Keeper as Group;
 use endmark_store::{CapRequest, Keeper, size};
-use endmark_wire::json::{Kind, Value, unmarked};
+use endmark_wire::json::{Kind, Value, without_byte_order_mark};
 use serde_json::json;
 
 use super::messages::{self, Incoming, Outline};
-use super::session::{FromClient, Session};
+use super::session::{MessageDestination, Session};
 use super::{read_tool, results};
 
 /// Claude Code rejects results of more than 25,000 tokens. Dense text has two and a half characters per token.
@@ -58,7 +58,7 @@ impl WrapState {
         output.flush()
     }
 
-    fn is_client_gone(&self) -> MutexGuard<'_, bool> {
+    fn client_gone(&self) -> MutexGuard<'_, bool> {
         self.is_client_gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,7 +72,7 @@ pub fn wrap(
     mut asked: CapRequest,
     warn: &Warn,
 ) -> Result<(), CommandError> {
-    asked.limits.way = Way::Tool;
+    asked.limits.way = ReadMethod::Tool;
     let failed = |error: io::Error| {
         let body = not_started(&name(command), &error);
         CommandError::Upstream {
@@ -82,7 +82,7 @@ pub fn wrap(
     };
     // The group ends the server and all its child processes when this process ends for any reason.
     let group = Group::start().map_err(failed)?;
-    let mut server = started(command, &group).map_err(failed)?;
+    let mut server = start_server(command, &group).map_err(failed)?;
     let (input, output) = (server.stdin.take(), server.stdout.take());
     // A child process of the server may keep its output open forever, so the group ends with the server.
     let (ended, status) = mpsc::channel();
@@ -105,19 +105,19 @@ pub fn wrap(
     }
     let mut keeper = settings.keeper();
     let passed = output.map_or(Ok(()), |output| {
-        let mut passing = ServerDirection { shared: &shared, asked: &asked, keeper: &mut keeper, warn };
+        let mut passing = ServerDirection { shared: &shared, request: &asked, keeper: &mut keeper, warn };
         passing.pass(BufReader::new(output))
     });
     keeper.close();
     passed?;
-    if *shared.is_client_gone() {
+    if *shared.client_gone() {
         return Ok(());
     }
     // A server that closed its output but still runs is ended with the group, when this process ends.
     let status = status.recv_timeout(GRACE).ok().flatten();
     let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
     let message = format!("the MCP server `{}` {how}", name(command));
-    for id in shared.session().unanswered() {
+    for id in shared.session().take_open() {
         shared.send(error(&id, SERVER_ERROR, &message).as_bytes()).map_err(CommandError::Write)?;
     }
     Err(CommandError::Upstream { message, hint: None })
@@ -133,7 +133,7 @@ fn name(command: &[OsString]) -> String {
     command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn started(command: &[OsString], group: &Group) -> io::Result<Child> {
+fn start_server(command: &[OsString], group: &Group) -> io::Result<Child> {
     let (program, rest) = command.split_first().ok_or_else(|| io::Error::other("no command is named"))?;
     Command::new(program)
         .args(rest)
@@ -163,9 +163,9 @@ fn from_client(
                 let id = id.filter(|_| has_method);
                 id.map_or(Ok(()), |id| shared.send(error(&id, INVALID_REQUEST, &message).as_bytes()))
             }
-            _ => match shared.session().asked(&line) {
-                FromClient::Pass => server.write_all(&line).and_then(|()| server.flush()),
-                FromClient::Read { id, arguments } => {
+            _ => match shared.session().handle_client_message(&line) {
+                MessageDestination::Pass => server.write_all(&line).and_then(|()| server.flush()),
+                MessageDestination::Read { id, arguments } => {
                     let answer = read_tool::answer(&id, arguments.as_deref(), settings, limits);
                     shared.send(format!("{answer}\n").as_bytes())
                 }
@@ -176,7 +176,7 @@ fn from_client(
             return;
         }
     }
-    *shared.is_client_gone() = true;
+    *shared.client_gone() = true;
     drop(server);
     thread::sleep(GRACE);
     // If the server still runs, the group ends it.
@@ -186,7 +186,7 @@ fn from_client(
 /// The direction from the server to the client.
 struct ServerDirection<'a> {
     shared: &'a WrapState,
-    asked: &'a CapRequest,
+    request: &'a CapRequest,
     keeper: &'a mut Keeper,
     warn: &'a Warn,
 }
@@ -203,7 +203,7 @@ impl ServerDirection<'_> {
                 Incoming::End => return Ok(()),
                 Incoming::TooLong(outline) => {
                     let why = format!("has more than {MESSAGE_LIMIT_BYTES} bytes");
-                    self.leave_out(&outline, &why).map_err(CommandError::Write)?;
+                    self.reject(&outline, &why).map_err(CommandError::Write)?;
                 }
                 Incoming::Message => self.message(&line).map_err(CommandError::Write)?,
             }
@@ -213,16 +213,16 @@ impl ServerDirection<'_> {
     /// Sends the client a message of the server, or its replacement.
     fn message(&mut self, line: &[u8]) -> io::Result<()> {
         // A message must be UTF-8. Clients replace invalid bytes in the same way.
-        let text = String::from_utf8_lossy(unmarked(line));
+        let text = String::from_utf8_lossy(without_byte_order_mark(line));
         let Ok(message) = Value::parse_str(&text) else {
             // A client that accepts more than strict JSON may still be able to read it.
-            if size(&text, self.asked.limits.unit) > self.asked.limits.most {
-                return self.leave_out(&messages::outline(line), "is too long, and is not JSON");
+            if size(&text, self.request.limits.unit) > self.request.limits.most {
+                return self.reject(&messages::outline(line), "is too long, and is not JSON");
             }
             return self.shared.send(line);
         };
         let changed = if message.kind() == Kind::Array {
-            let of_each: Vec<_> = message.items().map(|message| self.changed(message)).collect();
+            let of_each: Vec<_> = message.items().map(|message| self.replacement(message)).collect();
             of_each.iter().any(Option::is_some).then(|| {
                 let each = message.items().zip(&of_each);
                 let each =
@@ -230,7 +230,7 @@ impl ServerDirection<'_> {
                 format!("[{}]\n", each.collect::<Vec<_>>().join(","))
             })
         } else {
-            self.changed(message).map(|mut changed| {
+            self.replacement(message).map(|mut changed| {
                 changed.push('\n');
                 changed
             })
@@ -242,32 +242,33 @@ impl ServerDirection<'_> {
     }
 
     /// Sends an error to each request whose response cannot be forwarded.
-    fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
+    fn reject(&self, outline: &Outline, why: &str) -> io::Result<()> {
         let message = format!("a response of the MCP server was omitted because it {why}");
         (self.warn)(&message);
         if outline.has_method {
             return Ok(());
         }
-        let lost = self.shared.session().lost(outline.id.as_deref());
+        let lost = self.shared.session().take_lost(outline.id.as_deref());
         lost.iter().try_for_each(|id| self.shared.send(error(id, SERVER_ERROR, &message).as_bytes()))
     }
 
     /// Returns the replacement of a message, or `None` to forward it unchanged.
-    fn changed(&mut self, message: Value<'_>) -> Option<String> {
-        let awaited = self.shared.session().answered(message);
+    fn replacement(&mut self, message: Value<'_>) -> Option<String> {
+        let awaited = self.shared.session().take_answered(message);
         message.field("result").or_else(|| message.field("error"))?;
         let line = message.raw();
         if awaited.as_ref().is_some_and(|awaited| awaited.is_for_tools)
             && message.at("result.tools").is_some()
         {
-            message.field("result").into_iter().for_each(|result| self.shared.session().listed(result));
+            message.field("result").into_iter().for_each(|result| self.shared.session().note_tools(result));
             return self.with_read_tool(line);
         }
         // Checked for responses to unknown ids, too: a client may match ids that look different here.
         let tool = awaited.as_ref().and_then(|awaited| awaited.tool.as_deref());
         let is_of_call = awaited.is_none() || tool.is_some();
         let schema = tool.and_then(|tool| self.shared.session().schema(tool));
-        match results::capped(line.as_bytes(), is_of_call, schema.as_deref(), self.asked, self.keeper) {
+        match results::cap_message(line.as_bytes(), is_of_call, schema.as_deref(), self.request, self.keeper)
+        {
             Ok(changed) => changed.map(|changed| {
                 for warning in &changed.warnings {
                     (self.warn)(&warning.message);
@@ -291,7 +292,7 @@ impl ServerDirection<'_> {
         };
         match results::with_read_tool(line.as_bytes()) {
             Ok(Some(line)) => {
-                self.shared.session().offered();
+                self.shared.session().note_offered();
                 Some(line)
             }
             Ok(None) => unchanged(format!("the server has its own tool `{}`", read_tool::NAME)),

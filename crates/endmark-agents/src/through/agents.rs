@@ -26,7 +26,7 @@ const PROXIES: [&str; 6] =
 /// Variables with the exceptions of proxies.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// Variables that make Gemini CLI use a service other than that of its key.
-const GEMINI_ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
+const GEMINI_OTHER_SERVICE_VARIABLES: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
 /// The variable of opencode for a configuration that overrides its files.
 const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 /// The providers of opencode with their own format, and the API version in their addresses. Others use OpenAI's format.
@@ -40,7 +40,7 @@ pub(super) fn key_variables(provider: &Provider) -> &'static [&'static str] {
 }
 
 /// Returns the providers whose formats an agent may use.
-pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
+pub(super) fn agent_providers(agent: Agent) -> Vec<&'static Provider> {
     match agent {
         Agent::Claude => vec![&ANTHROPIC],
         Agent::Codex => vec![&OPENAI],
@@ -70,7 +70,7 @@ fn codex(origin: &str) -> Vec<OsString> {
     let options = [
         "model_provider=\"endmark\"".to_owned(),
         "model_providers.endmark.name=\"Endmark\"".to_owned(),
-        format!("model_providers.endmark.base_url=\"{}\"", OPENAI.base_url_at(origin)),
+        format!("model_providers.endmark.base_url=\"{}\"", OPENAI.base_url_for_origin(origin)),
         "model_providers.endmark.wire_api=\"responses\"".to_owned(),
         "model_providers.endmark.env_key=\"OPENAI_API_KEY\"".to_owned(),
     ];
@@ -87,7 +87,7 @@ pub(super) fn variables(
 ) -> Vec<(String, OsString)> {
     let mut variables: Vec<(String, String)> = Vec::new();
     for provider in served {
-        variables.push((provider.base_url_variable.to_owned(), provider.base_url_at(origin)));
+        variables.push((provider.base_url_variable.to_owned(), provider.base_url_for_origin(origin)));
         let names = key_variables(provider).iter().enumerate();
         let set = names.filter(|(place, name)| *place == 0 || environment.get(name).is_some());
         variables.extend(set.map(|(_, name)| ((*name).to_owned(), secret.to_owned())));
@@ -99,7 +99,7 @@ pub(super) fn variables(
         }
     }
     if task.agent == Agent::Gemini {
-        variables.extend(GEMINI_ELSEWHERE.map(|name| (name.to_owned(), "false".to_owned())));
+        variables.extend(GEMINI_OTHER_SERVICE_VARIABLES.map(|name| (name.to_owned(), "false".to_owned())));
     }
     if task.agent == Agent::Opencode {
         let found = environment.get(OPENCODE_CONFIG).and_then(|text| serde_json::from_str(text).ok());
@@ -124,7 +124,7 @@ fn opencode(
         .map(|(name, _, version)| (name.to_owned(), version))
         .collect();
     let named = OPENCODE_PROVIDERS.map(|(name, ..)| name);
-    if let Some(other) = provider_of_model(command).filter(|other| !named.contains(&other.as_str())) {
+    if let Some(other) = model_provider(command).filter(|other| !named.contains(&other.as_str())) {
         ways.push((other, "v1"));
     }
     for (name, version) in ways {
@@ -135,7 +135,7 @@ fn opencode(
 }
 
 /// Returns the provider in `--model PROVIDER/MODEL`.
-fn provider_of_model(command: &[OsString]) -> Option<String> {
+fn model_provider(command: &[OsString]) -> Option<String> {
     let words: Vec<&str> = command.iter().filter_map(|word| word.to_str()).collect();
     let behind = words.windows(2).find(|pair| matches!(pair[0], "--model" | "-m")).map(|pair| pair[1]);
     let model = behind.or_else(|| words.iter().find_map(|word| word.strip_prefix("--model=")))?;
@@ -161,13 +161,14 @@ pub(super) fn put(config: &mut Value, path: &[&str], fields: Value) {
 mod tests {
     use super::*;
 
-    fn words_of(line: &str) -> Vec<OsString> {
+    fn split_words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
 
     #[test]
     fn codex_is_led_by_options_of_its_subcommand() {
-        let words = words(Agent::Codex, &words_of("codex exec --json -c a=1 {prompt}"), "http://h:1", None);
+        let words =
+            words(Agent::Codex, &split_words("codex exec --json -c a=1 {prompt}"), "http://h:1", None);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(words[..7], ["codex", "exec", "--json", "-c", "a=1", "-c", "model_provider=\"endmark\""]);
         assert!(words.contains(&"model_providers.endmark.base_url=\"http://h:1/v1\""));
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn opencode_keeps_what_it_was_told_besides() {
         let found = json!({"theme": "dark", "provider": {"mock": {"options": {"timeout": 5}}}});
-        let command = words_of("opencode run --model mock/work {prompt}");
+        let command = split_words("opencode run --model mock/work {prompt}");
         let config = opencode(found, &command, &[&ANTHROPIC], "http://h:1", "em_sk_1");
         assert_eq!(config["theme"], "dark");
         let way = |provider: &str| &config["provider"][provider]["options"];

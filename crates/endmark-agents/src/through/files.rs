@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use super::agents::{CLAUDE_SETTINGS, put};
 
 /// Variables that make Claude Code use another service or key.
-const CLAUDE_ELSEWHERE: [&str; 4] =
+const CLAUDE_OTHER_SERVICE_VARIABLES: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
 /// Writes the settings that connect an agent to the gateway, if it needs such a file. Only the owner can access the
 /// file, because it contains the run's key.
@@ -30,24 +30,24 @@ pub(super) fn file(
     let settings = claude(task, variables)?;
     let written = tempfile::Builder::new().prefix("endmark-run-").suffix(".json").tempfile();
     let file = written.and_then(|mut file| file.write_all(settings.to_string().as_bytes()).map(|()| file));
-    file.map(Some).map_err(|error| super::of_system(&error))
+    file.map(Some).map_err(|error| super::system_error(&error))
 }
 
 /// Returns the settings in the command, with the variables added to `env`, which overrides the environment.
 fn claude(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
-    let mut settings = match named_settings(&task.command) {
+    let mut settings = match settings_argument(&task.command) {
         None => Value::Object(Map::new()),
-        Some(text) if text.trim_start().starts_with('{') => parsed(CLAUDE_SETTINGS, &text)?,
+        Some(text) if text.trim_start().starts_with('{') => parse(CLAUDE_SETTINGS, &text)?,
         Some(path) => read(&task.folder.join(path))?,
     };
-    let elsewhere = CLAUDE_ELSEWHERE.map(|name| (name.to_owned(), Value::from("")));
+    let elsewhere = CLAUDE_OTHER_SERVICE_VARIABLES.map(|name| (name.to_owned(), Value::from("")));
     let led = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.to_string_lossy())));
     put(&mut settings, &["env"], elsewhere.into_iter().chain(led).collect::<Map<_, _>>().into());
     Ok(settings)
 }
 
 /// Returns the value of the last `--settings`, which Claude Code uses.
-fn named_settings(command: &[OsString]) -> Option<String> {
+fn settings_argument(command: &[OsString]) -> Option<String> {
     let words: Vec<_> =
         command.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--").collect();
     let of = |(at, word): (usize, &std::borrow::Cow<'_, str>)| match word.strip_prefix(CLAUDE_SETTINGS)? {
@@ -60,10 +60,10 @@ fn named_settings(command: &[OsString]) -> Option<String> {
 fn read(path: &Path) -> Result<Value, CommandError> {
     let text = read_regular_text(path, MAX_WRITTEN_BYTES)
         .map_err(|source| CommandError::Read { path: path.to_owned(), source })?;
-    parsed(&path.display().to_string(), &text)
+    parse(&path.display().to_string(), &text)
 }
 
-fn parsed(what: &str, text: &str) -> Result<Value, CommandError> {
+fn parse(what: &str, text: &str) -> Result<Value, CommandError> {
     // Both agents accept comments in their settings.
     let value =
         CstRootNode::parse(text, &ParseOptions::default()).ok().and_then(|root| root.to_serde_value());

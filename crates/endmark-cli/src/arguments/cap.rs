@@ -18,7 +18,7 @@ pub(crate) struct Cap {
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     /// Most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N")]
     pub(crate) max_items: Option<u64>,
@@ -43,7 +43,7 @@ pub(crate) struct Cap {
 /// The size limit, in one unit.
 #[derive(Debug, Args, Limits)]
 #[group(multiple = false)]
-pub(crate) struct Most {
+pub(crate) struct AmountLimit {
     /// Most characters (key `cap.max_chars`)
     #[arg(id = "max_chars", long = "max-chars", value_name = "N")]
     pub(crate) chars: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Most {
     pub(crate) tokens: Option<u64>,
 }
 
-impl Most {
+impl AmountLimit {
     /// Returns the limit with its unit. Fails if more than one limit is given.
     pub(crate) fn limit(&self) -> Result<Option<(u64, Unit)>, CommandError> {
         one_limit(self.chars, self.bytes, self.tokens)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::cap::Most;
+use crate::arguments::cap::AmountLimit;
 use crate::arguments::store::StoreArgument;
 
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Exec {
     #[arg(long, conflicts_with = "cursor")]
     pub(crate) cap: bool,
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     /// With `--cap`: most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N", requires = "cap")]
     pub(crate) max_items: Option<u64>,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use endmark_agents::hooks::{HookAgent, HookKind};
 use endmark_envelope::{Limits, TooLarge};
 
-use crate::arguments::cap::Most;
+use crate::arguments::cap::AmountLimit;
 use crate::arguments::store::StoreArgument;
 
 /// The examples at the end of the help.
@@ -65,7 +65,7 @@ pub(crate) struct Tool {
     #[limits(skip)]
     pub(crate) agent: HookAgent,
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     /// Most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N")]
     pub(crate) max_items: Option<u64>,
@@ -80,14 +80,14 @@ pub(crate) struct Stop {
     #[limits(skip)]
     pub(crate) agent: HookAgent,
     #[command(flatten)]
-    pub(crate) held_to: HeldTo,
+    pub(crate) held_to: StopRequirement,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
 }
 
 /// The artifact that an agent must finish before it may stop.
 #[derive(Debug, Clone, Args, Limits)]
-pub(crate) struct HeldTo {
+pub(crate) struct StopRequirement {
     /// The file that must be whole; a relative path starts at the agent's project folder
     #[arg(long, value_name = "ARTIFACT", overrides_with = "artifact")]
     #[limits(skip)]
@@ -166,7 +166,7 @@ pub(crate) struct Install {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     #[command(flatten)]
-    pub(crate) held_to: HeldTo,
+    pub(crate) held_to: StopRequirement,
 }

@@ -55,9 +55,9 @@ pub(crate) struct Add {
     #[limits(max_bytes = 32)]
     pub(crate) budget_usd: Option<String>,
     /// How often the budget is reset
-    #[arg(long, value_enum, default_value_t = Per::Ever)]
+    #[arg(long, value_enum, default_value_t = ResetPeriod::Ever)]
     #[limits(skip)]
-    pub(crate) per: Per,
+    pub(crate) per: ResetPeriod,
     /// Most requests in one minute; 0 means no limit for this key
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
@@ -80,7 +80,7 @@ pub(crate) struct Add {
 
 /// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Per {
+pub(crate) enum ResetPeriod {
     /// At midnight (UTC)
     Day,
     /// On the first day of a month
@@ -89,7 +89,7 @@ pub(crate) enum Per {
     Ever,
 }
 
-impl Per {
+impl ResetPeriod {
     pub(crate) fn period(self) -> Period {
         match self {
             Self::Day => Period::Day,

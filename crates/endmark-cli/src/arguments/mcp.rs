@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Args, Subcommand};
 use endmark_envelope::{Limits, TooLarge};
 
-use crate::arguments::cap::Most;
+use crate::arguments::cap::AmountLimit;
 use crate::arguments::store::StoreArgument;
 
 /// The examples at the end of the help.
@@ -46,7 +46,7 @@ impl Mcp {
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Wrap {
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     /// Most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N")]
     pub(crate) max_items: Option<u64>,

@@ -3,7 +3,7 @@
 use clap::Args;
 use endmark_envelope::Limits;
 
-use crate::arguments::cap::Most;
+use crate::arguments::cap::AmountLimit;
 use crate::arguments::store::StoreArgument;
 
 #[derive(Debug, Args, Limits)]
@@ -15,7 +15,7 @@ pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) part: Part,
     #[command(flatten)]
-    pub(crate) most: Most,
+    pub(crate) most: AmountLimit,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
 }

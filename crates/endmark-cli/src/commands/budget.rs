@@ -20,14 +20,14 @@ use crate::view::table::{Cell, Column, Layout};
 const SUBJECT_CHARS: usize = 16;
 
 /// Budgets are highlighted from this share on, as in the metric of budget warnings.
-const NEAR_ITS_END_PERCENT: u128 = 80;
+const NEAR_LIMIT_PERCENT: u128 = 80;
 
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     match &arguments.command {
-        Some(BudgetCommand::Raise(raise)) => raised(&effective, raise)?,
-        Some(BudgetCommand::Forfeit(forfeit)) => return forfeited(&effective, &forfeit.instance),
+        Some(BudgetCommand::Raise(raise)) => raise_budget(&effective, raise)?,
+        Some(BudgetCommand::Forfeit(forfeit)) => return forfeit_share(&effective, &forfeit.instance),
         None => {}
     }
     let location = &effective.settings.files.store;
@@ -42,11 +42,12 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
                 this_gateway_alone(&format!("this is from the journal of this gateway alone: {error}"))
             };
             warnings.extend(other.and_then(Result::err).map(alone));
-            in_file(location).map_err(|error| CommandError::of_store(&error))?
+            in_file(location).map_err(|error| CommandError::from_store(&error))?
         }
     };
-    let rules = effective.settings.budget.for_gateway().rules;
-    let report = BudgetsReport { rows: rows.iter().map(|row| BudgetEntry::of(row, &rules, &keys)).collect() };
+    let rules = effective.settings.budget.to_gateway().rules;
+    let report =
+        BudgetsReport { rows: rows.iter().map(|row| BudgetEntry::new(row, &rules, &keys)).collect() };
     let text = text(&report.rows, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
 }
@@ -54,7 +55,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
 /// Returns the budgets and keys of all gateways of a database.
 async fn of_all_gateways(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
     // It makes missing tables.
-    let keys = KeyBook::open(location).await?.all().await?;
+    let keys = KeyBook::open(location).await?.all_keys().await?;
     Ok((SharedBudgets::open(location).await?.all().await?, keys))
 }
 
@@ -65,10 +66,10 @@ fn in_file(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), Store
 }
 
 /// Releases the unspent grants of a silent instance.
-fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
+fn forfeit_share(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
     let location = &effective.settings.files.store;
     let is_done = runtime::block_on(forfeit_instance(location, instance))?;
-    if !is_done.map_err(|error| CommandError::of_store(&error))? {
+    if !is_done.map_err(|error| CommandError::from_store(&error))? {
         return Err(CommandError::input(
             "unknown_instance",
             format!("there is no silent instance `{instance}`"),
@@ -81,7 +82,7 @@ fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandErr
 }
 
 /// Adds to a session's budget.
-fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
+fn raise_budget(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     let number = raise.by.strip_prefix('+').unwrap_or(&raise.by).replace(['_', ','], "");
     let amount = if raise.usd {
         number.parse().ok().and_then(|dollars| rate_from_dollars(dollars).ok())
@@ -100,22 +101,22 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         CommandError::input(
             "bad_amount",
             format!("`{}` is more than can be added", raise.by),
-            format!("Add at most {}.", unit.shown(most)),
+            format!("Add at most {}.", unit.format(most)),
         )
     };
     // No store is needed to know this.
     if amount > MAX_RAISE {
         return Err(too_much(MAX_RAISE));
     }
-    let failed = |error| CommandError::of_store(&error);
+    let failed = |error| CommandError::from_store(&error);
     let (location, typed) = (&effective.settings.files.store, &raise.session);
     let raised = runtime::block_on(async {
         if location.postgres().is_some() {
             let mut budgets = SharedBudgets::open(location).await.map_err(failed)?;
-            let session = only(typed, budgets.sessions(typed, unit).await.map_err(failed)?, unit)?;
+            let session = find_session(typed, budgets.sessions(typed, unit).await.map_err(failed)?, unit)?;
             return budgets.raise(&session, unit, amount).await.map_err(failed);
         }
-        let session = only(typed, sessions(location, typed, unit).map_err(failed)?, unit)?;
+        let session = find_session(typed, sessions(location, typed, unit).map_err(failed)?, unit)?;
         let store = Store::open(location).map_err(failed)?;
         let raised = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
@@ -124,11 +125,11 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     match raised {
         Raised::To(_) => Ok(()),
         Raised::TooMuch(most) => Err(too_much(most)),
-        Raised::Unknown => Err(unknown(&raise.session, unit)),
+        Raised::Unknown => Err(unknown_session(&raise.session, unit)),
     }
 }
 
-fn unknown(typed: &str, unit: Unit) -> CommandError {
+fn unknown_session(typed: &str, unit: Unit) -> CommandError {
     CommandError::input(
         "unknown_session",
         format!("the session `{typed}` has no recorded budget in {}", unit.name()),
@@ -145,14 +146,14 @@ fn sessions(location: &StoreLocation, prefix: &str, unit: Unit) -> Result<Vec<St
 }
 
 /// Returns the session with this name, or the only one with this prefix.
-fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, CommandError> {
+fn find_session(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, CommandError> {
     found.sort_unstable();
     found.dedup();
     if typed.is_empty() {
         found.clear();
     }
     match found.as_slice() {
-        [] => Err(unknown(typed, unit)),
+        [] => Err(unknown_session(typed, unit)),
         // The first match is the shortest. It has exactly this name if any session has.
         [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),
         _ => Err(CommandError::input(
@@ -180,7 +181,7 @@ fn text(rows: &[BudgetEntry], layout: Layout) -> String {
 }
 
 fn cells(row: &BudgetEntry) -> [Cell; 6] {
-    let unit = Unit::of_name(&row.unit);
+    let unit = Unit::from_name(&row.unit);
     let subject: String = row.subject.chars().take(SUBJECT_CHARS).collect();
     let owner = match (row.scope.as_str(), subject.as_str()) {
         (scope, "") => format!("{scope} requests"),
@@ -193,17 +194,15 @@ fn cells(row: &BudgetEntry) -> [Cell; 6] {
     let used = match percent {
         _ if row.closed => Cell::painted("used up", Paint::Bad),
         None => "-".into(),
-        Some(percent) if percent >= NEAR_ITS_END_PERCENT => {
-            Cell::painted(format!("{percent} %"), Paint::Doubt)
-        }
+        Some(percent) if percent >= NEAR_LIMIT_PERCENT => Cell::painted(format!("{percent} %"), Paint::Doubt),
         Some(percent) => format!("{percent} %").into(),
     };
     [
         owner.into(),
         row.window.as_str().into(),
-        unit.shown(row.spent).into(),
-        unit.shown(row.held).into(),
-        limit.map_or_else(|| "not configured now".to_owned(), |limit| unit.shown(limit)).into(),
+        unit.format(row.spent).into(),
+        unit.format(row.held).into(),
+        limit.map_or_else(|| "not configured now".to_owned(), |limit| unit.format(limit)).into(),
         used,
     ]
 }

@@ -6,7 +6,7 @@ mod limits;
 use endmark_context::cap::{Capped, Capper};
 use endmark_envelope::FieldPath;
 use endmark_failure::CommandError;
-use endmark_store::{CapRequest, Handle, cap_chunks_and_keep, refused};
+use endmark_store::{CapRequest, Handle, cap_chunks_and_keep, cap_error};
 use serde::Serialize;
 
 use crate::arguments::cap::Cap;
@@ -19,13 +19,13 @@ use crate::view::answer::{Answer, Outcome, to_data};
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let asked = limits::of_arguments(arguments, settings)?;
+    let asked = limits::from_arguments(arguments, settings)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     let mut keeper = settings.keeper();
     let outcome = if arguments.batch {
         batch::run(input, &asked, (!arguments.no_store).then_some(&mut keeper)).map(Outcome::Streamed)
     } else if arguments.no_store {
-        capped(input, asked).and_then(|capped| answer(&capped, None)).map(Outcome::from)
+        cap_input(input, asked).and_then(|capped| answer(&capped, None)).map(Outcome::from)
     } else {
         let called = FieldPath::data().key("text");
         cap_chunks_and_keep(|take| input.each_chunk(take), asked, called, &mut keeper).and_then(
@@ -39,11 +39,11 @@ pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, Command
     })
 }
 
-fn capped(input: Input, asked: CapRequest) -> Result<Capped, CommandError> {
-    let capper = Capper::new(asked.format, asked.limits).map_err(|error| refused(&error))?;
-    let mut capper = capper.called(FieldPath::data().key("text"));
-    input.each_chunk(|chunk| capper.push(chunk).map_err(|error| refused(&error)))?;
-    capper.finish().map_err(|error| refused(&error))
+fn cap_input(input: Input, asked: CapRequest) -> Result<Capped, CommandError> {
+    let capper = Capper::new(asked.format, asked.limits).map_err(|error| cap_error(&error))?;
+    let mut capper = capper.with_path(FieldPath::data().key("text"));
+    input.each_chunk(|chunk| capper.push(chunk).map_err(|error| cap_error(&error)))?;
+    capper.finish().map_err(|error| cap_error(&error))
 }
 
 /// Returns the capped text for people, with all metadata for programs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
+use endmark_context::compact::{Mode, NotCompacted, Policy, Receipt as Made, compact};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 use endmark_text::replace_lone_surrogates;
@@ -20,20 +20,20 @@ use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Compacts the named conversation, or one per line in a batch.
 pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, CommandError> {
-    let settings = Settings::of(arguments);
-    settings.check().map_err(|message| bad(&message))?;
+    let settings = Settings::new(arguments);
+    settings.check().map_err(|message| compact_error(&message))?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     if arguments.batch {
         return batch::run(input, |line| answer_line(line, &settings)).map(Outcome::Streamed);
     }
-    let format = named(settings.format.as_deref()).map_err(|message| bad(&message))?;
-    let body = input.bytes()?;
-    let done = settings.compact(format, &body).map_err(|message| bad(&message))?;
-    context.terminal.progress(&done.said());
-    let mut receipt = Receipt::of(&done.made);
+    let format = find_format(settings.format.as_deref()).map_err(|message| compact_error(&message))?;
+    let body = input.read_bytes()?;
+    let done = settings.compact(format, &body).map_err(|message| compact_error(&message))?;
+    context.terminal.progress(&done.describe());
+    let mut receipt = Receipt::new(&done.outcome);
     let mut warnings = Vec::new();
-    if done.made.not_made.is_none() && !arguments.no_store {
-        match kept(context, arguments, &body)? {
+    if done.outcome.not_made.is_none() && !arguments.no_store {
+        match store_original(context, arguments, &body)? {
             Ok(handle) => {
                 context.terminal.progress(&format!("The original: `endmark read {handle}`."));
                 receipt.handle = Some(handle);
@@ -44,15 +44,20 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
             }
         }
     }
-    let request = serde_json::from_str(&replace_lone_surrogates(&done.request))
-        .map_err(|error| bad(&format!("the conversation is nested too deeply for the response: {error}")))?;
+    let request = serde_json::from_str(&replace_lone_surrogates(&done.request)).map_err(|error| {
+        compact_error(&format!("the conversation is nested too deeply for the response: {error}"))
+    })?;
     let data = to_data(&Report { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
     Ok(answer.with_warnings(warnings).into())
 }
 
 /// Stores the original and returns its handle. The inner error explains why it is not stored.
-fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<String, String>, CommandError> {
+fn store_original(
+    context: &Context,
+    arguments: &Compact,
+    body: &[u8],
+) -> Result<Result<String, String>, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let mut keeper = effective.settings.keeper();
     let kept = keeper.keep(body, "json")?;
@@ -60,7 +65,7 @@ fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<St
     Ok(kept)
 }
 
-fn bad(message: &str) -> CommandError {
+fn compact_error(message: &str) -> CommandError {
     CommandError::input("not_a_conversation", message, "See `endmark compact --help` and docs/compact.md.")
 }
 
@@ -77,13 +82,13 @@ struct Settings {
 
 /// A conversation after compaction, or unchanged.
 #[derive(Debug)]
-struct Done {
+struct CompactionOutcome {
     request: String,
-    made: Made,
+    outcome: Made,
 }
 
 impl Settings {
-    fn of(arguments: &Compact) -> Self {
+    fn new(arguments: &Compact) -> Self {
         Self {
             format: arguments.format.clone(),
             mode: match arguments.mode {
@@ -124,22 +129,22 @@ impl Settings {
         }
     }
 
-    fn compact(&self, format: &'static dyn WireFormat, body: &[u8]) -> Result<Done, String> {
+    fn compact(&self, format: &'static dyn WireFormat, body: &[u8]) -> Result<CompactionOutcome, String> {
         let dialogue = Dialogue::read(format, body).map_err(|error| error.to_string())?;
-        let around = dialogue.around();
+        let around = dialogue.surroundings();
         // Only emergency mode limits the whole request.
         let fixed = if self.mode == Mode::Emergency { around.map(tokens).iter().sum() } else { 0 };
         let compacted = compact(dialogue.conversation(), &self.policy(fixed));
-        let bytes = dialogue.edited(&compacted.edits).map_err(|error| error.to_string())?;
+        let bytes = dialogue.edit(&compacted.edits).map_err(|error| error.to_string())?;
         let request = String::from_utf8(bytes).map_err(|error| error.to_string())?;
-        Ok(Done { request, made: compacted.receipt })
+        Ok(CompactionOutcome { request, outcome: compacted.receipt })
     }
 }
 
-impl Done {
+impl CompactionOutcome {
     /// Describes the result for people.
-    fn said(&self) -> String {
-        let made = &self.made;
+    fn describe(&self) -> String {
+        let made = &self.outcome;
         if let Some(why) = made.not_made {
             return format!("Nothing was compacted: {} ({} tokens).", why.reason(), made.tokens_before);
         }
@@ -157,9 +162,9 @@ pub(super) fn tokens(text: &str) -> u64 {
     endmark_context::count::Family::O200k.tokens(text)
 }
 
-fn named(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {
+fn find_format(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {
     let name = name.ok_or_else(|| "`for` is missing: the wire format of the conversation".to_owned())?;
-    format::named(name).ok_or_else(|| {
+    format::find_by_name(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
         format!("unknown wire format `{name}`: use {}", known.join(", "))
     })
@@ -202,14 +207,14 @@ fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError>
         keep: line.keep.or(defaults.keep),
     };
     settings.check().map_err(failed)?;
-    let format = named(settings.format.as_deref()).map_err(failed)?;
+    let format = find_format(settings.format.as_deref()).map_err(failed)?;
     let done = settings.compact(format, line.request.get().as_bytes()).map_err(failed)?;
     let request = RawValue::from_string(done.request).map_err(|error| failed(error.to_string()))?;
     let answer = LineReport {
         id: &line.id,
-        compacted: done.made.not_made.is_none(),
+        compacted: done.outcome.not_made.is_none(),
         request: &request,
-        receipt: Receipt::of(&done.made),
+        receipt: Receipt::new(&done.outcome),
     };
     let json = serde_json::to_string(&answer).map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: true })
@@ -260,7 +265,7 @@ struct Anchors {
 }
 
 impl Receipt {
-    fn of(made: &Made) -> Self {
+    fn new(made: &Made) -> Self {
         let anchors = made
             .anchors
             .iter()
@@ -273,7 +278,7 @@ impl Receipt {
             shortened_results: made.shortened_results,
             over_budget: made.is_over_budget,
             anchors: anchors.collect(),
-            not_compacted: made.not_made.map(NotMade::reason),
+            not_compacted: made.not_made.map(NotCompacted::reason),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use endmark_config::{ConfigError, Effective, Origin, Shown};
+use endmark_config::{ConfigError, Effective, KeyListing, Origin};
 use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
         ConfigCommand::Show => show(&effective, context.terminal.output)?,
         ConfigCommand::Path => path(context, &effective)?,
         ConfigCommand::Check => {
-            let checks = checks::of_configuration(&effective, &context.environment);
+            let checks = checks::check_configuration(&effective, &context.environment);
             checks::answer(&checks, context.terminal.output)?
         }
     };
@@ -39,7 +39,7 @@ fn without_errors(context: &Context) -> Result<Effective, CommandError> {
     if !errors.is_empty() {
         errors.extend(checks::beside_errors(&effective, &context.environment));
     }
-    ConfigError::all(errors)?;
+    ConfigError::combine(errors)?;
     Ok(effective)
 }
 
@@ -59,7 +59,7 @@ fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError
         let data = to_data(&PathReport { path: Some(shown(path)), searched: None })?;
         return Ok(Answer::yes(data, format!("{}\n", path.display())));
     }
-    let searched = endmark_config::searched(&context.environment);
+    let searched = endmark_config::search_paths(&context.environment);
     let named: Vec<String> = searched.iter().map(|path| format!("`{}`", path.display())).collect();
     let searched = searched.iter().map(|path| shown(path)).collect();
     let data = to_data(&PathReport { path: None, searched: Some(searched) })?;
@@ -104,7 +104,7 @@ struct OriginReport<'a> {
 }
 
 impl<'a> OriginReport<'a> {
-    fn of(origin: &'a Origin) -> Self {
+    fn new(origin: &'a Origin) -> Self {
         let nothing = Self { kind: "default", path: None, line: None, name: None };
         match origin {
             Origin::Default => nothing,
@@ -119,28 +119,28 @@ impl<'a> OriginReport<'a> {
 }
 
 impl<'a> ValueReport<'a> {
-    fn of(shown: &'a Shown) -> Self {
+    fn new(shown: &'a KeyListing) -> Self {
         Self {
             key: &shown.key,
             value: &shown.value,
-            origin: OriginReport::of(&shown.origin),
+            origin: OriginReport::new(&shown.origin),
             summary: shown.summary,
         }
     }
 }
 
 fn show(effective: &Effective, painter: Painter) -> Result<Answer, CommandError> {
-    let values = endmark_config::shown(effective);
+    let values = endmark_config::all_values(effective);
     let data = to_data(&Report {
         file: effective.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        values: values.iter().map(ValueReport::of).collect(),
+        values: values.iter().map(ValueReport::new).collect(),
     })?;
     Ok(Answer::yes(data, toml(&values, painter)))
 }
 
 /// Returns the values as valid TOML, each with its origin as a comment.
-fn toml(values: &[Shown], painter: Painter) -> String {
-    let lines: Vec<(&str, String, &Shown)> = values
+fn toml(values: &[KeyListing], painter: Painter) -> String {
+    let lines: Vec<(&str, String, &KeyListing)> = values
         .iter()
         .map(|shown| {
             let (section, key) = shown.key.rsplit_once('.').unwrap_or(("", &shown.key));
@@ -157,7 +157,7 @@ fn toml(values: &[Shown], painter: Painter) -> String {
             text.extend(["\n", &heading, "\n"]);
             current = section;
         }
-        let origin = painter.paint(Paint::Faint, &format!("# {}", shown.origin));
+        let origin = painter.paint(Paint::Dim, &format!("# {}", shown.origin));
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line:<width$}  {origin}");
     }

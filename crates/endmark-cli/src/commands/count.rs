@@ -52,7 +52,7 @@ pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, Comman
         counted_as: Family::of(model).name(),
         prices_as_of: models.as_of().to_owned(),
     };
-    let said = said(&report);
+    let said = describe(&report);
     Ok(Answer::yes(to_data(&report)?, said).with_warnings(configuration_warnings(&effective)))
 }
 
@@ -61,13 +61,13 @@ fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, Com
     let bad = |message: String| {
         CommandError::input("not_a_conversation", message, "Without `--for` the input is counted as text.")
     };
-    let format = format::named(name).ok_or_else(|| bad(format!("unknown wire format `{name}`")))?;
+    let format = format::find_by_name(name).ok_or_else(|| bad(format!("unknown wire format `{name}`")))?;
     Dialogue::read(format, body.as_bytes()).map_err(|error| bad(error.to_string()))?;
     count::request(body, model).map_err(|error| bad(error.to_string()))
 }
 
 /// Describes the result for people.
-fn said(report: &Report) -> String {
+fn describe(report: &Report) -> String {
     let about = if report.exact { "" } else { "about " };
     let cost = match &report.usd {
         Some(usd) => format!("${usd} to send, at the prices of {}", report.prices_as_of),

@@ -6,7 +6,7 @@ use endmark_store::runtime;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::demo::{self, Received, Scene, Told};
+use crate::demo::{self, PlayedStory, ReceivedReply, Scene};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 use crate::view::recoveries as recoveries_view;
@@ -20,11 +20,11 @@ const SEAM: &str = "∎";
 
 /// Runs the demonstration. The answer is negative if a reply is not whole.
 pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
-    let told = runtime::block_on(demo::tell())?.map_err(|message| CommandError::Upstream {
+    let told = runtime::block_on(demo::run_story())?.map_err(|message| CommandError::Upstream {
         message: format!("the demonstration failed: {message}"),
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
-    let data = to_data(&Report::of(&told))?;
+    let data = to_data(&Report::new(&told))?;
     let text = text(&told, context.terminal.tables());
     Ok(match told.scenes.iter().filter(|scene| !scene.is_whole()).count() {
         0 => Answer::yes(data, text),
@@ -62,25 +62,25 @@ struct ReplyReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(told: &'a Told) -> Self {
+    fn new(told: &'a PlayedStory) -> Self {
         let scene = |scene: &'a Scene| SceneReport {
             title: scene.title,
-            asked: &scene.asked,
-            directly: ReplyReport::of(&scene.directly),
-            through_endmark: ReplyReport::of(&scene.through_endmark),
+            asked: &scene.request,
+            directly: ReplyReport::new(&scene.direct),
+            through_endmark: ReplyReport::new(&scene.through_endmark),
             seams: scene.seams(),
             whole: scene.is_whole(),
-            recovery: scene.recovery.as_ref().map(recoveries::explained),
+            recovery: scene.recovery.as_ref().map(recoveries::recovery_report),
         };
         Self {
             scenes: told.scenes.iter().map(scene).collect(),
-            log: told.log.iter().map(recoveries::RecoveryEntry::of).collect(),
+            log: told.log.iter().map(recoveries::RecoveryEntry::new).collect(),
         }
     }
 }
 
 impl<'a> ReplyReport<'a> {
-    fn of(received: &'a Received) -> Self {
+    fn new(received: &'a ReceivedReply) -> Self {
         Self {
             text: &received.text,
             finish_reason: &received.finish_reason,
@@ -89,7 +89,7 @@ impl<'a> ReplyReport<'a> {
     }
 }
 
-fn text(told: &Told, layout: Layout) -> String {
+fn text(told: &PlayedStory, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text =
         format!("A server cuts every reply on purpose, at a small token limit. {SEAM} marks the seam.\n");
@@ -105,36 +105,37 @@ fn text(told: &Told, layout: Layout) -> String {
 fn scene_text(number: usize, scene: &Scene, painter: Painter) -> String {
     let title = painter.paint(Paint::Strong, &format!("{number}. {}", scene.title));
     let verdict = |paint, word: &str, reason: &str| (paint, format!("{word}, finish_reason {reason}"));
-    let directly = verdict(Paint::Bad, "cut", &scene.directly.finish_reason);
+    let directly = verdict(Paint::Bad, "cut", &scene.direct.finish_reason);
     let (paint, word) = if scene.is_whole() { (Paint::Good, "whole") } else { (Paint::Bad, "NOT WHOLE") };
     let through = verdict(paint, word, &scene.through_endmark.finish_reason);
-    let mut text = format!("\n{title}  {}\n", painter.paint(Paint::Faint, &scene.asked));
-    let faint = |heading: &str| (Some(Paint::Faint), heading.to_owned());
+    let mut text = format!("\n{title}  {}\n", painter.paint(Paint::Dim, &scene.request));
+    let faint = |heading: &str| (Some(Paint::Dim), heading.to_owned());
     let mut rows = vec![
         (faint("directly"), faint("through Endmark")),
         ((Some(directly.0), directly.1), (Some(through.0), through.1)),
     ];
-    let left = lines(&scene.directly.text, COLUMN_CHARS);
-    let right = lines(&marked(&scene.through_endmark.text, &scene.seams()), COLUMN_CHARS);
+    let left = lines(&scene.direct.text, COLUMN_CHARS);
+    let right = lines(&mark_seams(&scene.through_endmark.text, &scene.seams()), COLUMN_CHARS);
     for row in 0..left.len().max(right.len()) {
         let line = |lines: &[String]| (None, lines.get(row).cloned().unwrap_or_default());
         rows.push((line(&left), line(&right)));
     }
     for ((left_paint, left), (right_paint, right)) in rows {
         // Pad before painting: colour codes have no width.
-        let left = painted(painter, left_paint, &format!("{left:<COLUMN_CHARS$}"));
-        let right = painted(painter, right_paint, &right).replace(SEAM, &painter.paint(Paint::Doubt, SEAM));
+        let left = paint_text(painter, left_paint, &format!("{left:<COLUMN_CHARS$}"));
+        let right =
+            paint_text(painter, right_paint, &right).replace(SEAM, &painter.paint(Paint::Doubt, SEAM));
         text.extend([format!("   {left}   {right}").trim_end(), "\n"]);
     }
     text
 }
 
-fn painted(painter: Painter, paint: Option<Paint>, text: &str) -> String {
+fn paint_text(painter: Painter, paint: Option<Paint>, text: &str) -> String {
     paint.map_or_else(|| text.to_owned(), |paint| painter.paint(paint, text))
 }
 
 /// Returns the text with its seams marked.
-fn marked(text: &str, seams: &[usize]) -> String {
+fn mark_seams(text: &str, seams: &[usize]) -> String {
     let mut marked = String::with_capacity(text.len() + seams.len() * SEAM.len());
     for (at, character) in text.char_indices() {
         if seams.contains(&at) {
@@ -179,6 +180,6 @@ mod tests {
 
     #[test]
     fn a_seam_is_marked_where_the_continuation_begins() {
-        assert_eq!(marked("äbc", &[2]), "ä∎bc");
+        assert_eq!(mark_seams("äbc", &[2]), "ä∎bc");
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use endmark_envelope::Warning;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_text::detect::Detector;
 use endmark_text::{Detection, DetectionReport, Format, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
@@ -27,15 +27,15 @@ use crate::view::paint::{Paint, Painter};
 
 /// Checks one text, or one text per line.
 pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {
-    let format = format::of_arguments(&arguments.format)?;
+    let format = format::from_arguments(&arguments.format)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     if arguments.batch {
         return batch::run(input, |line| answer_line(line, &format, arguments)).map(Outcome::Streamed);
     }
-    let raw = input.bytes()?;
+    let raw = input.read_bytes()?;
     if format == Format::Auto
         && arguments.state.is_none()
-        && let Some(judged) = saved::judged(&raw)
+        && let Some(judged) = saved::judge_saved(&raw)
     {
         if arguments.complete || arguments.save_state.is_some() {
             return Err(CommandError::input(
@@ -44,16 +44,19 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
                 "Use `--format json` to check the whole document, or extract its text into a file.",
             ));
         }
-        let answered = Answered { undecided: judged.undecided, ..Answered::of(&judged.detection) };
+        let answered = DetectionAnswer {
+            undecided_reason: judged.undecided_reason,
+            ..DetectionAnswer::new(&judged.detection)
+        };
         return answer(context, &answered, Some(&judged.reply)).map(Outcome::from);
     }
     let (detection, repairable) = read(&state::detect(&raw, &format, arguments)?, arguments.lenient);
     if arguments.complete {
-        return closed(&detection, &Closing::of(&raw, &format, &detection)).map(Outcome::from);
+        return print_closed(&detection, &Closing::new(&raw, &format, &detection)).map(Outcome::from);
     }
     let name = arguments.file.as_deref().map(Path::to_string_lossy);
     let undecided = mid_sentence(&raw, &detection, name.as_deref());
-    let answered = Answered { detection: &detection, undecided, repairable };
+    let answered = DetectionAnswer { detection: &detection, undecided_reason: undecided, repairable };
     answer(context, &answered, None).map(Outcome::from)
 }
 
@@ -68,26 +71,26 @@ fn read(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
 
 /// The result for one text.
 #[derive(Debug, Clone, Copy)]
-struct Answered<'a> {
+struct DetectionAnswer<'a> {
     detection: &'a Detection,
     /// Why a text that reads as whole may still be cut.
-    undecided: Option<&'static str>,
+    undecided_reason: Option<&'static str>,
     /// For a malformed text: whether it becomes whole or truncated when its raw control characters are escaped.
     repairable: Option<bool>,
 }
 
-impl<'a> Answered<'a> {
-    fn of(detection: &'a Detection) -> Self {
-        Self { detection, undecided: None, repairable: None }
+impl<'a> DetectionAnswer<'a> {
+    fn new(detection: &'a Detection) -> Self {
+        Self { detection, undecided_reason: None, repairable: None }
     }
 
     /// `whole`, `undecided`, `truncated` or `malformed`.
     fn verdict(&self) -> &'static str {
-        if self.undecided.is_some() { "undecided" } else { self.detection.verdict.name() }
+        if self.undecided_reason.is_some() { "undecided" } else { self.detection.verdict.name() }
     }
 
     fn is_yes(&self) -> bool {
-        self.undecided.is_none() && self.detection.verdict.is_whole()
+        self.undecided_reason.is_none() && self.detection.verdict.is_whole()
     }
 
     /// Explains why the text is not whole, if the offsets alone do not.
@@ -100,7 +103,7 @@ impl<'a> Answered<'a> {
                 Some("the text is empty")
             }
             Verdict::Truncated(_) => None,
-            Verdict::Whole => self.undecided,
+            Verdict::Whole => self.undecided_reason,
         }
     }
 
@@ -119,12 +122,12 @@ impl<'a> Answered<'a> {
 /// Builds a positive or negative answer, with the judged part of a saved reply.
 fn answer(
     context: &Context,
-    answered: &Answered<'_>,
+    answered: &DetectionAnswer<'_>,
     reply: Option<&Source>,
 ) -> Result<Answer, CommandError> {
-    let data = to_data(&Report { reply, ..Report::of(answered, None, None) })?;
-    let (mut text, mut message) = (for_people(answered, context.terminal.output), answered.summary());
-    if let Some(reply) = reply.map(Source::for_people) {
+    let data = to_data(&Report { reply, ..Report::new(answered, None, None) })?;
+    let (mut text, mut message) = (describe(answered, context.terminal.output), answered.summary());
+    if let Some(reply) = reply.map(Source::describe) {
         text = text + "  of          " + &reply + "\n";
         message = message + "; " + &reply;
     }
@@ -138,12 +141,12 @@ fn answer(
 /// Prints the closed text to standard output.
 ///
 /// The closed text omits unfinished parts, which are reported on standard error.
-fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
+fn print_closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {
         Ok(closed) => {
-            let (unfinished, omitted) = (closed.for_people(), closed.completed.unfinished_omitted);
-            let message = format!("{}; unfinished: {}", summary(verdict), shown_places(&unfinished));
+            let (unfinished, omitted) = (closed.describe_unfinished(), closed.completed.unfinished_omitted);
+            let message = format!("{}; unfinished: {}", summary(verdict), display_places(&unfinished));
             let warning = match verdict {
                 _ if closed.escaped > 0 => Some(Warning::notice(
                     "CONTROL_CHARACTERS_ESCAPED",
@@ -164,7 +167,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
         Err(problem) => (String::new(), problem.message.clone(), None),
     };
     let is_closed = closing.closed().is_ok();
-    let data = to_data(&Report::of(&Answered::of(detection), None, Some(closing)))?;
+    let data = to_data(&Report::new(&DetectionAnswer::new(detection), None, Some(closing)))?;
     let answer = match verdict {
         Verdict::Whole if is_closed => Answer::yes(data, text),
         Verdict::Whole => Answer::no(data, "not_closed", message, None),
@@ -203,17 +206,17 @@ fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineA
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
-    let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
+    let format = format::find_format(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
-    let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
+    let raw = batch::decode_raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let mut detector = Detector::new(&format);
     detector.push(&raw);
     let (detection, repairable) = read(&detector, arguments.lenient || request.lenient == Some(true));
     let is_to_close = arguments.complete || request.complete == Some(true);
-    let closing = is_to_close.then(|| Closing::of(&raw, &format, &detection));
+    let closing = is_to_close.then(|| Closing::new(&raw, &format, &detection));
     let undecided = mid_sentence(&raw, &detection, None);
-    let answered = Answered { detection: &detection, undecided, repairable };
-    let json = serde_json::to_string(&Report::of(&answered, Some(&request.id), closing.as_ref()))
+    let answered = DetectionAnswer { detection: &detection, undecided_reason: undecided, repairable };
+    let json = serde_json::to_string(&Report::new(&answered, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: answered.is_yes() })
 }
@@ -238,12 +241,12 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(answered: &Answered<'a>, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
+    fn new(answered: &DetectionAnswer<'a>, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
         let detection = DetectionReport {
             verdict: answered.verdict(),
             repairable: answered.repairable,
             reason: answered.reason(),
-            ..DetectionReport::of(answered.detection)
+            ..DetectionReport::new(answered.detection)
         };
         Self {
             id,
@@ -266,7 +269,7 @@ fn summary(verdict: &Verdict) -> String {
     }
 }
 
-fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
+fn describe(answered: &DetectionAnswer<'_>, painter: Painter) -> String {
     let detection = answered.detection;
     let paint = match detection.verdict {
         Verdict::Whole if answered.is_yes() => Paint::Good,
@@ -278,11 +281,11 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
     let mut text = format!("{}{rest}\n", painter.paint(paint, word));
     let mut detail = |name: &str, value: &str| {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<10}")));
+        let _ = writeln!(text, "  {}  {value}", painter.paint(Paint::Dim, &format!("{name:<10}")));
     };
     if let Some(truncation) = detection.verdict.truncation() {
         if !truncation.last_valid_token.is_empty() {
-            detail("last token", &shown_token(&truncation.last_valid_token));
+            detail("last token", &display_token(&truncation.last_valid_token));
         }
         if !truncation.open.is_empty() {
             detail("still open", &signs(truncation));
@@ -308,19 +311,19 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
 /// How many characters of the last token are shown.
 const SHOWN_TOKEN: usize = 72;
 
-fn shown_token(token: &str) -> String {
+fn display_token(token: &str) -> String {
     let more = token.chars().count().saturating_sub(SHOWN_TOKEN);
     let end: String = token.chars().skip(more).collect();
-    format!("{}{}", if more == 0 { "" } else { "…" }, in_one_line(&end))
+    format!("{}{}", if more == 0 { "" } else { "…" }, to_single_line(&end))
 }
 
 /// How many characters of the unfinished parts are shown.
 const SHOWN_PLACES: usize = 400;
 
-fn shown_places(places: &str) -> String {
+fn display_places(places: &str) -> String {
     let mut characters = places.chars();
     let shown: String = characters.by_ref().take(SHOWN_PLACES).collect();
-    format!("{}{}", in_one_line(&shown), if characters.next().is_some() { "…" } else { "" })
+    format!("{}{}", to_single_line(&shown), if characters.next().is_some() { "…" } else { "" })
 }
 
 /// How many open brackets are shown.

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_config::{Effective, Environment, Settings, Upstream, reached};
+use endmark_config::{Effective, Environment, Settings, Upstream, client_upstream};
 use endmark_context::budget::{Scope, Unit};
 use endmark_failure::{Check, CommandError};
 use endmark_store::{DatabaseState, Reader, StoreError, inspect_database, runtime};
@@ -20,7 +20,7 @@ use crate::arguments::store::Doctor;
 use crate::checks;
 use crate::client::Client;
 use crate::context::{Context, configuration_warnings};
-use crate::serving::{configuration_with, keyless};
+use crate::serving::{keyless_warnings, load_configuration};
 use crate::view::answer::Answer;
 
 /// How long an upstream may take to respond.
@@ -38,40 +38,40 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     let effective = match configuration(context, arguments) {
         Ok(effective) => effective,
         Err(error) => {
-            let check = Check::of_error("configuration", &error);
+            let check = Check::from_error("configuration", &error);
             return checks::answer(&[check], context.terminal.output);
         }
     };
     if arguments.serving {
         return checks::answer(&[serving::check(&effective.settings)], context.terminal.output);
     }
-    let mut checks = checks::of_configuration(&effective, &context.environment);
-    checks.push(store(&effective));
-    checks.extend(database(&effective)?);
+    let mut checks = checks::check_configuration(&effective, &context.environment);
+    checks.push(check_store(&effective));
+    checks.extend(check_database(&effective)?);
     checks.extend(machine::checks(&effective));
-    checks.push(listen(&effective));
-    checks.extend(keyless(&effective.settings).into_iter().map(|message| {
+    checks.push(check_listen(&effective));
+    checks.extend(keyless_warnings(&effective.settings).into_iter().map(|message| {
         Check::failed("require_key", message, "A client's gateway key is never forwarded to an upstream.")
     }));
-    checks.extend(runtime::block_on(upstreams(&effective.settings, &context.environment))?);
+    checks.extend(runtime::block_on(check_upstreams(&effective.settings, &context.environment))?);
     let answer = checks::answer(&checks, context.terminal.output)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
 
 /// Loads the configuration to check. The upstream of the command line replaces the configured ones.
 fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
-    configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
+    load_configuration(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
 /// Checks whether the store is usable. Does not create a missing store.
-fn store(effective: &Effective) -> Check {
+fn check_store(effective: &Effective) -> Check {
     let location = &effective.settings.files.store;
     let (name, shown) = match location.postgres() {
         None => ("store", format!("`{location}`")),
         Some(_) => ("journal", format!("`{}`", location.path().display())),
     };
     if !location.path().exists() {
-        if location.can_be_created() {
+        if location.is_creatable() {
             return Check::passed(name, format!("{shown} does not exist yet; `endmark serve` creates it"));
         }
         return Check::failed(
@@ -81,9 +81,9 @@ fn store(effective: &Effective) -> Check {
         );
     }
     match Reader::open(location) {
-        Err(error) => told_by_store(&error),
+        Err(error) => failed_store_check(&error),
         Ok(reader) => match reader.check() {
-            Ok(faults) if faults.is_empty() => drift(&reader, effective).unwrap_or_else(|| {
+            Ok(faults) if faults.is_empty() => check_drift(&reader, effective).unwrap_or_else(|| {
                 Check::passed(name, format!("{shown} is intact, and its budgets and sums are consistent"))
             }),
             Ok(faults) => Check::failed(
@@ -91,18 +91,18 @@ fn store(effective: &Effective) -> Check {
                 format!("{shown} is damaged: {}", faults.join("; ")),
                 format!("Keep a copy of it, and set another file with `{name}`."),
             ),
-            Err(error) => told_by_store(&error),
+            Err(error) => failed_store_check(&error),
         },
     }
 }
 
 /// Checks the database that instances share. Returns `None` for a local store.
-fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
+fn check_database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     let location = &effective.settings.files.store;
     let state = match runtime::block_on(inspect_database(location))? {
         Ok(None) => return Ok(None),
         Ok(Some(state)) => state,
-        Err(error) => return Ok(Some(Check::of_error("database", &CommandError::of_store(&error)))),
+        Err(error) => return Ok(Some(Check::from_error("database", &CommandError::from_store(&error)))),
     };
     let DatabaseState { version, clock_ahead_ms, schema, may_create, live_instances, silent_instances } =
         state;
@@ -138,13 +138,13 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
 /// Finds a budget whose counters differ from the sum of its entries.
 ///
 /// Only a manual change of the tables can cause this.
-fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
+fn check_drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     let rows = match reader.budgets() {
         Ok(rows) => rows,
-        Err(error) => return Some(told_by_store(&error)),
+        Err(error) => return Some(failed_store_check(&error)),
     };
     let Some(row) = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed) else {
-        return uncharged(reader, effective).or_else(|| wrong_sums(reader));
+        return check_charges(reader, effective).or_else(|| check_sums(reader));
     };
     let (spent, held) = row.recomputed;
     Some(Check::failed(
@@ -158,11 +158,11 @@ fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
 }
 
 /// Finds a budget that was charged differently from the ledger of its calls.
-fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
-    let budget = effective.settings.budget.for_gateway();
+fn check_charges(reader: &Reader, effective: &Effective) -> Option<Check> {
+    let budget = effective.settings.budget.to_gateway();
     let keys = match reader.keys() {
         Ok(keys) => keys,
-        Err(error) => return Some(told_by_store(&error)),
+        Err(error) => return Some(failed_store_check(&error)),
     };
     let rules = budget.rules.into_iter().chain(keys.into_iter().filter_map(|key| Some(key.budget?.rule())));
     // Dollar budgets do not include unpriced calls. If such calls are admitted, only token budgets can be compared.
@@ -171,7 +171,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
     compared.into_iter().find_map(|(scope, unit)| {
         let difference = match reader.budget_difference(scope, unit, &budget.zone) {
             Ok(difference) => difference?,
-            Err(error) => return Some(told_by_store(&error)),
+            Err(error) => return Some(failed_store_check(&error)),
         };
         Some(Check::failed(
             "store.budgets",
@@ -192,9 +192,9 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
 }
 
 /// Finds call sums that differ from the calls. Only a manual change of the tables can cause this.
-fn wrong_sums(reader: &Reader) -> Option<Check> {
+fn check_sums(reader: &Reader) -> Option<Check> {
     match reader.wrong_sums() {
-        Err(error) => Some(told_by_store(&error)),
+        Err(error) => Some(failed_store_check(&error)),
         Ok(None) => None,
         Ok(Some(day)) => Some(Check::failed(
             "store.sums",
@@ -206,11 +206,11 @@ fn wrong_sums(reader: &Reader) -> Option<Check> {
 }
 
 /// Returns a failed check for a store error. Its message already contains the hint.
-fn told_by_store(error: &StoreError) -> Check {
+fn failed_store_check(error: &StoreError) -> Check {
     Check { name: "store".to_owned(), is_ok: false, message: error.to_string(), hint: None }
 }
 
-fn listen(effective: &Effective) -> Check {
+fn check_listen(effective: &Effective) -> Check {
     let address = effective.settings.gateway.listener.listen;
     match TcpListener::bind(address) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && serving::is_own(&effective.settings) => {
@@ -226,13 +226,13 @@ fn listen(effective: &Effective) -> Check {
     }
 }
 
-async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check> {
+async fn check_upstreams(settings: &Settings, environment: &Environment) -> Vec<Check> {
     let mut checks = Vec::new();
     for upstream in &settings.upstreams {
         // The configuration check has already reported an upstream that cannot be used.
-        let Ok(server) = reached(settings, upstream, environment) else { continue };
+        let Ok(server) = client_upstream(settings, upstream, environment) else { continue };
         checks.push(match Client::new(&server) {
-            Ok(client) => reach(&client, upstream).await,
+            Ok(client) => check_upstream(&client, upstream).await,
             Err(error) => Check::failed(
                 format!("upstreams.{}", upstream.name),
                 error.to_string(),
@@ -244,12 +244,12 @@ async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check>
 }
 
 /// Checks whether a server responds. Without a key, the status "unauthorized" is as good as any other.
-async fn reach(client: &Client, upstream: &Upstream) -> Check {
+async fn check_upstream(client: &Client, upstream: &Upstream) -> Check {
     let name = format!("upstreams.{}", upstream.name);
     let Some(base_url) = &upstream.base_url else {
         return Check::failed(name, "it has no URL", "Set its `base_url`.");
     };
-    let url = format!("{}/models", base_url.as_read_by(upstream.format));
+    let url = format!("{}/models", base_url.as_used_by(upstream.format));
     let request = match Request::get(&url).body(Full::<Bytes>::default()) {
         Ok(request) => request,
         Err(error) => return Check::failed(name, format!("{url}: {error}"), "Correct its `base_url`."),

@@ -17,8 +17,8 @@ use crate::view::terminal::JsonOutput;
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
     let started = Instant::now();
     let tool = Tool::new(&arguments.command, arguments.manifest.as_deref())?;
-    let tool = tool.after(arguments.cursor.as_deref())?;
-    let capping = capping(context, arguments)?;
+    let tool = tool.with_cursor(arguments.cursor.as_deref())?;
+    let capping = cap_plan(context, arguments)?;
     let progress = |message: &str| context.terminal.progress(message);
     let ran = tool.run(capping, context.terminal.quiet, &progress);
     let answered = ran.inspect_err(|_| watch(context, started))?;
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
 }
 
 /// Returns the capping that `--cap` requests. Invalid limits are rejected before the command starts.
-fn capping(context: &Context, arguments: &Exec) -> Result<Option<CapPlan>, CommandError> {
+fn cap_plan(context: &Context, arguments: &Exec) -> Result<Option<CapPlan>, CommandError> {
     let most = &arguments.most;
     if !arguments.cap {
         if most.chars.or(most.bytes).or(most.tokens).is_some() {
@@ -55,8 +55,8 @@ fn write(
     answered: ToolAnswer,
     started: Instant,
 ) -> Result<Exit, CommandError> {
-    let document = tool.fitted(answered, started.elapsed());
-    let exit = Exit::of_code(document.exit_code());
+    let document = tool.into_document(answered, started.elapsed());
+    let exit = Exit::from_code(document.exit_code());
     // The command has finished. A signal must not replace this answer by one that reports no work.
     let _right = AnswerRight::claim_or_wait();
     watch(context, started);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_guard::{Artifact, AssessedArtifact, Assessment, Finding, Guard, Verdict, github, junit, sarif};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::arguments::guard as arguments;
 use crate::arguments::guard::GuardForm;
 
 use crate::context::Context;
-use crate::criteria::{self, Demands, MAX_BYTES, is_standard_input, name_of, text_of};
+use crate::criteria::{self, Demands, MAX_BYTES, decode_text, display_name, is_standard_input};
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     }
     let mut judged = Vec::new();
     for file in files {
-        judged.push((name_of(file), judge(context, &guard, file)?));
+        judged.push((display_name(file), judge(context, &guard, file)?));
     }
     let judged: Vec<AssessedArtifact<'_>> =
         judged.iter().map(|(path, report)| AssessedArtifact { path, report }).collect();
@@ -51,11 +51,11 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
 fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(Assessment::of_missing());
+            return Ok(Assessment::missing());
         }
         opened => opened.map_err(criteria::with_next_step)?,
     };
-    let text = text_of(file, input.bytes_up_to(MAX_BYTES).map_err(criteria::with_next_step)?)?;
+    let text = decode_text(file, input.read_bytes_up_to(MAX_BYTES).map_err(criteria::with_next_step)?)?;
     let artifact = if is_standard_input(file) {
         Artifact::read(&text)
     } else {
@@ -127,7 +127,7 @@ fn answer(
             .collect(),
         rendered: rendered.as_deref(),
     })?;
-    let text = rendered.unwrap_or_else(|| for_people(judged, painter));
+    let text = rendered.unwrap_or_else(|| describe(judged, painter));
     if verdict == Verdict::Whole {
         return Ok(Answer::yes(data, text));
     }
@@ -136,7 +136,7 @@ fn answer(
     Ok(Answer::no_in_text(data, text, verdict.name(), message))
 }
 
-fn for_people(judged: &[AssessedArtifact<'_>], painter: Painter) -> String {
+fn describe(judged: &[AssessedArtifact<'_>], painter: Painter) -> String {
     let mut text = String::new();
     for one in judged {
         let verdict = one.report.verdict();
@@ -146,21 +146,21 @@ fn for_people(judged: &[AssessedArtifact<'_>], painter: Painter) -> String {
             Verdict::Truncated => Paint::Bad,
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}: {}", in_one_line(one.path), painter.paint(paint, verdict.name()));
+        let _ = writeln!(text, "{}: {}", to_single_line(one.path), painter.paint(paint, verdict.name()));
         for finding in one.report.findings() {
             let check = painter.paint(Paint::Strong, finding.check.name());
             let place = format!("{}:{}", finding.line, finding.column);
             let quote = if finding.text.is_empty() {
                 String::new()
             } else {
-                format!("  {}", in_one_line(&finding.text))
+                format!("  {}", to_single_line(&finding.text))
             };
             let _ = writeln!(text, "  {place:<8} {check}{quote}");
-            let _ = writeln!(text, "           {}", in_one_line(&finding.why));
-            let _ = writeln!(text, "           {}", painter.paint(Paint::Faint, &in_one_line(&finding.fix)));
+            let _ = writeln!(text, "           {}", to_single_line(&finding.why));
+            let _ = writeln!(text, "           {}", painter.paint(Paint::Dim, &to_single_line(&finding.fix)));
         }
-        if one.report.unlisted() > 0 {
-            let _ = writeln!(text, "  and {} more findings", one.report.unlisted());
+        if one.report.unlisted_count() > 0 {
+            let _ = writeln!(text, "  and {} more findings", one.report.unlisted_count());
         }
     }
     text

@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, Comman
 }
 
 fn event(context: &Context) -> Result<Event, CommandError> {
-    Event::read(&Input::open(None, context.terminal)?.bytes_up_to(MAX_EVENT_BYTES)?)
+    Event::read(&Input::open(None, context.terminal)?.read_bytes_up_to(MAX_EVENT_BYTES)?)
 }
 
 fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandError> {
@@ -54,7 +54,7 @@ fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandErr
     let Some(named) = &held_to.artifact else {
         return Err(CommandError::input("usage", "no artifact is named", "Add --artifact FILE to the hook."));
     };
-    let resolved = |path| event.resolved(agent, &context.environment, path);
+    let resolved = |path| event.resolve(agent, &context.environment, path);
     let template = held_to.template.as_deref().map(resolved);
     let demands = Demands {
         template: template.as_deref(),
@@ -66,12 +66,12 @@ fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandErr
     let path = resolved(named);
     let text = match Input::open_file(&path, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        opened => Some(criteria::text_of(&path, opened?.bytes_up_to(criteria::MAX_BYTES)?)?),
+        opened => Some(criteria::decode_text(&path, opened?.read_bytes_up_to(criteria::MAX_BYTES)?)?),
     };
     let stopped = StopRequest {
         agent,
         event: &event,
-        named,
+        named_path: named,
         text: text.as_deref(),
         guard: &guard,
         attempts: held_to.attempts,

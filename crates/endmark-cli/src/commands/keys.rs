@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::arguments::keys::{Add, Keys, KeysCommand, Rotate};
 use crate::arguments::store::StoreArgument;
 use crate::context::{Context, configuration_warnings};
-use crate::serving::key_for;
+use crate::serving::key_hint;
 use crate::view::answer::{Answer, to_data};
 
 /// The answer of `keys`.
@@ -76,39 +76,39 @@ struct Rates {
 /// Creates, lists, rotates or revokes keys.
 pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, CommandError> {
     match &arguments.command {
-        KeysCommand::Add(add) => added(context, add),
+        KeysCommand::Add(add) => add_key(context, add),
         KeysCommand::List(list) => {
             let effective = effective(context, &list.store)?;
             let report = Report { keys: rows(&effective)?, secret: None };
             let text = text(&report.keys);
             answer(&effective, &report, text)
         }
-        KeysCommand::Rotate(rotate) => rotated(context, rotate),
+        KeysCommand::Rotate(rotate) => rotate_key(context, rotate),
         KeysCommand::Revoke(revoke) => {
             let effective = effective(context, &revoke.store)?;
-            let ((), keys) = changed(&effective, async |book| book.revoke(&revoke.name).await)?;
+            let ((), keys) = change_keys(&effective, async |book| book.revoke(&revoke.name).await)?;
             let report = Report { keys, secret: None };
             answer(&effective, &report, format!("The key {} is revoked.\n", revoke.name))
         }
     }
 }
 
-fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
+fn add_key(context: &Context, add: &Add) -> Result<Answer, CommandError> {
     let effective = effective(context, &add.store)?;
     let new = NewKey {
         name: add.name.clone(),
         models: add.models.iter().map(|pattern| pattern.trim().to_owned()).collect(),
         budget: typed::budget(add)?,
         rates: typed::rates(add)?,
-        ends_at: add.until.as_deref().map(|until| typed::end(until, now())).transpose()?,
+        ends_at: add.until.as_deref().map(|until| typed::parse_expiry(until, unix_now())).transpose()?,
     };
-    let made = changed(&effective, async |book| book.add(new).await)?;
-    shown(context, &effective, &add.name, made)
+    let made = change_keys(&effective, async |book| book.add(new).await)?;
+    show_secret(context, &effective, &add.name, made)
 }
 
 /// Returns the instructions for a new secret, for standard error. Standard output has only the secret, for scripts.
-fn how_to_use(settings: &Settings, name: &str) -> String {
-    let url = OPENAI.base_url_at(&settings.origin(settings.gateway.listener.listen));
+fn usage_instructions(settings: &Settings, name: &str) -> String {
+    let url = OPENAI.base_url_for_origin(&settings.origin(settings.gateway.listener.listen));
     let mut text = format!(
         "The key of `{name}`. It is shown only once, because only its hash is stored. A client sends it instead of its provider's key, to the \
          address in the configuration:\n\n  OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
@@ -119,27 +119,27 @@ fn how_to_use(settings: &Settings, name: &str) -> String {
         let _ = write!(
             text,
             "\nThe upstream `{name}` has no key, so this key gets 403 there: {}.\n",
-            key_for(name)
+            key_hint(name)
         );
     }
     text
 }
 
-fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
+fn rotate_key(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
     let effective = effective(context, &rotate.store)?;
-    let overlap = typed::overlap(&rotate.overlap)?;
-    let made = changed(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
-    shown(context, &effective, &rotate.name, made)
+    let overlap = typed::parse_overlap(&rotate.overlap)?;
+    let made = change_keys(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
+    show_secret(context, &effective, &rotate.name, made)
 }
 
 /// Shows a new secret.
-fn shown(
+fn show_secret(
     context: &Context,
     effective: &Effective,
     name: &str,
     (secret, keys): (KeySecret, Vec<Row>),
 ) -> Result<Answer, CommandError> {
-    context.terminal.progress(&how_to_use(&effective.settings, name));
+    context.terminal.progress(&usage_instructions(&effective.settings, name));
     let text = format!("{}\n", secret.reveal());
     answer(effective, &Report { keys, secret: Some(secret.reveal().to_owned()) }, text)
 }
@@ -153,27 +153,29 @@ fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer
 }
 
 /// Changes keys in the store. Also returns all keys.
-fn changed<T>(
+fn change_keys<T>(
     effective: &Effective,
     change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
 ) -> Result<(T, Vec<Row>), CommandError> {
-    let failed = |error| CommandError::of_store(&error);
+    let failed = |error| CommandError::from_store(&error);
     let done = runtime::block_on(async {
         let mut book = KeyBook::open(&effective.settings.files.store).await.map_err(failed)?;
         let done = match change(&mut book).await {
-            Ok(done) => book.all().await.map(|keys| (done, Row::all(keys))).map_err(KeyError::Store),
+            Ok(done) => {
+                book.all_keys().await.map(|keys| (done, Row::from_keys(keys))).map_err(KeyError::Store)
+            }
             Err(error) => Err(error),
         };
         book.close().await;
         Ok::<_, CommandError>(done)
     })??;
     done.map_err(|error| match error {
-        KeyError::Store(error) => CommandError::of_store(&error),
+        KeyError::Store(error) => CommandError::from_store(&error),
         KeyError::NoRandomBytes(_) => CommandError::Bug(error.to_string()),
         KeyError::Unknown(_) => {
             CommandError::input("no_such_key", error.to_string(), "`endmark keys list` shows all of them.")
         }
-        KeyError::Taken(_) => CommandError::input(
+        KeyError::NameTaken(_) => CommandError::input(
             "key_exists",
             error.to_string(),
             "`endmark keys rotate` gives the key a new secret.",
@@ -191,30 +193,30 @@ fn changed<T>(
 }
 
 fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
-    let failed = |error| CommandError::of_store(&error);
+    let failed = |error| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
     let keys = if location.postgres().is_some() {
-        runtime::block_on(async { KeyBook::open(location).await?.all().await })?.map_err(failed)?
+        runtime::block_on(async { KeyBook::open(location).await?.all_keys().await })?.map_err(failed)?
     } else {
         Reader::open(location).and_then(|reader| reader.keys()).map_err(failed)?
     };
-    Ok(Row::all(keys))
+    Ok(Row::from_keys(keys))
 }
 
-fn now() -> u64 {
+fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 impl Row {
-    fn all(keys: Vec<Key>) -> Vec<Self> {
-        let now = now();
-        keys.into_iter().map(|key| Self::of(key, now)).collect()
+    fn from_keys(keys: Vec<Key>) -> Vec<Self> {
+        let now = unix_now();
+        keys.into_iter().map(|key| Self::new(key, now)).collect()
     }
 
-    fn of(key: Key, now: u64) -> Self {
+    fn new(key: Key, now: u64) -> Self {
         let state = match key.state(now) {
             KeyState::Valid => "valid",
-            KeyState::Ended => "ended",
+            KeyState::Expired => "ended",
             KeyState::Revoked => "revoked",
         };
         let budget = key.budget.map(|budget| Budget {
@@ -227,7 +229,7 @@ impl Row {
             state,
             models: key.models,
             budget,
-            rates: Rates::of(key.rates),
+            rates: Rates::new(key.rates),
             ends_at: key.ends_at,
             created_at: key.created_at,
         }
@@ -242,23 +244,25 @@ fn text(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let models = if row.models.is_empty() { "all models".to_owned() } else { row.models.join(", ") };
-        let budget = row.budget.as_ref().map_or_else(|| "no budget of its own".to_owned(), Budget::shown);
+        let budget =
+            row.budget.as_ref().map_or_else(|| "no budget of its own".to_owned(), Budget::show_secret);
         let end = row
             .ends_at
             .map_or_else(String::new, |at| format!("  until {}", Moment::from_unix_seconds(at).day()));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}  {}  {models}  {budget}{}{end}", row.name, row.state, row.rates.shown());
+        let _ =
+            writeln!(text, "{}  {}  {models}  {budget}{}{end}", row.name, row.state, row.rates.show_secret());
     }
     text
 }
 
 impl Rates {
-    fn of(rates: RateLimits) -> Self {
+    fn new(rates: RateLimits) -> Self {
         let RateLimits { requests_per_minute, tokens_per_minute, parallel } = rates;
         Self { requests_per_minute, tokens_per_minute, parallel }
     }
 
-    fn shown(&self) -> String {
+    fn show_secret(&self) -> String {
         let shown = |limit: Option<u64>, unit: &str| limit.map(|limit| format!("  {limit} {unit}"));
         [
             shown(self.requests_per_minute, "requests/min"),
@@ -272,9 +276,9 @@ impl Rates {
 }
 
 impl Budget {
-    fn shown(&self) -> String {
-        let unit = Unit::of_name(self.unit);
-        let amount = unit.shown(self.limit);
+    fn show_secret(&self) -> String {
+        let unit = Unit::from_name(self.unit);
+        let amount = unit.format(self.limit);
         if self.per == Period::Ever.name() { amount } else { format!("{amount} a {}", self.per) }
     }
 }

@@ -19,16 +19,16 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
     let effective = context.configuration(arguments.overrides())?;
     let warnings = report_warnings(&effective);
     let reader =
-        Reader::open(&effective.settings.files.store).map_err(|error| CommandError::of_store(&error))?;
+        Reader::open(&effective.settings.files.store).map_err(|error| CommandError::from_store(&error))?;
     let painter = context.terminal.output;
     let answer = match &arguments.command {
-        Some(LogCommand::Show { id, .. }) => shown(&reader, id, painter)?,
+        Some(LogCommand::Show { id, .. }) => show_entry(&reader, id, painter)?,
         None => {
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
             let rows =
-                reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
+                reader.recent(arguments.limit, &filter).map_err(|error| CommandError::from_store(&error))?;
             let data = to_data(&RecoveriesReport {
-                rows: rows.iter().map(RecoveryEntry::of).collect(),
+                rows: rows.iter().map(RecoveryEntry::new).collect(),
                 calls: None,
             })?;
             Answer::yes(
@@ -41,13 +41,13 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
 }
 
 /// Shows what is recorded about a recovery or a request: its cut parts, and the upstream calls for it.
-fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
-    let failed = |error: StoreError| CommandError::of_store(&error);
+fn show_entry(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
+    let failed = |error: StoreError| CommandError::from_store(&error);
     let recovery = reader.show(id).map_err(failed)?;
     let request =
         recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
-    let calls = reader.calls_of(request).map_err(failed)?;
-    let data = || to_data(&recoveries::in_full(recovery.as_ref(), &calls));
+    let calls = reader.request_calls(request).map_err(failed)?;
+    let data = || to_data(&recoveries::report_with_calls(recovery.as_ref(), &calls));
     match &recovery {
         None if calls.is_empty() => {
             let hint = "`endmark log` lists recoveries. For a chat request, use the id from its header x-endmark-request.";

@@ -23,7 +23,7 @@ pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
     all.build();
     let command = match named {
         None => all,
-        Some(name) => page_of(&all, name)?,
+        Some(name) => man_page(&all, name)?,
     };
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut page = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
     Ok(Answer::yes(to_data(&Report { name: &name, page: &page })?, page.as_str()))
 }
 
-fn page_of(all: &Command, name: &str) -> Result<Command, CommandError> {
+fn man_page(all: &Command, name: &str) -> Result<Command, CommandError> {
     all.find_subcommand(name).cloned().ok_or_else(|| {
         CommandError::input(
             "unknown_command",

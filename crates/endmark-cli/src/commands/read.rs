@@ -12,7 +12,7 @@ use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits};
 use endmark_context::read::{Content, Excerpt, Part, Place, RangeError};
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, Exit};
-use endmark_store::{CapRequest, Handle, LOCAL_USER, Reader, StoreError, note_read, unreadable};
+use endmark_store::{CapRequest, Handle, LOCAL_USER, Reader, StoreError, note_read, read_failure};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,17 +25,17 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let settings = &effective.settings;
     let limits = limits(arguments, settings)?;
     let handle = Handle::parse_known(&arguments.handle)?;
-    let part = typed(&arguments.part)?;
+    let part = requested_part(&arguments.part)?;
     let read = Reader::read_output(&settings.files.store, &handle, |reader| {
         let output = match reader.output(&handle, LOCAL_USER) {
             // A user who can read the store's file can also read the outputs that its gateway stores for clients.
-            Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
+            Err(StoreError::NoOutput { .. }) => reader.client_output(&handle),
             own => own,
         }?;
         let whole = Whole { format: output.format.clone(), bytes: output.bytes, lines: output.lines };
         Ok((output.part(&part, &limits), whole))
     });
-    let (excerpt, whole) = read.map_err(|error| unreadable(&error))?;
+    let (excerpt, whole) = read.map_err(|error| read_failure(&error))?;
     let excerpt = excerpt.map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
     if let Err(error) = note_read(&settings.files.store, &handle) {
@@ -62,7 +62,7 @@ fn is_sent_as_it_is(context: &Context) -> bool {
 }
 
 /// Returns the requested part, or the first page if none is requested.
-fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
+fn requested_part(part: &arguments::Part) -> Result<Part, CommandError> {
     let span = |what: &str, text: &str| {
         text.parse().map_err(|error: RangeError| CommandError::Input {
             code: "bad_range",

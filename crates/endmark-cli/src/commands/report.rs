@@ -16,11 +16,11 @@ use crate::view::answer::{Answer, to_data};
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let seconds = seconds(&arguments.since)?;
     let effective = context.configuration(arguments.store.overrides())?;
-    let failed = |error| CommandError::of_store(&error);
+    let failed = |error| CommandError::from_store(&error);
     let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let found = FoundCuts::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
     let report =
-        CutsReport::of(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
+        CutsReport::new(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }

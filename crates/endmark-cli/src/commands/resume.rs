@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_config::{Settings, base_url, reached_at};
+use endmark_config::{Settings, base_url, client_upstream_at};
 use endmark_failure::CommandError;
 use endmark_recovery::{
     AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
@@ -25,7 +25,7 @@ use crate::format;
 use crate::input::Input;
 use crate::saved;
 use crate::view::answer::{Answer, to_data};
-use crate::view::seams::{SeamReport, left_out};
+use crate::view::seams::{SeamReport, dropped_warnings};
 
 /// The assumed question if none is given, because a conversation must begin with a user message.
 const UNKNOWN_QUESTION: &str = "Write the text.";
@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
             "Name a file with the cut text.",
         ));
     }
-    let demanded = demanded(&text, format::of_arguments(&arguments.format)?)?;
+    let demanded = demanded_format(&text, format::from_arguments(&arguments.format)?)?;
     let server = Server::new(context, arguments, &effective.settings)?;
     let policy = ResumePolicy {
         max_attempts: effective.settings.gateway.resume.max_attempts,
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     };
     let runtime = runtime::new()?;
     let (mut answered, mut refused) = (false, None);
-    let outcome = resume_if_truncated(policy, demanded, Reply::stopped(text, stop), |ask| {
+    let outcome = resume_if_truncated(policy, demanded, Reply::with_stop(text, stop), |ask| {
         context.terminal.progress(&format!("Asking {} for the rest ({}).", arguments.model, ask.attempt));
         let reply = runtime.block_on(server.ask(ask));
         match &reply {
@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
 /// Returns `None` for prose, which is whole when the model ends it.
 ///
 /// A text that no continuation can make valid is rejected here, before a model is called and paid for.
-fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
+fn demanded_format(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
     let detection = detect(text.as_bytes(), &format);
     let format = match format {
         Format::Auto => detection.detected.unwrap_or(Format::Text),
@@ -91,7 +91,7 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
             "No model was called, because no continuation can make the text valid. Correct the text, or name its format.",
         ));
     }
-    Ok(Some(format).filter(Format::can_be_demanded))
+    Ok(Some(format).filter(Format::can_be_required))
 }
 
 /// The result, as data of the answer.
@@ -124,12 +124,12 @@ fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
                 outcome: "whole",
                 text: &text,
                 attempts,
-                seams: Some(seams.iter().map(SeamReport::of).collect()),
+                seams: Some(seams.iter().map(SeamReport::new).collect()),
                 cause: None,
                 verified_len: None,
                 best: None,
             })?;
-            Ok(Answer::yes(data, text).with_warnings(left_out(&seams)))
+            Ok(Answer::yes(data, text).with_warnings(dropped_warnings(&seams)))
         }
         ResumeOutcome::Exhausted(exhausted) => exhausted_answer(&exhausted),
         ResumeOutcome::Passed => Err(CommandError::Bug("a cut text was not resumed".to_owned())),
@@ -160,7 +160,7 @@ struct Server {
     /// The request that presumably led to the cut text.
     request: ChatRequest,
     terms: Terms,
-    within: Duration,
+    timeout: Duration,
 }
 
 impl Server {
@@ -171,14 +171,14 @@ impl Server {
             hint: None,
         })?;
         let question = match &arguments.prompt_context {
-            Some(file) => Input::open_file(file, context.terminal)?.written_text()?,
+            Some(file) => Input::open_file(file, context.terminal)?.read_hand_written()?,
             None => UNKNOWN_QUESTION.to_owned(),
         };
         let request = json!({"model": arguments.model, "messages": [{"role": "user", "content": question}]});
         let request = ChatRequest::parse(request.to_string().as_bytes())
             .map_err(|error| CommandError::Bug(error.to_string()))?;
         Ok(Self {
-            client: Client::new(&reached_at(settings, base_url.clone(), &context.environment)?)
+            client: Client::new(&client_upstream_at(settings, base_url.clone(), &context.environment)?)
                 .map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?,
             url: format!("{base_url}/chat/completions"),
             authorization: arguments.api_key_env.as_deref().map(|name| key(context, name)).transpose()?,
@@ -188,7 +188,7 @@ impl Server {
                 stream: false,
                 include_usage: false,
             },
-            within: settings.gateway.limits.total,
+            timeout: settings.gateway.limits.total,
         })
     }
 
@@ -201,7 +201,7 @@ impl Server {
         }
         let request = request.body(Full::new(Bytes::from(body)));
         let request = request.map_err(|error| AskFailure::Rejected(error.to_string()))?;
-        let response = self.client.send(request, self.within).await;
+        let response = self.client.send(request, self.timeout).await;
         let response = response.map_err(|error| AskFailure::Lost(error.to_string()))?;
         if response.status() != StatusCode::OK {
             let said =
@@ -218,12 +218,12 @@ impl Server {
         let choice = response.choices.into_iter().next();
         let choice = choice.ok_or_else(|| AskFailure::Lost("the response has no choice".to_owned()))?;
         Ok(Reply {
-            ending: choice.ended_by(Ending::Clean),
+            ending: choice.ending_after(Ending::Clean),
             stop: choice.finish.as_ref().and_then(|finish| finish.stop),
             text: choice.text,
             output_tokens,
             limit: Some(self.terms.limit),
-            reasoned: choice.reasoned,
+            reasoned: choice.has_reasoning,
         })
     }
 }

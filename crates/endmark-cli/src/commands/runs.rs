@@ -8,7 +8,7 @@ use std::path::Path;
 
 use endmark_context::dollars_for_people;
 use endmark_envelope::Warning;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Fleet, FleetRuns, Reader, Store, StoreError, StoreLocation, runtime};
 use serde_json::Value;
@@ -16,9 +16,9 @@ use serde_json::Value;
 use crate::arguments::runs as arguments;
 use crate::arguments::runs::RunsCommand;
 use crate::context::{Context, configuration_warnings};
-use crate::supervision::{kept_in, take_up};
+use crate::supervision::{resume_runs, runs_folder};
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::runs::{self, Report, data_of};
+use crate::view::runs::{self, Report, runs_data};
 use crate::view::table::Layout;
 
 /// The most events of a run that are shown.
@@ -28,12 +28,12 @@ const MAX_EVENTS: u32 = 10_000;
 pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
     if let Some(RunsCommand::Resume(resume)) = &arguments.command {
-        return take_up(context, resume, &effective).map(Outcome::from);
+        return resume_runs(context, resume, &effective).map(Outcome::from);
     }
     if let Some(RunsCommand::Record(record)) = &arguments.command {
         return record::run(context, record, &effective).map(Outcome::from);
     }
-    let failed = |error: StoreError| CommandError::of_store(&error);
+    let failed = |error: StoreError| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
     // A machine that only looks at a shared database needs no journal.
     if location.postgres().is_none() || location.path().exists() {
@@ -50,7 +50,9 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             let reader = Reader::open(location).map_err(failed)?;
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
-        Some(RunsCommand::Show { id, .. }) => shown(location, id, &kept_in(&effective.settings), layout)?,
+        Some(RunsCommand::Show { id, .. }) => {
+            show_run(location, id, &runs_folder(&effective.settings), layout)?
+        }
         Some(RunsCommand::Resume(_) | RunsCommand::Record(_)) | None => {
             listed(location, arguments.limit, layout)?
         }
@@ -61,7 +63,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
 /// Lists the runs of all machines, or of this one if the shared database fails.
 fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer, CommandError> {
     let found = runtime::block_on(Fleet::at(location).runs(None, limit))?;
-    let FleetRuns { runs, failure } = found.map_err(|error| CommandError::of_store(&error))?;
+    let FleetRuns { runs, failure } = found.map_err(|error| CommandError::from_store(&error))?;
     let runs: Vec<AgentRun> = runs.into_iter().map(AgentRun::from).collect();
     let text = if runs.is_empty() {
         "No run is recorded yet; `endmark run` starts one.\n".to_owned()
@@ -72,7 +74,7 @@ fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer
         let message = format!("only the runs of this machine are listed: {error}");
         Warning::notice("THIS_GATEWAY_ALONE", message)
     });
-    Ok(Answer::yes(data_of(runs)?, text).with_warnings(alone))
+    Ok(Answer::yes(runs_data(runs)?, text).with_warnings(alone))
 }
 
 /// Whether a run is recorded as active although its supervisor has ended.
@@ -84,9 +86,14 @@ fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     Ok(reader.runs(limit)?.into_iter().any(is_lost))
 }
 
-fn shown(location: &StoreLocation, id: &str, outputs: &Path, layout: Layout) -> Result<Answer, CommandError> {
+fn show_run(
+    location: &StoreLocation,
+    id: &str,
+    outputs: &Path,
+    layout: Layout,
+) -> Result<Answer, CommandError> {
     let found = runtime::block_on(Fleet::at(location).run(id, MAX_EVENTS))?;
-    let Some((run, events)) = found.map_err(|error| CommandError::of_store(&error))? else {
+    let Some((run, events)) = found.map_err(|error| CommandError::from_store(&error))? else {
         let hint = "`endmark runs` lists them.".to_owned();
         let message = format!("there is no run `{id}`, or several begin with this id");
         return Ok(Answer::no(Value::Null, "not_found", message, Some(hint)));
@@ -95,17 +102,17 @@ fn shown(location: &StoreLocation, id: &str, outputs: &Path, layout: Layout) -> 
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
     let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
     let output_folder = output_folder.map(|folder| folder.display().to_string());
-    let text = in_full(&run, &events, output_folder.as_deref(), layout);
+    let text = describe_run(&run, &events, output_folder.as_deref(), layout);
     Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events), output_folder })?, text))
 }
 
 /// Describes one run for people.
-fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layout: Layout) -> String {
+fn describe_run(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layout: Layout) -> String {
     let mut text = runs::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
     let mut fact = |name: &str, value: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {name:<10} {}", in_one_line(&value));
+        let _ = writeln!(text, "  {name:<10} {}", to_single_line(&value));
     };
     fact("command", run.command.join(" "));
     fact("folder", run.folder.clone());
@@ -143,7 +150,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
         (None, None) => {}
     }
     if let Some(cost) = &run.cost_usd {
-        fact("cost", format!("${}", for_people(cost)));
+        fact("cost", format!("${}", format_dollars(cost)));
     }
     if let Some(verdict) = &run.verdict {
         fact("verdict", format!("{verdict}: {}", run.evidence.join("; ")));
@@ -164,6 +171,6 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
 }
 
 /// Formats dollars with nine decimal places for people.
-fn for_people(usd: &str) -> String {
+fn format_dollars(usd: &str) -> String {
     usd.replace('.', "").parse().map_or_else(|_| usd.to_owned(), dollars_for_people)
 }

@@ -25,7 +25,7 @@ use tracing_subscriber::layer::Identity;
 
 use self::introduction::introduce;
 use self::reload::reload;
-use self::signals::{Asked, Signals};
+use self::signals::{SignalAction, Signals};
 use crate::arguments::{LogFormat, Serve};
 use crate::console;
 use crate::context::{Context, configuration_warnings};
@@ -39,13 +39,13 @@ use crate::view::answer::{Answer, to_data};
 use crate::view::terminal::Terminal;
 
 /// How often outdated records are deleted.
-const FORGET_EVERY: Duration = Duration::from_hours(1);
+const DELETION_INTERVAL: Duration = Duration::from_hours(1);
 
 /// How often calls are summed. Reports read calls since the last sum one by one.
-const SUM_EVERY: Duration = Duration::from_secs(5);
+const SUM_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often unused vocabularies are dropped. Each one is dropped at most twice this long after its last use.
-const DROP_VOCABULARIES_EVERY: Duration = Duration::from_mins(5);
+const VOCABULARY_DROP_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The result of serving, as data of the answer.
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     let mut gateway_settings = console::with_console(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
-    let store = Store::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
+    let store = Store::open(&settings.files.store).map_err(|error| CommandError::from_store(&error))?;
     if let Some(warning) =
         files::raise_limit(settings.gateway.limits.connections, settings.gateway.limits.requests)
     {
@@ -77,8 +77,8 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     let served = runtime.block_on(async {
         let listener = listen(settings.gateway.listener.listen)?;
         let address =
-            listener.local_addr().map_err(|error| cannot_listen(settings.gateway.listener.listen, &error))?;
-        let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
+            listener.local_addr().map_err(|error| listen_error(settings.gateway.listener.listen, &error))?;
+        let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| build_error(&error))?;
         // Watch signals before the gateway reports its start: a signal right after that must still drain it.
         let server = Server::new(gateway);
         let end = Arc::new(OnceLock::new());
@@ -87,27 +87,27 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
                 let server = Arc::clone(&server);
                 move || server.gateway().drain()
             }),
-            give_up: give_up(context.terminal, &server, address),
+            give_up: timeout_handler(context.terminal, &server, address),
             end: Arc::clone(&end),
         })?;
-        server.gateway().count_lost_lines(standard_error::lost);
+        server.gateway().count_lost_lines(standard_error::lost_writes);
         standard_error::never_wait()
             .map_err(|error| CommandError::Bug(format!("no thread for the log: {error}")))?;
         introduce(context, settings, address);
         rehearsal::warn(context, &faults);
         let keep_days = Arc::new(AtomicU32::new(settings.gateway.store_policy.keep_days));
-        let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
-        let summing = tokio::spawn(sum(store.clone()));
+        let forgetting = tokio::spawn(forget_periodically(store.clone(), Arc::clone(&keep_days)));
+        let summing = tokio::spawn(sum_periodically(store.clone()));
         let dropping = tokio::spawn(drop_vocabularies());
         let serving = Serving {
             context,
             arguments,
             server,
-            began_with: settings.clone(),
+            initial_settings: settings.clone(),
             keep_days,
             has_own_upstreams: AtomicBool::new(settings.has_own_upstreams),
         };
-        let stopped = serving.until_stopped(listener, signals).await;
+        let stopped = serving.run_until_stopped(listener, signals).await;
         forgetting.abort();
         summing.abort();
         dropping.abort();
@@ -117,11 +117,11 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
         let data = to_data(&Report { listen: address.to_string() })?;
         if leftover.rows_lost > 0 || leftover.cuts_lost > 0 {
-            if let Stopped::CutOff(message) = &stopped {
+            if let Stopped::Aborted(message) = &stopped {
                 context.terminal.warn(message);
             }
             let _ = end.set(Exit::Store);
-            return Err(records_lost(&store, leftover));
+            return Err(lost_records_error(&store, leftover));
         }
         match stopped {
             Stopped::Interrupted => {
@@ -132,7 +132,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
                 let _ = end.set(Exit::Success);
                 Ok(Answer::yes(data, "").with_warnings(warnings))
             }
-            Stopped::CutOff(message) => {
+            Stopped::Aborted(message) => {
                 let _ = end.set(Exit::No);
                 Ok(cut_off(data, message).with_warnings(warnings))
             }
@@ -149,21 +149,23 @@ fn cut_off(data: serde_json::Value, message: String) -> Answer {
 }
 
 /// Returns the function that reports why the gateway did not end in time.
-fn give_up(
+fn timeout_handler(
     terminal: Terminal,
     server: &Arc<Server>,
     address: SocketAddr,
-) -> Box<dyn FnOnce(Asked, Duration) -> Exit + Send> {
+) -> Box<dyn FnOnce(SignalAction, Duration) -> Exit + Send> {
     let (server, began) = (Arc::clone(server), Instant::now());
     Box::new(move |asked, waited| {
         let message = ServeError::NotDrained { left: server.busy(), waited }.to_string();
         let shown = match asked {
-            Asked::Interrupt => {
+            SignalAction::Interrupt => {
                 terminal.warn(&message);
                 Err(CommandError::Interrupted)
             }
-            Asked::Terminate | Asked::Reload => to_data(&Report { listen: address.to_string() })
-                .and_then(|data| terminal.show(&cut_off(data, message), began.elapsed())),
+            SignalAction::Terminate | SignalAction::Reload => {
+                to_data(&Report { listen: address.to_string() })
+                    .and_then(|data| terminal.show(&cut_off(data, message), began.elapsed()))
+            }
         };
         shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), began.elapsed()))
     })
@@ -176,7 +178,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
     logging::begin(
         &context.global,
         &context.environment,
-        context.terminal.errors.is_on(),
+        context.terminal.errors.is_enabled(),
         log_format(context, arguments),
         traces.as_ref().map(Traces::layer),
     );
@@ -189,7 +191,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
     logging::begin(
         &context.global,
         &context.environment,
-        context.terminal.errors.is_on(),
+        context.terminal.errors.is_enabled(),
         log_format(context, arguments),
         None::<Identity>,
     );
@@ -212,17 +214,17 @@ fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, Comm
         value,
     });
     let flags = listen.into_iter().chain(arguments.store.overrides()).collect();
-    serving::configuration_with(context, arguments.upstream.as_deref(), flags)
+    serving::load_configuration(context, arguments.upstream.as_deref(), flags)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
-    endmark_gateway::listen(address).map_err(|error| cannot_listen(address, &error))
+    endmark_gateway::listen(address).map_err(|error| listen_error(address, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
+fn listen_error(address: SocketAddr, error: &std::io::Error) -> CommandError {
     let holder = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            holder::of(address).map(|holder| format!("; {holder} already listens there"))
+            holder::find(address).map(|holder| format!("; {holder} already listens there"))
         }
         _ => None,
     };
@@ -234,7 +236,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
     )
 }
 
-fn records_lost(store: &Store, lost: Leftover) -> CommandError {
+fn lost_records_error(store: &Store, lost: Leftover) -> CommandError {
     let cause =
         store.condition().failure.map_or_else(|| "it was closed".to_owned(), |error| error.to_string());
     CommandError::Store {
@@ -247,7 +249,7 @@ fn records_lost(store: &Store, lost: Leftover) -> CommandError {
     }
 }
 
-fn cannot_build(error: &BuildError) -> CommandError {
+fn build_error(error: &BuildError) -> CommandError {
     CommandError::input(
         "unusable_settings",
         with_causes(error),
@@ -256,8 +258,8 @@ fn cannot_build(error: &BuildError) -> CommandError {
 }
 
 /// Periodically deletes records older than `keep_days` days. 0 keeps them forever.
-async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
-    let mut interval = tokio::time::interval(FORGET_EVERY);
+async fn forget_periodically(store: Store, keep_days: Arc<AtomicU32>) {
+    let mut interval = tokio::time::interval(DELETION_INTERVAL);
     loop {
         interval.tick().await;
         let days = keep_days.load(Ordering::Relaxed);
@@ -273,8 +275,8 @@ async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
 }
 
 /// Periodically sums calls.
-async fn sum(store: Store) {
-    let mut interval = tokio::time::interval(SUM_EVERY);
+async fn sum_periodically(store: Store) {
+    let mut interval = tokio::time::interval(SUM_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
@@ -287,7 +289,7 @@ async fn sum(store: Store) {
 
 /// Frees the memory of unused vocabularies.
 async fn drop_vocabularies() {
-    let mut interval = tokio::time::interval(DROP_VOCABULARIES_EVERY);
+    let mut interval = tokio::time::interval(VOCABULARY_DROP_INTERVAL);
     loop {
         interval.tick().await;
         drop_unused_vocabularies();
@@ -299,7 +301,7 @@ enum Stopped {
     /// Every reply in progress was completed.
     Drained,
     /// Some replies were cut off; the message reports how many.
-    CutOff(String),
+    Aborted(String),
     /// The interrupt key was pressed.
     Interrupted,
 }
@@ -310,7 +312,7 @@ struct Serving<'a> {
     arguments: &'a Serve,
     server: Arc<Server>,
     /// The configuration at the start. Parts of it stay in effect until the next start.
-    began_with: Settings,
+    initial_settings: Settings,
     /// How many days records are kept; 0 keeps them forever.
     keep_days: Arc<AtomicU32>,
     /// Whether the current configuration defines its own upstreams.
@@ -319,7 +321,7 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     /// Serves until the first signal to stop, then drains. A second signal ends the draining.
-    async fn until_stopped(&self, listener: TcpListener, mut signals: Signals) -> Stopped {
+    async fn run_until_stopped(&self, listener: TcpListener, mut signals: Signals) -> Stopped {
         let (stop, stopped) = watch::channel(None);
         let first = {
             let mut stopped = stopped.clone();
@@ -343,7 +345,7 @@ impl Serving<'_> {
             served = self.server.serve(listener, first) => served,
             never = watching => never,
         };
-        let was_interrupted = *stopped.borrow() == Some(Asked::Interrupt);
+        let was_interrupted = *stopped.borrow() == Some(SignalAction::Interrupt);
         match served {
             Ok(()) if was_interrupted => Stopped::Interrupted,
             Ok(()) => Stopped::Drained,
@@ -351,15 +353,15 @@ impl Serving<'_> {
                 self.context.terminal.warn(&error.to_string());
                 Stopped::Interrupted
             }
-            Err(error) => Stopped::CutOff(error.to_string()),
+            Err(error) => Stopped::Aborted(error.to_string()),
         }
     }
 
     /// Handles signals until one asks to stop.
-    async fn next_stop(&self, signals: &mut Signals) -> Asked {
+    async fn next_stop(&self, signals: &mut Signals) -> SignalAction {
         loop {
             match signals.next().await {
-                Asked::Reload => reload(self),
+                SignalAction::Reload => reload(self),
                 stop => return stop,
             }
         }

@@ -9,7 +9,7 @@ use endmark_agents::clients::{
 };
 use endmark_config::Settings;
 use endmark_envelope::Warning;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_gateway::Mode;
 use endmark_wire::format::WireFormat;
 use serde::Serialize;
@@ -81,16 +81,16 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     let answer = if arguments.write { task.write() } else { task.show() }?;
     // The local configuration does not apply to a gateway on another machine.
     let is_here = arguments.url.is_none() && arguments.upstream.is_none();
-    let unserved = is_here.then(|| unserved(&task, &effective.settings)).flatten();
+    let unserved = is_here.then(|| unserved_warning(&task, &effective.settings)).flatten();
     Ok(answer.with_warnings(unserved).with_warnings(configuration_warnings(&effective)))
 }
 
 /// Warns if the client needs a wire format for which no upstream is configured.
-fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
+fn unserved_warning(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let is_served = |format: &dyn WireFormat| {
         settings.upstreams.iter().any(|upstream| upstream.format == format.provider())
     };
-    let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
+    let needed = clients::required_formats(task.arguments.client, task.arguments.model.as_deref());
     let missing = needed.iter().find(|format| !is_served(**format))?;
     let message = format!(
         "no upstream is configured for {}, so its requests are refused, or go to the first upstream: add `[upstreams.NAME]` with `format = \"{}\"` \
@@ -108,7 +108,7 @@ impl<'a> Task<'a> {
         let settings = clients::settings(choice, &address, arguments.model.as_deref());
         let path = arguments.file.clone().or_else(|| clients::file(choice, &context.environment));
         let painter = context.terminal.output;
-        Self { arguments, client: Client::of(choice), address, settings, path, painter, resumes_all }
+        Self { arguments, client: Client::new(choice), address, settings, path, painter, resumes_all }
     }
 
     /// Further notes for the user, one sentence each.
@@ -119,7 +119,7 @@ impl<'a> Task<'a> {
     }
 
     fn keys<'k>(&self, others: &'k [&'static [&'static str]]) -> Keys<'k> {
-        Keys { own: clients::owned(self.arguments.client), others }
+        Keys { endmark_keys: clients::undo_keys(self.arguments.client), others }
     }
 
     fn syntax(&self) -> Syntax {
@@ -127,16 +127,16 @@ impl<'a> Task<'a> {
     }
 
     fn show(&self) -> Result<Answer, CommandError> {
-        let mut document = Document::parse(self.syntax(), "").map_err(|error| self.bug(&error))?;
+        let mut document = Document::parse(self.syntax(), "").map_err(|error| self.internal_error(&error))?;
         for setting in &self.settings {
-            document.set(&setting.path(), &setting.value).map_err(|error| self.bug(&error))?;
+            document.set(&setting.path(), &setting.value).map_err(|error| self.internal_error(&error))?;
         }
         let snippet = document.text();
         let mut text = String::new();
         if let Some(path) = &self.path {
             let heading = format!("# For {}, in {}", self.client.title, path.display());
             // Everything except the configuration is a comment, so that users can copy the whole output.
-            let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &heading));
+            let _ = writeln!(text, "{}", self.painter.paint(Paint::Dim, &heading));
         }
         text.push_str(&snippet);
         let hint = match self.arguments.client {
@@ -146,7 +146,7 @@ impl<'a> Task<'a> {
             _ => format!("# `endmark setup {} --write` writes this, `--undo` removes it", self.name()),
         };
         for line in self.notes().map(|note| format!("# {note}")).chain([hint]) {
-            let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &line));
+            let _ = writeln!(text, "{}", self.painter.paint(Paint::Dim, &line));
         }
         let report = Report { snippet: Some(snippet), ..self.report("shown", Vec::new()) };
         Ok(Answer::yes(to_data(&report)?, text))
@@ -154,7 +154,7 @@ impl<'a> Task<'a> {
 
     fn write(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
-        let others = clients::owned_by_others(self.arguments.client);
+        let others = clients::other_client_keys(self.arguments.client);
         let record = self.record(&file, &others)?;
         let revision = clients::revise(
             self.syntax(),
@@ -163,11 +163,11 @@ impl<'a> Task<'a> {
             &self.settings,
             self.keys(&others),
         );
-        match revision.map_err(|error| self.unfit(&file, &error))? {
+        match revision.map_err(|error| self.unfit_error(&file, &error))? {
             Revision::Same => {
                 let text = format!("{} is already up to date; nothing was written.\n", file.path.display());
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
-                Ok(answer.with_warnings(self.overridden(file.text.as_deref().unwrap_or_default())))
+                Ok(answer.with_warnings(self.overridden_warning(file.text.as_deref().unwrap_or_default())))
             }
             Revision::New { record, changes } => {
                 file.write(&record)?;
@@ -181,8 +181,8 @@ impl<'a> Task<'a> {
                 for note in self.notes() {
                     let _ = writeln!(text, "{note}");
                 }
-                let mut warnings = self.was_elsewhere(&record);
-                warnings.extend(self.overridden(&record.written));
+                let mut warnings = self.previous_location_warnings(&record);
+                warnings.extend(self.overridden_warning(&record.written));
                 let report = Report { backup, ..self.report("written", changes) };
                 Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
             }
@@ -190,10 +190,10 @@ impl<'a> Task<'a> {
     }
 
     /// Warns if another setting in the client's file overrides the written one.
-    fn overridden(&self, text: &str) -> Option<Warning> {
+    fn overridden_warning(&self, text: &str) -> Option<Warning> {
         let document = Document::parse(self.syntax(), text).ok()?;
         let (key, value) = clients::overridden(self.arguments.client, &document)?;
-        let (key, value) = (in_one_line(&key), in_one_line(&value));
+        let (key, value) = (to_single_line(&key), to_single_line(&value));
         let message = format!(
             "`{key}` is `{value}`, which {} uses: its requests bypass Endmark until you set the key to `endmark` \
              or remove it",
@@ -203,7 +203,7 @@ impl<'a> Task<'a> {
     }
 
     /// Warns if the client used another address before, which Endmark should now use as an upstream.
-    fn was_elsewhere(&self, record: &Record) -> Vec<Warning> {
+    fn previous_location_warnings(&self, record: &Record) -> Vec<Warning> {
         let parsed = |text: &str| Document::parse(self.syntax(), text).ok();
         let original = record.original.as_deref().and_then(parsed);
         let Some((original, written)) = original.zip(parsed(&record.written)) else { return Vec::new() };
@@ -214,7 +214,7 @@ impl<'a> Task<'a> {
         let warning = |before: String| {
             let message = format!(
                 "the client used {} before: to keep using that server, set it as the `base_url` of an upstream in Endmark",
-                in_one_line(&without_password(&before))
+                to_single_line(&without_password(&before))
             );
             Warning::notice("SETUP", message)
         };
@@ -223,14 +223,14 @@ impl<'a> Task<'a> {
 
     fn undo(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
-        let others = clients::owned_by_others(self.arguments.client);
+        let others = clients::other_client_keys(self.arguments.client);
         let record = self.record(&file, &others)?;
         let reversion = file.text.as_deref().map(|text| {
             clients::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
-                .map_err(|error| self.unfit(&file, &error))
+                .map_err(|error| self.unfit_error(&file, &error))
         });
-        match reversion.transpose()?.unwrap_or(Reversion::Nothing) {
-            Reversion::Nothing => {
+        match reversion.transpose()?.unwrap_or(Reversion::Unchanged) {
+            Reversion::Unchanged => {
                 file.forget()?;
                 let text =
                     format!("{} has no settings of Endmark; it was not changed.\n", file.path.display());
@@ -253,9 +253,9 @@ impl<'a> Task<'a> {
                 );
                 text.push_str(&self.lines(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
-                Ok(answer.with_warnings(left_alone(&left)))
+                Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
-            Reversion::Exactly { original, changes } => {
+            Reversion::Original { original, changes } => {
                 file.restore(original.as_deref())?;
                 let text = match original {
                     Some(_) => format!("{} is restored, byte for byte:\n", file.path.display()),
@@ -269,7 +269,7 @@ impl<'a> Task<'a> {
                 let path = file.path.display();
                 let text = format!("{path} has no unchanged settings of Endmark; it was not changed.\n");
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
-                Ok(answer.with_warnings(left_alone(&left)))
+                Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
             Reversion::OwnKeys { text: restored, changes, left } => {
                 file.restore(Some(&restored))?;
@@ -281,7 +281,7 @@ impl<'a> Task<'a> {
                 let mut text = format!("{path} {why}. Only Endmark's keys were restored:\n");
                 text.push_str(&self.lines(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
-                Ok(answer.with_warnings(left_alone(&left)))
+                Ok(answer.with_warnings(kept_key_warnings(&left)))
             }
         }
     }
@@ -305,9 +305,9 @@ impl<'a> Task<'a> {
     ) -> Result<Option<Record>, CommandError> {
         let Some(record) = file.record()? else { return Ok(None) };
         match record.has_lost_its_original(self.syntax(), self.keys(others)) {
-            Ok(true) => Err(clients::lost(file)),
+            Ok(true) => Err(clients::missing_original(file)),
             Ok(false) => Ok(Some(record)),
-            Err(error) => Err(self.unfit(file, &error)),
+            Err(error) => Err(self.unfit_error(file, &error)),
         }
     }
 
@@ -335,7 +335,7 @@ impl<'a> Task<'a> {
 
     fn lines(&self, changes: &[Change]) -> String {
         let shown = |value: &Option<String>| match value {
-            Some(value) => in_one_line(&without_password(value)),
+            Some(value) => to_single_line(&without_password(value)),
             None => "not set".to_owned(),
         };
         let mut text = String::new();
@@ -346,7 +346,7 @@ impl<'a> Task<'a> {
         text
     }
 
-    fn unfit(&self, file: &ConfigurationFile, error: &UnfitFile) -> CommandError {
+    fn unfit_error(&self, file: &ConfigurationFile, error: &UnfitFile) -> CommandError {
         let path = file.path.display();
         let name = self.name();
         let (message, hint) = match error {
@@ -380,15 +380,15 @@ impl<'a> Task<'a> {
         CommandError::input("unfit_file", message, hint)
     }
 
-    fn bug(&self, error: &UnfitFile) -> CommandError {
+    fn internal_error(&self, error: &UnfitFile) -> CommandError {
         CommandError::Bug(format!("the settings for {} cannot be written: {error}", self.client.title))
     }
 }
 
 /// Warns about settings that were not undone, because someone else has changed them.
-fn left_alone(left: &[KeptKey]) -> Vec<Warning> {
+fn kept_key_warnings(left: &[KeptKey]) -> Vec<Warning> {
     let message = |KeptKey { key, changed }: &KeptKey| {
-        let changed = changed.iter().map(|name| format!("`{}`", in_one_line(name)));
+        let changed = changed.iter().map(|name| format!("`{}`", to_single_line(name)));
         match changed.collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => format!("`{key}` was changed since then, and keeps its value"),
             names => {

@@ -95,12 +95,12 @@ struct Budgets {
 /// Simulates an installation.
 pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandError> {
     let plan = plan(arguments)?;
-    let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid(&error))?;
+    let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid_argument(&error))?;
     let mut messages = ProgressMessages::new(context.terminal);
     while simulation.advance(STEP) {
         messages.show(|| format!("{} % simulated", simulation.percent()));
     }
-    let report = Report::of(&simulation.report());
+    let report = Report::new(&simulation.report());
     Ok(Answer::yes(to_data(&report)?, text(&plan, &report)))
 }
 
@@ -117,16 +117,16 @@ fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
         cost: arguments.cost,
         call_ms: thousandths("--call-seconds", &arguments.call_seconds)?,
         limit: arguments.limit,
-        outages: parsed(&arguments.outage)?,
-        kills: parsed(&arguments.kill)?,
+        outages: parse_all(&arguments.outage)?,
+        kills: parse_all(&arguments.kill)?,
         round_trip_us: thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
         commit_us: thousandths("--commit-ms", &arguments.commit_ms)?,
         seed: arguments.seed,
     })
 }
 
-fn parsed<T: FromStr<Err: ToString>>(typed: &[String]) -> Result<Vec<T>, CommandError> {
-    typed.iter().map(|typed| typed.parse().map_err(|error| invalid(&error))).collect()
+fn parse_all<T: FromStr<Err: ToString>>(typed: &[String]) -> Result<Vec<T>, CommandError> {
+    typed.iter().map(|typed| typed.parse().map_err(|error| invalid_argument(&error))).collect()
 }
 
 /// Parses a number and returns it in thousandths, rounded.
@@ -134,15 +134,15 @@ fn thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
     let number: Option<f64> = typed.parse().ok().filter(|number| (0.0..1e9).contains(number));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 1e12")]
     let whole = |number: f64| (number * 1_000.0).round() as u64;
-    number.map(whole).ok_or_else(|| invalid(&format!("`{typed}` is not a number for {option}")))
+    number.map(whole).ok_or_else(|| invalid_argument(&format!("`{typed}` is not a number for {option}")))
 }
 
-fn invalid(error: &impl ToString) -> CommandError {
+fn invalid_argument(error: &impl ToString) -> CommandError {
     CommandError::input("bad_plan", error.to_string(), "`endmark sim --help` shows the values and examples.")
 }
 
 impl Report {
-    fn of(report: &SimReport) -> Self {
+    fn new(report: &SimReport) -> Self {
         Self {
             database: DatabaseLoad {
                 transactions_per_second: report.transactions_per_second,
@@ -160,24 +160,24 @@ impl Report {
             },
             waits: Waits {
                 calls: report.waited,
-                p50_ms: of_thousandths(report.wait_p50_us, 1),
-                p99_ms: of_thousandths(report.wait_p99_us, 1),
-                max_ms: of_thousandths(report.wait_max_us, 1),
+                p50_ms: from_thousandths(report.wait_p50_us, 1),
+                p99_ms: from_thousandths(report.wait_p99_us, 1),
+                max_ms: from_thousandths(report.wait_max_us, 1),
             },
             budgets: Budgets {
                 limit: report.limit,
                 spent: report.spent,
                 most_over: report.most_over,
-                least_used_percent: report.least_used_per_mille.map(|used| of_thousandths(used, 100)),
-                most_idle_percent: of_thousandths(report.most_idle_per_mille, 100),
-                most_silent_percent: of_thousandths(report.most_silent_per_mille, 100),
+                least_used_percent: report.least_used_per_mille.map(|used| from_thousandths(used, 100)),
+                most_idle_percent: from_thousandths(report.most_idle_per_mille, 100),
+                most_silent_percent: from_thousandths(report.most_silent_per_mille, 100),
             },
         }
     }
 }
 
 /// Returns a number of thousandths as parts of `whole`.
-fn of_thousandths(number: u64, whole: u32) -> f64 {
+fn from_thousandths(number: u64, whole: u32) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "it is shown to people, and below 2^53")]
     let number = number as f64;
     number * f64::from(whole) / 1_000.0
@@ -227,7 +227,7 @@ fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> Str
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
-        1_000_000_000..1_000_000_000_000 => format!("{:.1} GB", of_thousandths(bytes / 1_000_000, 1)),
-        _ => format!("{:.1} TB", of_thousandths(bytes / 1_000_000_000, 1)),
+        1_000_000_000..1_000_000_000_000 => format!("{:.1} GB", from_thousandths(bytes / 1_000_000, 1)),
+        _ => format!("{:.1} TB", from_thousandths(bytes / 1_000_000_000, 1)),
     }
 }

@@ -17,14 +17,14 @@ use crate::input::Input;
 use crate::pieces;
 use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::seams::{LEFT_OUT, SeamReport, left_out};
+use crate::view::seams::{LEFT_OUT, SeamReport, dropped_warnings};
 
 /// The most parts that are joined at once, because each part rereads everything before it.
 const MAX_PARTS: usize = 100;
 
 /// Joins the named pieces, or those of each line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Outcome, CommandError> {
-    let format = format::of_arguments(&arguments.format)?;
+    let format = format::from_arguments(&arguments.format)?;
     let from = match arguments.from {
         FromChoice::Cut => AskedFrom::Cut,
         FromChoice::Token => AskedFrom::Token,
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
     }
     let mut received = Vec::new();
     for file in files {
-        let bytes = Input::open(Some(file), context.terminal)?.bytes()?;
+        let bytes = Input::open(Some(file), context.terminal)?.read_bytes()?;
         // A line of JSON Lines may be a saved reply as data.
         let saved = if format == Format::Jsonl { None } else { saved::text_to_continue(&bytes)? };
         received.push(saved.map_or(bytes, |(text, _)| text.into_bytes()));
@@ -76,23 +76,23 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
         (Stitch::Ambiguous, [initial, continuation]) => candidates(initial, continuation, format, from),
         _ => Vec::new(),
     };
-    let mut report = Report::of(stitched, None);
-    report.candidates = choices.iter().map(CandidateReport::of).collect();
+    let mut report = Report::new(stitched, None);
+    report.candidates = choices.iter().map(CandidateReport::new).collect();
     let data = to_data(&report)?;
     let Some(error) = &stitched.error else {
-        return Ok(Answer::yes(data, stitched.text.as_str()).with_warnings(left_out(&stitched.seams)));
+        return Ok(Answer::yes(data, stitched.text.as_str()).with_warnings(dropped_warnings(&stitched.seams)));
     };
     let message = match stitched.outcome {
         Stitch::Ambiguous => {
-            let shown: String = choices.iter().map(around_seam).collect();
-            format!("{}{}{shown}", error.message, at_seam(stitched.seams.last()))
+            let shown: String = choices.iter().map(seam_context).collect();
+            format!("{}{}{shown}", error.message, describe_seam(stitched.seams.last()))
         }
         Stitch::Whole | Stitch::Error => {
             format!(
                 "{}; verified up to byte {}{}",
                 error.message,
                 stitched.text.len(),
-                context_of(stitched, format)
+                describe_open_context(stitched, format)
             )
         }
     };
@@ -109,16 +109,16 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
     Ok(Answer::no(data, error.code, message, Some(hint.to_owned())))
 }
 
-fn at_seam(seam: Option<&Seam>) -> String {
+fn describe_seam(seam: Option<&Seam>) -> String {
     seam.map(|seam| format!(" at byte {}", seam.at)).unwrap_or_default()
 }
 
 /// Shows the text around the seam of a candidate on one line, so that people can compare candidates.
-fn around_seam(merged: &Merged) -> String {
-    const SHOWN: usize = 32;
+fn seam_context(merged: &Merged) -> String {
+    const MAX_SHOWN_CHARS: usize = 32;
     let (before, behind) = merged.text.split_at(merged.text.floor_char_boundary(merged.seam.at));
-    let from = before.char_indices().nth_back(SHOWN - 1).map_or(0, |(at, _)| at);
-    let to = behind.char_indices().nth(SHOWN).map_or(behind.len(), |(at, _)| at);
+    let from = before.char_indices().nth_back(MAX_SHOWN_CHARS - 1).map_or(0, |(at, _)| at);
+    let to = behind.char_indices().nth(MAX_SHOWN_CHARS).map_or(behind.len(), |(at, _)| at);
     let cut = |is_cut: bool| if is_cut { "…" } else { "" };
     let shown = format!("{}{}", &before[from..], &behind[..to]);
     format!(
@@ -131,7 +131,7 @@ fn around_seam(merged: &Merged) -> String {
 }
 
 /// Describes what is still open at the end of the verified text.
-fn context_of(stitched: &Stitched, format: &Format) -> String {
+fn describe_open_context(stitched: &Stitched, format: &Format) -> String {
     let detection = detect(stitched.text.as_bytes(), format);
     match detection.verdict.truncation().and_then(|truncation| truncation.open.last()) {
         Some(innermost) => format!(", inside `{}`", innermost.sign()),
@@ -167,7 +167,7 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
             "a chunk begins or ends with half a character: split the text between characters".to_owned(),
         ));
     }
-    let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
+    let format = format::find_format(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
     let from = match &request.from {
         None => default_from,
@@ -181,7 +181,7 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
         return Err(failed(too_many_parts(request.chunks.len())));
     }
     let stitched = stitch(&request.chunks, &format, from);
-    let json = serde_json::to_string(&Report::of(&stitched, Some(&request.id)))
+    let json = serde_json::to_string(&Report::new(&stitched, Some(&request.id)))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: stitched.outcome == Stitch::Whole })
 }
@@ -216,19 +216,19 @@ struct ErrorReport<'a> {
 }
 
 impl<'a> CandidateReport<'a> {
-    fn of(merged: &'a Merged) -> Self {
-        Self { text: &merged.text, seam: SeamReport::of(&merged.seam) }
+    fn new(merged: &'a Merged) -> Self {
+        Self { text: &merged.text, seam: SeamReport::new(&merged.seam) }
     }
 }
 
 impl<'a> Report<'a> {
-    fn of(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
+    fn new(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
         let error = stitched.error.as_ref();
         Self {
             id,
             outcome: stitched.outcome.name(),
             text: &stitched.text,
-            seams: stitched.seams.iter().map(SeamReport::of).collect(),
+            seams: stitched.seams.iter().map(SeamReport::new).collect(),
             candidates: Vec::new(),
             error: error.map(|error| ErrorReport { code: error.code, message: &error.message }),
         }

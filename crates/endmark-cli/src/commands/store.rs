@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use endmark_context::budget::Unit;
 use endmark_failure::CommandError;
-use endmark_store::{Copied, CopyError, CopyProgress, CopySums, StoreLocation, copy_store, runtime};
+use endmark_store::{CopyError, CopyProgress, CopyResult, CopySums, StoreLocation, copy_store, runtime};
 use serde::Serialize;
 
 use crate::arguments::store::{Copy, StoreCommand, StoreTool};
@@ -64,8 +64,8 @@ pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, Co
     let (from, to) = (location(context, from)?, location(context, to)?);
     let mut messages = ProgressMessages::new(context.terminal);
     let progress = |CopyProgress { rows, total }| messages.show(|| format!("{rows} of {total} calls"));
-    let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| failed(&error))?;
-    let data = to_data(&Report::of(&copied))?;
+    let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| copy_error(&error))?;
+    let data = to_data(&Report::new(&copied))?;
     let text = text(&copied);
     if copied.is_whole() {
         return Ok(Answer::yes(data, text));
@@ -95,12 +95,12 @@ fn location(context: &Context, typed: &str) -> Result<StoreLocation, CommandErro
     StoreLocation::parse(&value).map_err(|error| invalid(error.to_string()))
 }
 
-fn failed(error: &CopyError) -> CommandError {
+fn copy_error(error: &CopyError) -> CommandError {
     let (message, hint) =
         (error.to_string(), "`endmark store copy --help` explains what is copied, and when.");
     match error {
-        CopyError::Store(error) => CommandError::of_store(error),
-        CopyError::HoldsOther { .. } => CommandError::input("store_not_empty", message, hint),
+        CopyError::Store(error) => CommandError::from_store(error),
+        CopyError::OtherContents { .. } => CommandError::input("store_not_empty", message, hint),
         CopyError::Nothing { .. } => CommandError::input("nothing_to_copy", message, hint),
         CopyError::SameKind => CommandError::input("bad_location", message, hint),
         _ => CommandError::input("store_in_use", message, hint),
@@ -108,12 +108,12 @@ fn failed(error: &CopyError) -> CommandError {
 }
 
 impl Report {
-    fn of(copied: &Copied) -> Self {
-        let left_out = copied.left_out.iter().map(|(what, count)| LeftOut { what, count: *count });
+    fn new(copied: &CopyResult) -> Self {
+        let left_out = copied.omitted.iter().map(|(what, count)| LeftOut { what, count: *count });
         Self {
             is_whole: copied.is_whole(),
-            source: Sums::of(&copied.source),
-            target: Sums::of(&copied.target),
+            source: Sums::new(&copied.source),
+            target: Sums::new(&copied.target),
             differing_keys: copied.differing_keys.clone(),
             left_out: left_out.collect(),
         }
@@ -121,7 +121,7 @@ impl Report {
 }
 
 impl Sums {
-    fn of(sums: &CopySums) -> Self {
+    fn new(sums: &CopySums) -> Self {
         let CopySums { rows, prompt_tokens, output_tokens, budgets, spent_tokens, spent_nano_usd, keys } =
             *sums;
         Self { calls: rows, prompt_tokens, output_tokens, budgets, spent_tokens, spent_nano_usd, keys }
@@ -129,7 +129,7 @@ impl Sums {
 }
 
 /// Describes the result for people.
-fn text(copied: &Copied) -> String {
+fn text(copied: &CopyResult) -> String {
     let mut text = format!(
         "source  {}\ntarget  {}{}\n",
         sums(&copied.source),
@@ -144,7 +144,7 @@ fn text(copied: &Copied) -> String {
             copied.differing_keys.join(", ")
         );
     }
-    for (what, count) in &copied.left_out {
+    for (what, count) in &copied.omitted {
         let _ = writeln!(text, "Not copied: {count} {what}. They stay in the source.");
     }
     text
@@ -157,8 +157,8 @@ fn sums(sums: &CopySums) -> String {
         sums.prompt_tokens,
         sums.output_tokens,
         sums.budgets,
-        Unit::Tokens.shown(sums.spent_tokens),
-        Unit::NanoUsd.shown(sums.spent_nano_usd),
+        Unit::Tokens.format(sums.spent_tokens),
+        Unit::NanoUsd.format(sums.spent_nano_usd),
         sums.keys
     )
 }

@@ -5,7 +5,7 @@ mod text;
 
 use endmark_config::models;
 use endmark_console::reports::span::{self, MomentError};
-use endmark_console::reports::usage::{EVER, UsageReport};
+use endmark_console::reports::usage::{ALL_TIME, UsageReport};
 use endmark_failure::CommandError;
 use endmark_store::{Reader, StoreError, runtime, shared_sums};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
         Some(typed) => span::moment(typed).map_err(|error| bad_moment(&error)),
         None => Ok(ever.to_owned()),
     };
-    let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
+    let (since, until) = (moment(&arguments.since, ALL_TIME.0)?, moment(&arguments.until, ALL_TIME.1)?);
     if since >= until {
         let message = format!("`--since` ({since}) is not before `--until` ({until}), UTC");
         return Err(CommandError::input(
@@ -42,12 +42,12 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
                 warnings
                     .push(this_gateway_alone(&format!("these are the calls of this gateway alone: {error}")));
                 // Without a journal, the database's error is the reason.
-                let report = of_file().map_err(|_| CommandError::of_store(&error))?;
+                let report = of_file().map_err(|_| CommandError::from_store(&error))?;
                 UsageReport { this_gateway_alone: true, ..report }
             }
         }
     } else {
-        of_file().map_err(|error| CommandError::of_store(&error))?
+        of_file().map_err(|error| CommandError::from_store(&error))?
     };
     let text = if arguments.csv {
         csv::text(by, &report.rows)

@@ -35,7 +35,7 @@ const GROUPS: [Group; 4] = [
 ];
 
 /// Makes the main help list the subcommands by group.
-pub(super) fn grouped(command: Command) -> Command {
+pub(super) fn with_groups(command: Command) -> Command {
     let mut list = String::new();
     for group in GROUPS {
         // Writing to a string cannot fail.

@@ -19,7 +19,7 @@ const KEEP_BYTES: usize = 1 << 20;
 
 /// What the client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedReply {
     /// The text, or the arguments of the tool call.
     pub(crate) text: String,
     /// The finish reason that the provider reports.
@@ -29,7 +29,7 @@ pub(crate) struct Received {
 }
 
 /// Sends a request and returns the reply.
-pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Result<Received, String> {
+pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Result<ReceivedReply, String> {
     let body = body.to_string();
     let parsed = ChatRequest::parse(body.as_bytes()).map_err(|error| error.to_string())?;
     let request = Request::post(format!("{base_url}/chat/completions"))
@@ -42,25 +42,25 @@ pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Resul
         return Err(format!("{}: {}", response.status(), String::from_utf8_lossy(response.body())));
     }
     let (choice, request_id) = if parsed.stream {
-        streamed(&parsed, response.body())?
+        parse_stream(&parsed, response.body())?
     } else {
         let header = response.headers().get("x-endmark-request").and_then(|value| value.to_str().ok());
-        (whole(&parsed, response.body())?, header.map(str::to_owned))
+        (parse_whole(&parsed, response.body())?, header.map(str::to_owned))
     };
-    Ok(Received {
+    Ok(ReceivedReply {
         text: choice.tool_calls.first().map_or(choice.text, |call| call.arguments.clone()),
         finish_reason: choice.finish.map(|finish| finish.word).unwrap_or_default(),
         request_id,
     })
 }
 
-fn whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
+fn parse_whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
     let response = ChatResponse::parse(body, request).map_err(|error| error.to_string())?;
     response.choices.into_iter().next().ok_or_else(|| "the reply has no choice".to_owned())
 }
 
 /// Returns the choice that a stream builds, and the request's id from the `endmark` object at its end.
-fn streamed(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
+fn parse_stream(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
     let mut decoder = Decoder::new(KEEP_BYTES);
     let mut stream = ChatStream::new(request, KEEP_BYTES);
     let mut request_id = None;

@@ -88,7 +88,7 @@ async fn answer(models: &'static [Model], request: Request<Incoming>) -> Respons
     let Some(model) = models.iter().find(|model| request["model"] == model.name) else {
         return refuse("the model does not exist");
     };
-    match Turn::of(model, &request) {
+    match Turn::new(model, &request) {
         Ok(turn) if request["stream"] == true => respond("text/event-stream", turn.stream(model)),
         Ok(turn) => respond("application/json", turn.reply(model).to_string().into_bytes()),
         Err(reason) => refuse(reason),
@@ -120,12 +120,12 @@ struct Turn {
 }
 
 impl Turn {
-    fn of(model: &Model, request: &Value) -> Result<Self, &'static str> {
+    fn new(model: &Model, request: &Value) -> Result<Self, &'static str> {
         let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let last = messages.last().ok_or("there is no message")?;
         let earlier = messages.iter().rfind(|message| message["role"] == "assistant");
         let so_far = earlier.and_then(|message| message["content"].as_str()).unwrap_or_default();
-        let (_, rest) = model.says.split_at(known(model.says, so_far));
+        let (_, rest) = model.says.split_at(count_known_bytes(model.says, so_far));
         let is_prefill = last["role"] == "assistant";
         let (echo, says) = match (model.manner, is_prefill, rest.len() < model.says.len()) {
             (Manner::Chats, true, _) => return Err("the last message must be the user's"),
@@ -219,7 +219,7 @@ fn call(tool: &str, arguments: &str) -> Value {
 }
 
 /// Returns how many bytes of its text a model finds in `shown`, at any position.
-fn known(says: &str, shown: &str) -> usize {
+fn count_known_bytes(says: &str, shown: &str) -> usize {
     let common = |start: usize| {
         let pairs = says.chars().zip(shown[start..].chars());
         pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum::<usize>()
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_model_finds_its_own_words_in_a_quotation() {
-        assert_eq!(known("{\"a\": 1}", "I called it with: {\"a\""), 4);
-        assert_eq!(known("abc", "xyz"), 0);
+        assert_eq!(count_known_bytes("{\"a\": 1}", "I called it with: {\"a\""), 4);
+        assert_eq!(count_known_bytes("abc", "xyz"), 0);
     }
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::exchange::{self, Received};
+use super::exchange::{self, ReceivedReply};
 use super::scripted_upstream::{Manner, Model, ScriptedUpstream};
 use crate::client::Client;
 
 /// The played scenes and the log afterwards.
-pub(crate) struct Told {
+pub(crate) struct PlayedStory {
     pub(crate) scenes: Vec<Scene>,
     /// The log, oldest first.
     pub(crate) log: Vec<LogRow>,
@@ -21,11 +21,11 @@ pub(crate) struct Told {
 pub(crate) struct Scene {
     pub(crate) title: &'static str,
     /// A short description of the request.
-    pub(crate) asked: String,
-    pub(crate) directly: Received,
-    pub(crate) through_endmark: Received,
+    pub(crate) request: String,
+    pub(crate) direct: ReceivedReply,
+    pub(crate) through_endmark: ReceivedReply,
     /// The model's reply without a limit.
-    pub(crate) meant: &'static str,
+    pub(crate) intended: &'static str,
     /// The recovery in the log, if there is one.
     pub(crate) recovery: Option<Recovery>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// Whether the client received the model's complete reply.
     pub(crate) fn is_whole(&self) -> bool {
-        self.through_endmark.text == self.meant
+        self.through_endmark.text == self.intended
     }
 
     /// Returns where continuations were joined, as byte offsets in the whole text.
@@ -44,7 +44,7 @@ impl Scene {
 }
 
 /// Adds the step to an error.
-fn at<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
+fn at_step<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
     move |error| format!("{what}: {}", error.to_string())
 }
 
@@ -98,53 +98,66 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
 }
 
 /// Starts the servers, sends every request on both paths, and stops the servers.
-pub(crate) async fn tell() -> Result<Told, String> {
-    let upstream = ScriptedUpstream::start(&MODELS).await.map_err(at("the scripted server cannot start"))?;
-    let folder = tempfile::tempdir().map_err(at("no temporary folder"))?;
+pub(crate) async fn run_story() -> Result<PlayedStory, String> {
+    let upstream =
+        ScriptedUpstream::start(&MODELS).await.map_err(at_step("the scripted server cannot start"))?;
+    let folder = tempfile::tempdir().map_err(at_step("no temporary folder"))?;
     let store =
-        Store::open(&StoreLocation::sqlite(folder.path().join("demo.db"))).map_err(at("the store"))?;
+        Store::open(&StoreLocation::sqlite(folder.path().join("demo.db"))).map_err(at_step("the store"))?;
     let settings = endmark_gateway::Settings {
         upstreams: vec![Upstream::new(
             "scripted",
-            upstream.base_url().parse::<BaseUrl>().map_err(at("the scripted server"))?,
+            upstream.base_url().parse::<BaseUrl>().map_err(at_step("the scripted server"))?,
         )],
         ..endmark_gateway::Settings::default()
     };
-    let gateway = Gateway::new(settings, store.clone()).map_err(at("the gateway cannot start"))?;
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(at("the gateway cannot listen"))?;
-    let address = listener.local_addr().map_err(at("the gateway cannot listen"))?;
+    let gateway = Gateway::new(settings, store.clone()).map_err(at_step("the gateway cannot start"))?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(at_step("the gateway cannot listen"))?;
+    let address = listener.local_addr().map_err(at_step("the gateway cannot listen"))?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(endmark_gateway::serve(listener, gateway, async {
         // An error means that the sender was dropped, which also ends the demonstration.
         let _ = stopped.await;
     }));
-    let scenes = play(&upstream.base_url(), &format!("http://{address}/v1"), &store).await;
+    let scenes = play_scenes(&upstream.base_url(), &format!("http://{address}/v1"), &store).await;
     drop(stop);
-    serving.await.map_err(at("the gateway"))?.map_err(at("the gateway"))?;
+    serving.await.map_err(at_step("the gateway"))?.map_err(at_step("the gateway"))?;
     let (scenes, log) = scenes?;
-    Ok(Told { scenes, log })
+    Ok(PlayedStory { scenes, log })
 }
 
-async fn play(upstream: &str, gateway: &str, store: &Store) -> Result<(Vec<Scene>, Vec<LogRow>), String> {
-    let client = Client::new(&Upstream::new("demo", upstream.parse().map_err(at("the address"))?))
-        .map_err(at("the client"))?;
+async fn play_scenes(
+    upstream: &str,
+    gateway: &str,
+    store: &Store,
+) -> Result<(Vec<Scene>, Vec<LogRow>), String> {
+    let client = Client::new(&Upstream::new("demo", upstream.parse().map_err(at_step("the address"))?))
+        .map_err(at_step("the client"))?;
     let mut scenes = Vec::new();
     for (title, asked, body, meant) in requests() {
-        let directly = exchange::send(&client, upstream, &body).await.map_err(at("directly"))?;
-        let through_endmark = exchange::send(&client, gateway, &body).await.map_err(at("through Endmark"))?;
-        scenes.push(Scene { title, asked, directly, through_endmark, meant, recovery: None });
+        let directly = exchange::send(&client, upstream, &body).await.map_err(at_step("directly"))?;
+        let through_endmark =
+            exchange::send(&client, gateway, &body).await.map_err(at_step("through Endmark"))?;
+        scenes.push(Scene {
+            title,
+            request: asked,
+            direct: directly,
+            through_endmark,
+            intended: meant,
+            recovery: None,
+        });
     }
     let reader = store.clone();
     tokio::task::spawn_blocking(move || {
         for scene in &mut scenes {
             if let Some(id) = &scene.through_endmark.request_id {
-                scene.recovery = reader.show(id).map_err(at("the log"))?;
+                scene.recovery = reader.show(id).map_err(at_step("the log"))?;
             }
         }
-        let mut log = reader.recent(100, &endmark_store::LogFilter::default()).map_err(at("the log"))?;
+        let mut log = reader.recent(100, &endmark_store::LogFilter::default()).map_err(at_step("the log"))?;
         log.reverse();
         Ok((scenes, log))
     })
     .await
-    .map_err(at("the log"))?
+    .map_err(at_step("the log"))?
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::Moment;
-use endmark_failure::in_one_line;
+use endmark_failure::to_single_line;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -15,7 +15,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::view::paint::{Paint, Painter};
 
 /// The target of the event that ends each request.
-const ACCESS: &str = "endmark::access";
+const ACCESS_TARGET: &str = "endmark::access";
 
 /// Width of the first word of a line, in columns.
 const WORD_COLUMNS: usize = 10;
@@ -23,23 +23,23 @@ const WORD_COLUMNS: usize = 10;
 /// Formats events as lines.
 pub(super) struct PeopleLines {
     painter: Painter,
-    last: Mutex<Last>,
+    last: Mutex<LastLine>,
 }
 
 /// The newest line and its repetitions.
 #[derive(Default)]
-struct Last {
+struct LastLine {
     /// The line without its time and request id.
     line: String,
     repetitions: u64,
     /// Repetitions that were not reported yet.
-    unreported: u64,
+    unreported_repetitions: u64,
 }
 
-impl Last {
+impl LastLine {
     /// Returns a line with the number of repetitions since the last line, or an empty text without repetitions.
     fn report(&mut self, time: &str) -> String {
-        let times = match std::mem::take(&mut self.unreported) {
+        let times = match std::mem::take(&mut self.unreported_repetitions) {
             0 => return String::new(),
             1 => "once".to_owned(),
             times => format!("{times} times"),
@@ -86,7 +86,7 @@ struct Line {
     text: String,
     request: Option<String>,
     /// Whether the line is the summary of a finished request, which is never left out.
-    is_of_request: bool,
+    is_request: bool,
 }
 
 impl PeopleLines {
@@ -95,20 +95,20 @@ impl PeopleLines {
     }
 
     /// Formats a line. Of a repetition it returns only the count, at the 1st, 10th, 100th, … one.
-    fn written(&self, line: &Line, time: &str) -> String {
+    fn format_line(&self, line: &Line, time: &str) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let this = format!("{} {}", line.word, line.text);
-        if last.line == this && !line.is_of_request {
+        if last.line == this && !line.is_request {
             last.repetitions += 1;
-            last.unreported += 1;
+            last.unreported_repetitions += 1;
             return if is_power_of_ten(last.repetitions) { last.report(time) } else { String::new() };
         }
         let mut text = last.report(time);
-        *last = Last { line: this, ..Last::default() };
+        *last = LastLine { line: this, ..LastLine::default() };
         let word = self.painter.paint(line.paint, &format!("{:<WORD_COLUMNS$}", line.word));
         let request = line.request.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{time}  {word} {}{}", line.text, self.painter.paint(Paint::Faint, &request));
+        let _ = writeln!(text, "{time}  {word} {}{}", line.text, self.painter.paint(Paint::Dim, &request));
         text
     }
 }
@@ -131,17 +131,17 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
-        let line = if metadata.target() == ACCESS {
-            of_request(fields)
+        let line = if metadata.target() == ACCESS_TARGET {
+            request_line(fields)
         } else {
-            Some(of_event(*metadata.level(), metadata.target(), fields))
+            Some(event_line(*metadata.level(), metadata.target(), fields))
         };
-        line.map_or(Ok(()), |line| writer.write_str(&self.written(&line, &now())))
+        line.map_or(Ok(()), |line| writer.write_str(&self.format_line(&line, &local_time())))
     }
 }
 
 /// Returns the time with its zone.
-fn now() -> String {
+fn local_time() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let of_day = seconds % 86_400;
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
@@ -151,7 +151,7 @@ fn now() -> String {
 /// Returns the line of a finished request.
 ///
 /// Returns `None` if the gateway itself answered with an error, because the log already has a line with the reason.
-fn of_request(mut fields: Fields) -> Option<Line> {
+fn request_line(mut fields: Fields) -> Option<Line> {
     let outcome = fields.take("outcome").unwrap_or_default();
     let status = fields.take("status");
     let paint = match outcome.as_str() {
@@ -167,35 +167,35 @@ fn of_request(mut fields: Fields) -> Option<Line> {
     let plural = if calls == "1" { "call" } else { "calls" };
     let took = fields.take("took_us").and_then(|took| took.parse::<u64>().ok()).unwrap_or_default();
     let (seconds, hundredths) = (took / 1_000_000, took % 1_000_000 / 10_000);
-    let (model, upstream) = (in_one_line(&model), in_one_line(&upstream));
+    let (model, upstream) = (to_single_line(&model), to_single_line(&upstream));
     let text = format!("{model} at {upstream}, {status}{calls} {plural}, {seconds}.{hundredths:02} s");
-    Some(Line { word: outcome, paint, text, request: fields.take("request"), is_of_request: true })
+    Some(Line { word: outcome, paint, text, request: fields.take("request"), is_request: true })
 }
 
 /// Returns the line of any other event. At debug levels it names the target.
-fn of_event(level: Level, target: &str, mut fields: Fields) -> Line {
+fn event_line(level: Level, target: &str, mut fields: Fields) -> Line {
     let request = fields.take("request");
     let (word, paint) = match level {
         Level::ERROR => ("error", Paint::Bad),
         Level::WARN => ("warning", Paint::Doubt),
-        Level::INFO => ("note", Paint::Faint),
-        Level::DEBUG => ("debug", Paint::Faint),
-        _ => ("trace", Paint::Faint),
+        Level::INFO => ("note", Paint::Dim),
+        Level::DEBUG => ("debug", Paint::Dim),
+        _ => ("trace", Paint::Dim),
     };
     let (word, paint, text) = match fields.take("refusal") {
-        Some(refusal) => ("error", Paint::Bad, in_one_line(&refusal)),
+        Some(refusal) => ("error", Paint::Bad, to_single_line(&refusal)),
         None if level > Level::INFO => (word, paint, format!("{target}: {}", with_fields(&fields))),
         None => (word, paint, with_fields(&fields)),
     };
-    Line { word: word.to_owned(), paint, text, request, is_of_request: false }
+    Line { word: word.to_owned(), paint, text, request, is_request: false }
 }
 
 fn with_fields(fields: &Fields) -> String {
-    let mut text = in_one_line(&fields.message);
+    let mut text = to_single_line(&fields.message);
     for (at, (name, value)) in fields.others.iter().enumerate() {
         let sign = if at == 0 { ":" } else { "," };
         // Writing to a string cannot fail.
-        let _ = write!(text, "{sign} {} {}", name.replace('_', " "), in_one_line(value));
+        let _ = write!(text, "{sign} {} {}", name.replace('_', " "), to_single_line(value));
     }
     text
 }
@@ -205,7 +205,13 @@ mod tests {
     use super::*;
 
     fn line(word: &str, text: &str, is_of_request: bool) -> Line {
-        Line { word: word.to_owned(), paint: Paint::Bad, text: text.to_owned(), request: None, is_of_request }
+        Line {
+            word: word.to_owned(),
+            paint: Paint::Bad,
+            text: text.to_owned(),
+            request: None,
+            is_request: is_of_request,
+        }
     }
 
     #[test]
@@ -213,9 +219,9 @@ mod tests {
         let lines = PeopleLines::new(false);
         let mut written = String::new();
         for _ in 0..150 {
-            written += &lines.written(&line("error", "the upstream is down", false), "T");
+            written += &lines.format_line(&line("error", "the upstream is down", false), "T");
         }
-        written += &lines.written(&line("note", "it is there again", false), "T");
+        written += &lines.format_line(&line("note", "it is there again", false), "T");
         let all: Vec<&str> = written.lines().collect();
         assert_eq!((all.len(), all[0]), (6, "T  error      the upstream is down"), "{written}");
         assert!(all[1].ends_with("repeated once since the line above"), "{written}");
@@ -228,16 +234,16 @@ mod tests {
     #[test]
     fn no_request_is_taken_for_a_repetition_and_one_that_failed_has_no_second_line() {
         let lines = PeopleLines::new(false);
-        let cut = || lines.written(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
+        let cut = || lines.format_line(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
         assert_eq!(cut(), cut());
         let fields = |others: &[(&'static str, &str)]| Fields {
             message: String::new(),
             others: others.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         };
-        assert!(of_request(fields(&[("outcome", "failed")])).is_none());
-        assert!(of_request(fields(&[("outcome", "refused")])).is_none());
+        assert!(request_line(fields(&[("outcome", "failed")])).is_none());
+        assert!(request_line(fields(&[("outcome", "refused")])).is_none());
         let answered =
-            of_request(fields(&[("outcome", "failed"), ("status", "500"), ("calls", "1")])).unwrap();
+            request_line(fields(&[("outcome", "failed"), ("status", "500"), ("calls", "1")])).unwrap();
         assert_eq!((answered.word.as_str(), answered.text.contains("status 500, 1 call")), ("failed", true));
     }
 }

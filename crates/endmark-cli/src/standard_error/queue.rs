@@ -27,7 +27,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     waiting_bytes: AtomicUsize,
-    lost: AtomicU64,
+    lost_pushes: AtomicU64,
 }
 
 impl Queue {
@@ -55,13 +55,13 @@ impl Queue {
         let waiting = &self.state.waiting_bytes;
         let has_room = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
         if !has_room || self.sender.send(Entry::Lines(lines)).is_err() {
-            self.state.lost.fetch_add(1, Ordering::Relaxed);
+            self.state.lost_pushes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Returns the number of pushes lost so far.
-    pub(super) fn lost(&self) -> u64 {
-        self.state.lost.load(Ordering::Relaxed)
+    pub(super) fn lost_pushes(&self) -> u64 {
+        self.state.lost_pushes.load(Ordering::Relaxed)
     }
 
     /// Waits up to `patience` until everything pushed before is written.
@@ -91,7 +91,7 @@ fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, t
         // A write error cannot be reported here. Keep draining, so that the queue does not fill up.
         let _ = output.write_all(&lines).and_then(|()| output.flush());
         state.waiting_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
-        let lost = state.lost.load(Ordering::Relaxed);
+        let lost = state.lost_pushes.load(Ordering::Relaxed);
         if lost > told {
             tell(lost - told);
             told = lost;
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
     /// A writer that performs one write per received token.
     struct Slow {
@@ -146,14 +146,14 @@ mod tests {
             queue.push(line.as_bytes().to_vec());
         }
         // The third line does not fit, because nothing has been written yet.
-        assert_eq!((queue.lost(), written.lock().unwrap().as_slice()), (1, &b""[..]));
+        assert_eq!((queue.lost_pushes(), written.lock().unwrap().as_slice()), (1, &b""[..]));
         for _ in 0..10 {
             tokens.send(()).unwrap();
         }
-        queue.flush(PATIENCE);
+        queue.flush(TEST_TIMEOUT);
         assert_eq!(written.lock().unwrap().as_slice(), b"one\ntwo\n4\n");
         queue.push(b"five\n".to_vec());
-        queue.flush(PATIENCE);
+        queue.flush(TEST_TIMEOUT);
         assert_eq!(told.lock().unwrap().as_slice(), [1]);
         assert!(written.lock().unwrap().ends_with(b"4\nfive\n"));
     }

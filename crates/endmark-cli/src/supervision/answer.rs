@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::io;
 
 use endmark_envelope::ErrorBody;
-use endmark_failure::{CommandError, Exit, in_one_line, not_started};
+use endmark_failure::{CommandError, Exit, not_started, to_single_line};
 use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
 
-use super::many::{AllOver, Over};
+use super::many::{FinishedRun, FinishedRuns};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 use crate::view::runs as table;
@@ -21,11 +21,11 @@ use crate::view::table::Layout;
 #[serde(untagged)]
 pub(crate) enum Report {
     /// The answer for a command line.
-    One(Box<One>),
+    One(Box<RunAnswer>),
     /// The answer for a file of runs.
     All {
         /// The runs, in the order of the file.
-        runs: Vec<One>,
+        runs: Vec<RunAnswer>,
         /// Runs that were not started because of a signal.
         not_started: Vec<String>,
     },
@@ -34,7 +34,7 @@ pub(crate) enum Report {
 /// A finished run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct One {
+pub(crate) struct RunAnswer {
     // This name is part of the published interface.
     #[serde(rename = "agentRun")]
     agent_run: AgentRun,
@@ -45,15 +45,15 @@ pub(crate) struct One {
 }
 
 /// Returns the exit code of a finished run.
-fn exit_of(over: &Over) -> Exit {
-    over.outcome.signal.and_then(exit_of_signal).unwrap_or(match over.outcome.run.state.as_str() {
+fn exit_code(over: &FinishedRun) -> Exit {
+    over.outcome.signal.and_then(signal_exit).unwrap_or(match over.outcome.run.state.as_str() {
         "succeeded" => Exit::Success,
         "released" => Exit::No,
         _ => Exit::Upstream,
     })
 }
 
-fn exit_of_signal(signal: i32) -> Option<Exit> {
+fn signal_exit(signal: i32) -> Option<Exit> {
     match signal {
         1 => Some(Exit::HungUp),
         2 => Some(Exit::Interrupted),
@@ -63,8 +63,8 @@ fn exit_of_signal(signal: i32) -> Option<Exit> {
 }
 
 /// Builds the answer for one run.
-pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandError> {
-    let exit = exit_of(&over);
+pub(super) fn answer_one(painter: Painter, over: FinishedRun) -> Result<Answer, CommandError> {
+    let exit = exit_code(&over);
     let run = &over.outcome.run;
     let paint = match run.state.as_str() {
         "succeeded" => Paint::Good,
@@ -77,16 +77,16 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         1 => "1 attempt".to_owned(),
         attempt => format!("{attempt} attempts"),
     };
-    let artifact = in_one_line(&run.artifact);
+    let artifact = to_single_line(&run.artifact);
     // Writing to a string cannot fail.
     let mut text = format!("`{artifact}` {} after {attempts}\n", painter.paint(paint, verdict));
     add_findings(&mut text, &over);
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
-    if let (Some(folder), None) = (&over.transcripts, &over.outcome.not_started) {
-        let _ = writeln!(text, "Output of the agent: {}", in_one_line(&folder.display().to_string()));
+    if let (Some(folder), None) = (&over.transcripts, &over.outcome.start_error) {
+        let _ = writeln!(text, "Output of the agent: {}", to_single_line(&folder.display().to_string()));
     }
     let _ = writeln!(text, "Details: endmark runs show {}", run.id);
-    let (message, hint) = match &over.outcome.not_started {
+    let (message, hint) = match &over.outcome.start_error {
         Some(error) => cannot_start(run, error),
         None if reason == Reason::GatewayBypassed.name() => (
             format!("the agent bypassed the run's gateway and was stopped: {}", run.evidence.join("; ")),
@@ -94,11 +94,11 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
                 .to_owned(),
         ),
         None => (
-            format!("the run ended without a finished `{artifact}`: {} ({reason})", in_words(&reason)),
+            format!("the run ended without a finished `{artifact}`: {} ({reason})", describe_reason(&reason)),
             "The lines above list what is missing, and the folder with the agent's output.".to_owned(),
         ),
     };
-    let answer = Answer::yes(to_data(&Report::One(Box::new(One::of(over))))?, text);
+    let answer = Answer::yes(to_data(&Report::One(Box::new(RunAnswer::new(over))))?, text);
     if exit == Exit::Success {
         return Ok(answer);
     }
@@ -108,12 +108,12 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
 /// Returns why the agent of a run was not started, and what to do about it.
 fn cannot_start(run: &AgentRun, error: &io::Error) -> (String, String) {
     let program = run.command.first().map_or("", String::as_str);
-    let body = not_started(&in_one_line(program), error);
+    let body = not_started(&to_single_line(program), error);
     (body.message, body.hint.unwrap_or_default())
 }
 
 /// Describes why a run ended. An unknown reason is returned unchanged.
-fn in_words(reason: &str) -> &str {
+fn describe_reason(reason: &str) -> &str {
     let found = Reason::ALL.into_iter().find(|known| known.name() == reason);
     match found {
         Some(Reason::ContextGuardFail) => "it is incomplete",
@@ -130,12 +130,12 @@ fn in_words(reason: &str) -> &str {
 }
 
 /// Builds the answer for several runs: a table, their findings, and the worst exit code.
-pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandError> {
-    let runs: Vec<AgentRun> = all.over.iter().map(|over| over.outcome.run.clone()).collect();
+pub(super) fn answer_all(layout: Layout, all: FinishedRuns) -> Result<Answer, CommandError> {
+    let runs: Vec<AgentRun> = all.finished.iter().map(|over| over.outcome.run.clone()).collect();
     let mut text = table::lines(&runs, layout).join("\n") + "\n";
-    for over in &all.over {
+    for over in &all.finished {
         add_findings(&mut text, over);
-        if let Some(error) = &over.outcome.not_started {
+        if let Some(error) = &over.outcome.start_error {
             let (message, hint) = cannot_start(&over.outcome.run, error);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {message}. {hint}");
@@ -144,15 +144,15 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     let name = |task: &Task| task.name.clone().unwrap_or_else(|| task.artifact.display().to_string());
     let not_started: Vec<String> = all.not_started.iter().map(name).collect();
     for name in &not_started {
-        let _ = writeln!(text, "  {} was not started", in_one_line(name));
+        let _ = writeln!(text, "  {} was not started", to_single_line(name));
     }
     // A signal may arrive between two runs, so it may not have ended any finished run.
-    let exits = all.over.iter().map(exit_of).chain(all.signal.and_then(exit_of_signal));
+    let exits = all.finished.iter().map(exit_code).chain(all.signal.and_then(signal_exit));
     let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Success);
-    let count = all.over.len() + not_started.len();
-    let finished = all.over.iter().filter(|over| over.outcome.run.state == "succeeded").count();
+    let count = all.finished.len() + not_started.len();
+    let finished = all.finished.iter().filter(|over| over.outcome.run.state == "succeeded").count();
     let _ = writeln!(text, "{finished} of {count} runs succeeded");
-    let runs = all.over.into_iter().map(One::of).collect();
+    let runs = all.finished.into_iter().map(RunAnswer::new).collect();
     let answer = Answer::yes(to_data(&Report::All { runs, not_started })?, text);
     if exit == Exit::Success {
         return Ok(answer);
@@ -162,8 +162,8 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     Ok(answer.with_error(body.with_hint("`endmark runs show ID` shows the details of a run.")))
 }
 
-impl One {
-    fn of(over: Over) -> Self {
+impl RunAnswer {
+    fn new(over: FinishedRun) -> Self {
         Self {
             agent_run: over.outcome.run,
             findings: over.outcome.findings,
@@ -172,17 +172,17 @@ impl One {
     }
 }
 
-fn add_findings(text: &mut String, over: &Over) {
+fn add_findings(text: &mut String, over: &FinishedRun) {
     for finding in &over.outcome.findings {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  {}:{}:{} {}: {}",
-            in_one_line(&over.outcome.run.artifact),
+            to_single_line(&over.outcome.run.artifact),
             finding.line,
             finding.column,
             finding.check.name(),
-            in_one_line(&finding.why)
+            to_single_line(&finding.why)
         );
     }
 }

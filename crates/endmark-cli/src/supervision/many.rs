@@ -11,17 +11,17 @@ use endmark_runs::{AgentRun, RunEventReport, RunOutcome, Task, Watch, supervise}
 use endmark_store::Recorder;
 use tokio::task::{JoinSet, LocalSet};
 
-use super::telling::Telling;
+use super::telling::RunReporter;
 
 /// A finished run.
-pub(super) struct Over {
+pub(super) struct FinishedRun {
     pub(super) transcripts: Option<PathBuf>,
     pub(super) outcome: RunOutcome,
 }
 
 /// The results of runs, in the order of their tasks.
-pub(super) struct AllOver {
-    pub(super) over: Vec<Over>,
+pub(super) struct FinishedRuns {
+    pub(super) finished: Vec<FinishedRun>,
     /// Tasks that were not started because of a signal.
     pub(super) not_started: Vec<Task>,
     /// The signal, if one arrived before all runs ended.
@@ -33,8 +33,8 @@ pub(super) async fn supervise_all(
     tasks: Vec<Task>,
     at_once: NonZeroUsize,
     recorder: &Recorder,
-    telling: &Rc<RefCell<Telling>>,
-) -> io::Result<AllOver> {
+    telling: &Rc<RefCell<RunReporter>>,
+) -> io::Result<FinishedRuns> {
     LocalSet::new()
         .run_until(async {
             let mut stopped = Signals::watch()?;
@@ -47,11 +47,11 @@ pub(super) async fn supervise_all(
                     let Some((index, task)) = waiting.next() else { break };
                     let mut signals = Signals::watch()?;
                     let recorder = recorder.clone();
-                    let mut told = Told { telling: Rc::clone(telling) };
+                    let mut told = RunWatcher { reporter: Rc::clone(telling) };
                     under_way.spawn_local(async move {
                         let outcome =
                             Box::pin(supervise(&task, Some(recorder), &mut told, &mut signals)).await;
-                        (index, Over { transcripts: task.transcripts, outcome })
+                        (index, FinishedRun { transcripts: task.transcripts, outcome })
                     });
                 }
                 tokio::select! {
@@ -63,8 +63,8 @@ pub(super) async fn supervise_all(
                 }
             }
             over.sort_by_key(|(index, _)| *index);
-            Ok(AllOver {
-                over: over.into_iter().map(|(_, over)| over).collect(),
+            Ok(FinishedRuns {
+                finished: over.into_iter().map(|(_, over)| over).collect(),
                 not_started: waiting.map(|(_, task)| task).collect(),
                 signal,
             })
@@ -72,17 +72,17 @@ pub(super) async fn supervise_all(
         .await
 }
 
-/// The observer of one run, which reports to the shared [`Telling`].
-struct Told {
-    telling: Rc<RefCell<Telling>>,
+/// The observer of one run, which reports to the shared [`RunReporter`].
+struct RunWatcher {
+    reporter: Rc<RefCell<RunReporter>>,
 }
 
-impl Watch for Told {
+impl Watch for RunWatcher {
     fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
-        self.telling.borrow_mut().event(run, event);
+        self.reporter.borrow_mut().event(run, event);
     }
 
     fn warn(&mut self, message: &str) {
-        self.telling.borrow_mut().warn(message);
+        self.reporter.borrow_mut().warn(message);
     }
 }

@@ -8,7 +8,7 @@ use endmark_runs::Task;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::wish::{Shared, Wish};
+use super::wish::{RunOptions, Shared};
 use crate::input::Input;
 
 /// The content of the file.
@@ -16,15 +16,15 @@ use crate::input::Input;
 #[serde(default, deny_unknown_fields)]
 struct Spec {
     /// Defaults for every run.
-    defaults: Wish,
-    run: Vec<Spanned<Wish>>,
+    defaults: RunOptions,
+    run: Vec<Spanned<RunOptions>>,
 }
 
 /// Reads the runs of a file. Options missing in the file come from the command line.
-pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Task>, CommandError> {
-    let text = Input::open_file(path, shared.context.terminal)?.written_text()?;
+pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &RunOptions) -> Result<Vec<Task>, CommandError> {
+    let text = Input::open_file(path, shared.context.terminal)?.read_hand_written()?;
     let spec: Spec = toml::from_str(&text).map_err(|error| {
-        let line = line_of(&text, error.span().map_or(0, |span| span.start));
+        let line = line_number(&text, error.span().map_or(0, |span| span.start));
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
         CommandError::input(
             "invalid_spec",
@@ -32,13 +32,13 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
             "A run is a table `[[run]]` with template, artifact and command; `[defaults]` has common options.",
         )
     })?;
-    let given = spec.defaults.or(typed);
+    let given = spec.defaults.with_defaults(typed);
     let mut planned = Vec::new();
     let mut taken: HashMap<PathBuf, usize> = HashMap::new();
     for wish in spec.run {
-        let line = line_of(&text, wish.span().start);
-        let here = |error| at_line(path, line, error);
-        let run = wish.into_inner().or(&given).check(shared).map_err(here)?;
+        let line = line_number(&text, wish.span().start);
+        let here = |error| with_line(path, line, error);
+        let run = wish.into_inner().with_defaults(&given).check(shared).map_err(here)?;
         let artifact = run.folder.join(&run.artifact);
         if let Some(other) = taken.insert(artifact, line) {
             let message = format!("the run in line {other} has the same artifact");
@@ -54,12 +54,12 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
 }
 
 /// Returns the line of a byte offset, counted from 1.
-fn line_of(text: &str, offset: usize) -> usize {
+fn line_number(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// Adds the line number of the run to its error.
-fn at_line(path: &Path, line: usize, error: CommandError) -> CommandError {
+fn with_line(path: &Path, line: usize, error: CommandError) -> CommandError {
     let place = format!("{}:{line}", path.display());
     match error {
         CommandError::Input { code, message, hint } => {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use endmark_config::{Effective, models};
 use endmark_failure::CommandError;
-use endmark_runs::{TakenUp, Task};
+use endmark_runs::{ResumedProgress, Task};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
 
-use super::telling::Telling;
-use super::wish::{Shared, Wish};
-use super::{answer, kept_in, open_store, runtime, supervised};
+use super::telling::RunReporter;
+use super::wish::{RunOptions, Shared};
+use super::{answer, open_store, runs_folder, runtime, supervise_tasks};
 use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
@@ -26,54 +26,56 @@ const MAX_EVENTS: u32 = 100_000;
 ///
 /// The agent is stopped within two seconds of its supervisor's end, and killed after its grace period. These checks
 /// last longer.
-const LOOKS_FOR_AGENT: u32 = 150;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const MAX_AGENT_POLLS: u32 = 150;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Resumes runs, and supervises them until they end. All of them are checked before any is started.
-pub(crate) fn take_up(
+pub(crate) fn resume_runs(
     context: &Context,
     arguments: &Resume,
     effective: &Effective,
 ) -> Result<Answer, CommandError> {
-    let failed = |error: StoreError| CommandError::of_store(&error);
+    let failed = |error: StoreError| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
     // Opening the store for writing marks the runs whose supervisors have ended.
     drop(Store::open_for_runs(location).map_err(failed)?);
     let reader = Reader::open(location).map_err(failed)?;
-    let kept = kept_in(&effective.settings);
+    let kept = runs_folder(&effective.settings);
     let transcripts = |id: &str| kept.join(id);
     let shared = Shared { context, models: Arc::new(models(&effective.settings)), transcripts: &transcripts };
     let mut tasks = Vec::new();
-    for stored in chosen(&reader, arguments)? {
+    for stored in select_runs(&reader, arguments)? {
         let events = reader.run_events(Some(&stored.run.id), 0, MAX_EVENTS).map_err(failed)?;
-        tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
+        tasks.push(resumed_task(&shared, &stored, ResumedProgress::from_events(&stored, &events))?);
     }
-    let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
+    let telling = RunReporter::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
     let store = open_store(&effective.settings, &tasks)?;
     // All requirements of the runs were checked above, before any run is claimed.
     for task in &tasks {
         wait_for_agent(&task.id)?;
-        let taken = runtime()?.block_on(store.recorder(NoSecrets).take_up_run(&task.id)).map_err(failed)?;
+        let taken = runtime()?.block_on(store.recorder(NoSecrets).take_over_run(&task.id)).map_err(failed)?;
         if !taken {
-            return Err(refused(&task.id, "another process has resumed it"));
+            return Err(refusal(&task.id, "another process has resumed it"));
         }
     }
     let (all, warnings) =
-        supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
-    let runs = all.over.iter().map(|over| over.outcome.run.clone()).collect();
-    let mut answer = answer::of_all(context.terminal.tables(), all)?;
-    answer.data = crate::view::runs::data_of(runs)?;
+        supervise_tasks(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
+    let runs = all.finished.iter().map(|over| over.outcome.run.clone()).collect();
+    let mut answer = answer::answer_all(context.terminal.tables(), all)?;
+    answer.data = crate::view::runs::runs_data(runs)?;
     Ok(answer.with_warnings(configuration_warnings(effective)).with_warnings(warnings))
 }
 
 /// Returns the named runs, or with `--all` every lost run.
-fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, CommandError> {
-    let failed = |error: StoreError| CommandError::of_store(&error);
+fn select_runs(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, CommandError> {
+    let failed = |error: StoreError| CommandError::from_store(&error);
     if arguments.all {
         let mut runs = reader.runs(MAX_RUNS).map_err(failed)?;
         // The newest run comes first, so a lost run is skipped if a newer run has the same artifact.
         let mut seen = HashSet::new();
-        runs.retain(|stored| seen.insert(artifact(stored)) && TakenUp::of(stored, &[]).is_some());
+        runs.retain(|stored| {
+            seen.insert(artifact(stored)) && ResumedProgress::from_events(stored, &[]).is_some()
+        });
         return Ok(runs);
     }
     let found = |id: &String| {
@@ -88,7 +90,7 @@ fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, Command
     let runs: Vec<StoredRun> = arguments.ids.iter().map(found).collect::<Result<_, _>>()?;
     let mut seen = HashSet::new();
     match runs.iter().find(|stored| !seen.insert(artifact(stored))) {
-        Some(twice) => Err(refused(&twice.run.id, "another named run has the same artifact")),
+        Some(twice) => Err(refusal(&twice.run.id, "another named run has the same artifact")),
         None => Ok(runs),
     }
 }
@@ -97,13 +99,17 @@ fn artifact(stored: &StoredRun) -> PathBuf {
     Path::new(&stored.run.folder).join(&stored.run.artifact)
 }
 
-fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -> Result<Task, CommandError> {
+fn resumed_task(
+    shared: &Shared<'_>,
+    stored: &StoredRun,
+    taken_up: Option<ResumedProgress>,
+) -> Result<Task, CommandError> {
     let id = &stored.run.id;
     let (Some(taken_up), Some(asked)) = (taken_up, &stored.run.task) else {
-        return Err(refused(id, "its supervisor was not killed, or its options are unknown"));
+        return Err(refusal(id, "its supervisor was not killed, or its options are unknown"));
     };
-    let wish: Wish = serde_json::from_str(&asked.asked)
-        .map_err(|error| refused(id, &format!("its recorded options cannot be read: {error}")))?;
+    let wish: RunOptions = serde_json::from_str(&asked.prompt_text)
+        .map_err(|error| refusal(id, &format!("its recorded options cannot be read: {error}")))?;
     let mut task = wish.check(shared).map_err(|error| match error {
         CommandError::Input { code, message, hint } => {
             CommandError::Input { code, message: format!("{id}: {message}"), hint }
@@ -114,25 +120,25 @@ fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -
     if taken_up.before.seconds >= task.limits.seconds.get()
         || task.limits.nanodollars.is_some_and(|ceiling| spent >= ceiling.get())
     {
-        return Err(refused(id, "its limit of time or money is reached"));
+        return Err(refusal(id, "its limit of time or money is reached"));
     }
     task.id.clone_from(id);
-    task.taken_up = Some(taken_up);
+    task.resumed = Some(taken_up);
     Ok(task)
 }
 
 /// Waits until the agent of the killed supervisor has ended, because two agents must not write one artifact.
 fn wait_for_agent(id: &str) -> Result<(), CommandError> {
-    for _ in 0..LOOKS_FOR_AGENT {
-        if !TakenUp::is_agent_left(id) {
+    for _ in 0..MAX_AGENT_POLLS {
+        if !ResumedProgress::has_running_agent(id) {
             return Ok(());
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(POLL_INTERVAL);
     }
-    Err(refused(id, "its agent is still running"))
+    Err(refusal(id, "its agent is still running"))
 }
 
-fn refused(id: &str, why: &str) -> CommandError {
+fn refusal(id: &str, why: &str) -> CommandError {
     CommandError::input(
         "not_resumable",
         format!("{id} cannot be resumed: {why}"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use endmark_config::Runs;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_gateway::Webhook;
 use endmark_process::open_to_write;
 use endmark_runs::{AgentRun, RunEventReport};
@@ -16,7 +16,7 @@ use crate::view::paint::Paint;
 use crate::view::terminal::Terminal;
 
 /// Reports the runs that this process started.
-pub(super) struct Telling {
+pub(super) struct RunReporter {
     terminal: Terminal,
     events: Option<(PathBuf, File)>,
     webhook: Option<Webhook>,
@@ -38,7 +38,7 @@ struct Line<'a> {
     agent_run: &'a AgentRun,
 }
 
-impl Telling {
+impl RunReporter {
     pub(super) fn new(terminal: Terminal, events: Option<&Path>, runs: &Runs) -> Result<Self, CommandError> {
         let events = match events {
             None => None,
@@ -84,9 +84,10 @@ impl Telling {
             _ => Paint::Doubt,
         };
         let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let whose = run.name.as_deref().map(|name| format!(" [{}]", in_one_line(name))).unwrap_or_default();
+        let whose =
+            run.name.as_deref().map(|name| format!(" [{}]", to_single_line(name))).unwrap_or_default();
         let what = self.terminal.errors.paint(paint, &event.event);
-        let message = in_one_line(&event.message);
+        let message = to_single_line(&event.message);
         self.terminal.progress(&format!("{}{whose} {what}{reason}: {message}", event.run));
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);

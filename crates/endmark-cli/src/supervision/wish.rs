@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::input::Input;
 
 /// How long an agent may take to exit after its last event. opencode is known to hang there.
-const LAST_WORD: Duration = Duration::from_secs(5);
+const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// The most output of an agent that is stored per attempt, in bytes.
 const TRANSCRIPT_BYTES: u64 = 64 << 20;
 
@@ -27,7 +27,7 @@ const TRANSCRIPT_BYTES: u64 = 64 << 20;
 // Fields: one for each option.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Wish {
+pub(super) struct RunOptions {
     /// A name for people.
     pub(super) name: Option<String>,
     pub(super) template: Option<PathBuf>,
@@ -72,9 +72,9 @@ pub(super) struct Shared<'a> {
     pub(super) transcripts: &'a dyn Fn(&str) -> PathBuf,
 }
 
-impl Wish {
+impl RunOptions {
     /// Reads the options from the command line.
-    pub(super) fn typed(arguments: &arguments::Run) -> Self {
+    pub(super) fn from_arguments(arguments: &arguments::Run) -> Self {
         Self {
             name: None,
             template: arguments.template.clone(),
@@ -97,7 +97,7 @@ impl Wish {
     }
 
     /// Fills missing options from `other`.
-    pub(super) fn or(self, other: &Self) -> Self {
+    pub(super) fn with_defaults(self, other: &Self) -> Self {
         // `prompt` and `prompt_file` are alternatives: either one overrides both of `other`.
         let has_prompt = self.prompt.is_some() || self.prompt_file.is_some();
         let inherited =
@@ -126,11 +126,11 @@ impl Wish {
     /// Checks all options and returns a task that can be started.
     pub(super) fn check(self, shared: &Shared<'_>) -> Result<Task, CommandError> {
         let context = shared.context;
-        let template = self.template.as_deref().ok_or_else(|| missing("template", "--template"))?;
-        let artifact = self.artifact.as_deref().ok_or_else(|| missing("artifact", "--artifact"))?;
+        let template = self.template.as_deref().ok_or_else(|| missing_option("template", "--template"))?;
+        let artifact = self.artifact.as_deref().ok_or_else(|| missing_option("artifact", "--artifact"))?;
         let command = self.command.clone().filter(|command| !command.is_empty());
-        let command = command.ok_or_else(|| missing("command", "--"))?;
-        let guard = crate::criteria::of_template(context, template)?;
+        let command = command.ok_or_else(|| missing_option("command", "--"))?;
+        let guard = crate::criteria::guard_from_template(context, template)?;
         let agent = agent(self.agent, &command)?;
         let prompt = self.prompt(context, &command)?;
         let attempts = self.max_attempts.and_then(NonZeroU32::new).filter(|attempts| attempts.get() <= 1000);
@@ -147,22 +147,22 @@ impl Wish {
         let attempt_time = span("--attempt-time", &self.attempt_time)?;
         let silence = span("--silence", &self.silence)?;
         let grace = span("--grace", &self.grace)?;
-        let folder = std::env::current_dir().map_err(|error| super::of_system(&error))?;
+        let folder = std::env::current_dir().map_err(|error| super::system_error(&error))?;
         let folder = self.folder.as_ref().map_or(folder.clone(), |inner| folder.join(inner));
         check_places(&folder, artifact)?;
-        let id = run_id().map_err(|error| super::of_system(&error))?;
+        let id = run_id().map_err(|error| super::system_error(&error))?;
         let transcripts = self.output_folder.clone().unwrap_or_else(|| (shared.transcripts)(&id));
         let asked = self.absolute(&folder, &transcripts, prompt.clone());
         let task = Task {
             id,
             name: self.name,
             // If the options cannot be serialised, the run cannot be resumed later, but it can start.
-            asked: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
-            taken_up: None,
+            prompt_text: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
+            resumed: None,
             agent,
             command,
-            is_through: self.through.unwrap_or(false),
-            between: None,
+            runs_through_gateway: self.through.unwrap_or(false),
+            gateway: None,
             folder,
             artifact: artifact.to_owned(),
             template: Some(template.display().to_string()),
@@ -173,7 +173,7 @@ impl Wish {
             models: Arc::clone(&shared.models),
             silence: Duration::from_secs(silence.get()),
             attempt_time: Duration::from_secs(attempt_time.get()),
-            last_word: LAST_WORD,
+            exit_grace: EXIT_GRACE,
             grace: Duration::from_secs(grace.get()),
             transcripts: Some(transcripts),
             transcript_bytes: TRANSCRIPT_BYTES,
@@ -201,7 +201,7 @@ impl Wish {
                 return Err(CommandError::input("usage", message, "Omit one of them."));
             }
             (Some(prompt), None) => Some(prompt.clone()),
-            (None, Some(path)) => Some(Input::open_file(path, context.terminal)?.written_text()?),
+            (None, Some(path)) => Some(Input::open_file(path, context.terminal)?.read_hand_written()?),
             (None, None) => None,
         };
         let is_wanted =
@@ -214,7 +214,7 @@ impl Wish {
     }
 }
 
-fn missing(what: &str, option: &str) -> CommandError {
+fn missing_option(what: &str, option: &str) -> CommandError {
     let hint = format!("Set `{what}` in the file, or use `{option}` for all of its runs.");
     CommandError::input("usage", format!("{what} is missing"), hint)
 }
@@ -242,7 +242,7 @@ fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
 
 /// Returns the named agent, or the agent of a known program. Its command must print readable events.
 fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, CommandError> {
-    let known = command.first().map_or(Agent::Plain, Task::agent_of);
+    let known = command.first().map_or(Agent::Plain, Task::known_agent);
     let agent = named.map_or(known, Agent::from);
     match missing_stream(agent, command) {
         None => Ok(agent),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_config::{Environment, Settings, reached_at};
+use endmark_config::{Environment, Settings, client_upstream_at};
 use endmark_failure::CommandError;
 use endmark_gateway::BaseUrl;
 use http::{Request, Response};
@@ -25,7 +25,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::asked;
+use super::requested_endpoint;
 use crate::client::Client;
 
 /// Additional certificate authorities for the collector, besides the system's.
@@ -46,7 +46,7 @@ pub(crate) struct Traces {
 impl Traces {
     /// Starts collecting if environment variables request it.
     pub(crate) fn start(environment: &Environment) -> Result<Option<Self>, CommandError> {
-        let Some(endpoint) = asked(environment)? else { return Ok(None) };
+        let Some(endpoint) = requested_endpoint(environment)? else { return Ok(None) };
         let unusable = |error: String| {
             let message = format!("traces cannot be sent to `{endpoint}`: {error}");
             let hint =
@@ -56,7 +56,7 @@ impl Traces {
         let address: BaseUrl = endpoint.parse().map_err(|error| unusable(format!("{error}")))?;
         let mut trusted = Settings::default();
         trusted.files.ca_file = environment.get(CERTIFICATE).map(PathBuf::from);
-        let collector = reached_at(&trusted, address, environment)?;
+        let collector = client_upstream_at(&trusted, address, environment)?;
         let client = Client::new(&collector).map_err(|error| unusable(error.to_string()))?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)

@@ -46,15 +46,15 @@ pub(crate) struct Answer {
     /// Maximum size of the envelope in bytes (EN-5).
     pub(crate) max_response_bytes: usize,
     /// The list that is split into pages if the envelope would be larger (EN-5).
-    pub(crate) pages: Option<ListInPages>,
+    pub(crate) pages: Option<PagedList>,
 }
 
 /// A list of an answer that is split into pages, and the requested page.
 #[derive(Debug)]
-pub(crate) struct ListInPages {
+pub(crate) struct PagedList {
     pub(crate) list: FieldPath,
     /// The identity of the request. A cursor of another request is rejected.
-    pub(crate) asked: Vec<OsString>,
+    pub(crate) identity: Vec<OsString>,
     /// The cursor from the previous page, or `None` for the first page.
     pub(crate) cursor: Option<String>,
 }
@@ -118,13 +118,13 @@ impl Answer {
     }
 
     /// Splits this list into pages.
-    pub(crate) fn with_pages(self, pages: ListInPages) -> Self {
+    pub(crate) fn with_pages(self, pages: PagedList) -> Self {
         Self { pages: Some(pages), ..self }
     }
 
     /// Returns the exit code for this answer.
     pub(crate) fn exit(&self) -> Exit {
-        self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::of_code(refusal.error.exit_code))
+        self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::from_code(refusal.error.exit_code))
     }
 
     /// Builds the envelope, checked for cuts and capped in size (EN-3, EN-5).
@@ -146,7 +146,7 @@ impl Answer {
             envelope.with_max_response_bytes(usize::MAX).document().map_err(|error| bug(&error))?;
         let paging = PageRequest {
             list: &pages.list,
-            command: &pages.asked,
+            command: &pages.identity,
             cursor: pages.cursor.as_deref(),
             max_response_bytes: self.max_response_bytes,
         };

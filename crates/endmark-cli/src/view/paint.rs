@@ -26,7 +26,7 @@ pub(crate) enum Paint {
     /// A heading or an important word.
     Strong,
     /// A detail.
-    Faint,
+    Dim,
 }
 
 impl Painter {
@@ -53,7 +53,7 @@ impl Painter {
     }
 
     /// Whether anything is coloured.
-    pub(crate) fn is_on(self) -> bool {
+    pub(crate) fn is_enabled(self) -> bool {
         self.is_on
     }
 
@@ -67,7 +67,7 @@ impl Painter {
             Paint::Bad => "1;31",
             Paint::Doubt => "1;33",
             Paint::Strong => "1",
-            Paint::Faint => "2",
+            Paint::Dim => "2",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

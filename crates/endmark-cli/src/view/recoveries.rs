@@ -31,7 +31,7 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 pub(crate) fn reasons(rows: &[LogRow]) -> String {
     let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {
-        let Some(reason) = NotAsked::of(row) else { continue };
+        let Some(reason) = NotAsked::from_row(row) else { continue };
         match told.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, ids)) => ids.push(row.id.to_string()),
             None => told.push((reason, vec![row.id.to_string()])),

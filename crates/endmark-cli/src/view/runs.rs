@@ -38,7 +38,7 @@ pub(crate) struct Report {
 }
 
 /// Returns runs as the data of an answer.
-pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
+pub(crate) fn runs_data(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
     to_data(&Report { runs, events: None, output_folder: None })
 }
 

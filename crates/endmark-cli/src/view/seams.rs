@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) const LEFT_OUT: &str = "LEFT_OUT";
 
 /// Returns a warning for each seam at which bytes were dropped.
-pub(crate) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
+pub(crate) fn dropped_warnings(seams: &[Seam]) -> impl Iterator<Item = Warning> {
     seams.iter().filter(|seam| seam.dropped_bytes > 0).map(|seam| {
         let shown = seam.dropped.escape_debug().to_string().replace("\\\"", "\"");
         let more = if seam.dropped.len() < seam.dropped_bytes { "…" } else { "" };
@@ -34,7 +34,7 @@ pub(crate) struct SeamReport {
 }
 
 impl SeamReport {
-    pub(crate) fn of(seam: &Seam) -> Self {
+    pub(crate) fn new(seam: &Seam) -> Self {
         Self {
             at: seam.at,
             style: seam.style.name(),

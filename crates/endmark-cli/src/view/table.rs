@@ -1,6 +1,6 @@
 //! Tables for people: rows under headings, fitted to the width of the terminal.
 
-use endmark_failure::in_one_line;
+use endmark_failure::to_single_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::view::paint::{Paint, Painter};
@@ -76,7 +76,10 @@ impl Layout {
         let rows: Vec<[Cell; COLUMNS]> = std::iter::once(headings)
             .chain(rows)
             .map(|row| {
-                row.map(|cell| Cell { text: shortened(&in_one_line(&cell.text), CELL_LIMIT_COLUMNS), ..cell })
+                row.map(|cell| Cell {
+                    text: shorten(&to_single_line(&cell.text), CELL_LIMIT_COLUMNS),
+                    ..cell
+                })
             })
             .collect();
         let widest = |column: usize| rows.iter().map(|row| row[column].text.width()).max().unwrap_or(0);
@@ -97,7 +100,7 @@ impl Layout {
             if room == 0 {
                 break;
             }
-            let text = shortened(&cell.text, room);
+            let text = shorten(&cell.text, room);
             let blank = " ".repeat(room - text.width());
             let filled = if column.is_number { blank + &text } else { text + &blank };
             // The last cell needs no padding.
@@ -129,7 +132,7 @@ fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
 }
 
 /// Shortens the text to at most `width` columns, and marks the omitted end with `…`.
-fn shortened(text: &str, width: usize) -> String {
+fn shorten(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -154,7 +157,7 @@ mod tests {
     const COLUMNS: [Column<'static>; 4] =
         [Column::fixed("ID"), Column::text("MODEL"), Column::number("CALLS"), Column::text("REQUEST")];
 
-    fn drawn(width: Option<usize>, rows: &[[&str; 4]]) -> Vec<String> {
+    fn draw(width: Option<usize>, rows: &[[&str; 4]]) -> Vec<String> {
         let layout = Layout { painter: Painter::OFF, width };
         layout.lines(COLUMNS, rows.iter().map(|row| row.map(Cell::from)))
     }
@@ -163,7 +166,7 @@ mod tests {
     fn columns_stand_below_their_headings_and_the_widest_gives_way_first() {
         let rows = [["1", "gpt-4o-mini-2024-07-18", "3", "request-1"], ["12", "模型", "140", "r"]];
         assert_eq!(
-            drawn(None, &rows),
+            draw(None, &rows),
             [
                 "ID  MODEL                   CALLS  REQUEST",
                 "1   gpt-4o-mini-2024-07-18      3  request-1",
@@ -171,7 +174,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            drawn(Some(36), &rows),
+            draw(Some(36), &rows),
             [
                 "ID  MODEL           CALLS  REQUEST",
                 "1   gpt-4o-mini-2…      3  request-1",
@@ -183,7 +186,7 @@ mod tests {
     #[test]
     fn a_name_of_any_length_pushes_nothing_out_of_sight() {
         let name = "m".repeat(20_000);
-        let lines = drawn(None, &[["1", &name, "3", "r"]]);
+        let lines = draw(None, &[["1", &name, "3", "r"]]);
         assert!(lines.iter().all(|line| line.width() < 90), "{lines:?}");
         assert!(lines[1].contains("m…      3  r"), "{}", lines[1]);
     }
@@ -196,7 +199,7 @@ mod tests {
         ) {
             let rows: Vec<[&str; 4]> =
                 rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]].map(String::as_str)).collect();
-            for line in drawn(Some(width), &rows) {
+            for line in draw(Some(width), &rows) {
                 prop_assert!(line.width() <= width, "{line:?} in {width}");
             }
         }

@@ -51,14 +51,14 @@ impl Terminal {
     pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
         if self.json {
             let document = answer.document(duration)?;
-            let exit = Exit::of_code(document.exit_code());
+            let exit = Exit::from_code(document.exit_code());
             // If a signal handler is answering, this waits until the process ends. Claim the right to answer before locking
             // standard output, or both would deadlock.
             let _right = AnswerRight::claim_or_wait();
-            return written(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
+            return exit_after_write(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
         }
         let text = if io::stdout().is_terminal() {
-            Cow::Owned(at_terminal(&answer.text))
+            Cow::Owned(prepare_for_terminal(&answer.text))
         } else {
             Cow::Borrowed(answer.text.as_str())
         };
@@ -71,7 +71,7 @@ impl Terminal {
             self.warn(&format!("{field}{}{}", warning.message, way.unwrap_or_default()));
         }
         if let Some(refusal) = answer.refusal.as_ref().filter(|refusal| !refusal.is_in_text) {
-            self.complain(&refusal.error);
+            self.report_error(&refusal.error);
         }
         Ok(answer.exit())
     }
@@ -87,14 +87,14 @@ impl Terminal {
         if !self.json || is_output_lost {
             // The user who pressed the key already knows.
             if exit != Exit::Interrupted {
-                self.complain(&error.body());
+                self.report_error(&error.body());
             }
             return exit;
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
         let _right = AnswerRight::claim_or_wait();
         match envelope.write_to(&mut JsonOutput::new(io::stdout().lock())) {
-            Err(failed) if !failed.is_unread() => self.complain(&error.body()),
+            Err(failed) if !failed.is_unread() => self.report_error(&error.body()),
             Ok(()) | Err(_) => {}
         }
         exit
@@ -105,7 +105,7 @@ impl Terminal {
         match self.quiet {
             true => {}
             false if logging::is_for_programs() => tracing::info!("{message}"),
-            false => say(message),
+            false => print_message(message),
         }
     }
 
@@ -115,11 +115,11 @@ impl Terminal {
             true => {}
             false if logging::is_for_programs() => tracing::warn!("{message}"),
             false if self.json => {}
-            false => say(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:"))),
+            false => print_message(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:"))),
         }
     }
 
-    fn complain(self, body: &ErrorBody) {
+    fn report_error(self, body: &ErrorBody) {
         if logging::is_for_programs() {
             tracing::error!(hint = body.hint, "{}", body.message);
             return;
@@ -128,7 +128,7 @@ impl Terminal {
         if let Some(hint) = &body.hint {
             text.extend(["\n", &self.errors.paint(Paint::Strong, "hint:"), " ", hint]);
         }
-        say(&text);
+        print_message(&text);
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn lines() -> Option<usize> {
 ///
 /// A reader that closed before the first byte does not want the envelope, which is not an error. A reader must not
 /// take a partial envelope for an answer (EN-1).
-fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
+fn exit_after_write(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
     match result {
         Ok(()) => Ok(exit),
         Err(error) if error.is_unread() => Ok(exit),
@@ -160,8 +160,8 @@ fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandEr
 ///
 /// Only newlines, tabs and the colours of a [`Painter`] keep their effect. The text ends with a newline, so that the
 /// prompt starts on a new line.
-fn at_terminal(text: &str) -> String {
-    let mut shown = in_colours(text);
+fn prepare_for_terminal(text: &str) -> String {
+    let mut shown = escape_except_colours(text);
     if !shown.is_empty() && !shown.ends_with('\n') {
         shown.push('\n');
     }
@@ -169,7 +169,7 @@ fn at_terminal(text: &str) -> String {
 }
 
 /// Escapes everything that a terminal would act upon, except newlines, tabs and colours.
-fn in_colours(text: &str) -> String {
+fn escape_except_colours(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
@@ -188,12 +188,12 @@ fn in_colours(text: &str) -> String {
 
 /// Asks the user a question, even in quiet mode.
 pub(crate) fn ask(question: &str) {
-    say(question);
+    print_message(question);
 }
 
 /// Writes one message to standard error.
-fn say(message: &str) {
-    standard_error::write(format!("{}\n", in_colours(message)).into_bytes());
+fn print_message(message: &str) {
+    standard_error::write(format!("{}\n", escape_except_colours(message)).into_bytes());
 }
 
 #[cfg(test)]
@@ -203,18 +203,21 @@ mod tests {
     #[test]
     fn what_a_model_wrote_cannot_command_the_terminal() {
         assert_eq!(
-            at_terminal("\x1b[1;31ma\x1b[0m\tb\x1b[2J\x1b]0;x\x07"),
+            prepare_for_terminal("\x1b[1;31ma\x1b[0m\tb\x1b[2J\x1b]0;x\x07"),
             "\x1b[1;31ma\x1b[0m\tb\\u{1b}[2J\\u{1b}]0;x\\u{7}\n"
         );
-        assert_eq!((at_terminal(""), at_terminal("a\n")), (String::new(), "a\n".to_owned()));
+        assert_eq!(
+            (prepare_for_terminal(""), prepare_for_terminal("a\n")),
+            (String::new(), "a\n".to_owned())
+        );
     }
 
     #[test]
     fn every_colour_is_known_where_texts_are_shown() {
         let painter = Painter::when(true);
-        for paint in [Paint::Good, Paint::Bad, Paint::Doubt, Paint::Strong, Paint::Faint] {
+        for paint in [Paint::Good, Paint::Bad, Paint::Doubt, Paint::Strong, Paint::Dim] {
             let text = painter.paint(paint, "a");
-            assert_eq!(in_colours(&text), text);
+            assert_eq!(escape_except_colours(&text), text);
         }
     }
 }

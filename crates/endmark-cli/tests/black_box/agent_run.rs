@@ -38,7 +38,7 @@ fn supervise(place: &Place, options: &[&str], command: &[&str]) -> Run {
     place.run(&arguments)
 }
 
-fn run_of(envelope: &Value) -> &Value {
+fn run_in(envelope: &Value) -> &Value {
     &envelope["data"]["agentRun"]
 }
 
@@ -57,8 +57,8 @@ fn a_stub_is_finished_at_the_second_try() {
     let place = place("agent.sh", &script);
     let ran = supervise(&place, &["--events", "events.jsonl"], &["./agent.sh"]);
     let envelope = ran.envelope();
-    assert_eq!((ran.code, &run_of(&envelope)["state"]), (0, &Value::from("succeeded")));
-    assert_eq!(run_of(&envelope)["attempt"], 2);
+    assert_eq!((ran.code, &run_in(&envelope)["state"]), (0, &Value::from("succeeded")));
+    assert_eq!(run_in(&envelope)["attempt"], 2);
     // The feedback to the agent lists what is present, what is missing, and where.
     let told = fs::read_to_string(place.path().join("told")).unwrap();
     for part in ["`report.md` is not finished", "- section: Summary", "placeholder: line 5, `TBD`"] {
@@ -71,7 +71,7 @@ fn a_stub_is_finished_at_the_second_try() {
     assert_eq!(lines[1]["reason"], "CONTEXT_GUARD_FAIL");
     assert_eq!(lines[3]["agentRun"]["tokenUsage"]["total"], 0);
     assert!(lines[0]["at"].is_string() && lines[0]["agentRun"]["endedAt"].is_null());
-    assert!(run_of(&envelope)["endedAt"].is_string());
+    assert!(run_in(&envelope)["endedAt"].is_string());
     let listed = place.run(&["runs"]);
     assert!(listed.output.contains("succeeded") && listed.output.contains("2/3"), "{}", listed.output);
 }
@@ -81,7 +81,7 @@ fn what_is_never_finished_is_released() {
     let place = place("agent.sh", &format!("{STUB}echo 'It is all done.'\n"));
     let ran = supervise(&place, &[], &["./agent.sh"]);
     let envelope = ran.envelope();
-    let run = run_of(&envelope);
+    let run = run_in(&envelope);
     assert_eq!((ran.code, &envelope["error"]["code"]), (1, &Value::from("context_exhaustion")));
     assert_eq!((&run["state"], &run["reason"]), (&"released".into(), &"CONTEXT_EXHAUSTION".into()));
     assert_eq!((&run["attempt"], &run["findings"]), (&3.into(), &1.into()));
@@ -97,7 +97,7 @@ fn what_is_never_finished_is_released() {
 fn tries_that_change_nothing_are_stalled() {
     let place = place("agent.sh", STUB);
     let envelope = supervise(&place, &["--max-attempts", "9"], &["./agent.sh"]).envelope();
-    let run = run_of(&envelope);
+    let run = run_in(&envelope);
     assert_eq!(
         (&run["state"], &run["reason"], &run["attempt"]),
         (&"failed".into(), &"STALLED".into(), &3.into())
@@ -116,7 +116,7 @@ fn an_exit_code_is_believed_neither_way() {
         &["./agent.sh"],
     );
     let envelope = crashed.envelope();
-    assert_eq!((crashed.code, &run_of(&envelope)["reason"]), (3, &Value::from("AGENT_CRASH")));
+    assert_eq!((crashed.code, &run_in(&envelope)["reason"]), (3, &Value::from("AGENT_CRASH")));
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn one_that_hangs_with_its_output_closed_is_ended_with_all_it_started() {
         place("agent.sh", &format!("{WHOLE}sleep 700 &\necho $! > child\nexec >&- 2>&-\nsleep 700\n"));
     let ran = supervise(&place, &["--silence", "1s", "--max-attempts", "1"], &["./agent.sh"]);
     let envelope = ran.envelope();
-    assert_eq!((ran.code, &run_of(&envelope)["reason"]), (3, &Value::from("STALLED")));
-    assert_eq!(run_of(&envelope)["verdict"], "stuck");
+    assert_eq!((ran.code, &run_in(&envelope)["reason"]), (3, &Value::from("STALLED")));
+    assert_eq!(run_in(&envelope)["verdict"], "stuck");
     let child = fs::read_to_string(place.path().join("child")).unwrap();
     assert!(!is_running(child.trim()), "process {child} is left");
 }
@@ -137,7 +137,7 @@ fn one_that_ignores_the_request_to_end_is_ended() {
     let place = place("agent.sh", &script);
     let options = ["--attempt-time", "1s", "--grace", "1s", "--max-attempts", "1"];
     let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
-    assert_eq!(run_of(&envelope)["verdict"], "timed_out");
+    assert_eq!(run_in(&envelope)["verdict"], "timed_out");
     let child = fs::read_to_string(place.path().join("child")).unwrap();
     assert!(!is_running(child.trim()), "process {child} is left");
 }
@@ -210,7 +210,7 @@ fn over_the_threshold_a_stub_is_released_without_a_further_try() {
     let full = place("claude", &format!("{STUB}{}", claude(180_000)));
     let ran = supervise(&full, &[], &agent);
     let envelope = ran.envelope();
-    let run = run_of(&envelope);
+    let run = run_in(&envelope);
     assert_eq!((ran.code, &run["reason"], &run["attempt"]), (1, &"CONTEXT_EXHAUSTION".into(), &1.into()));
     assert_eq!((&run["contextExhaustionRisk"], &run["tokenUsage"]["total"]), (&true.into(), &180_010.into()));
     assert_eq!((&run["costUsd"], &run["limitTokens"]), (&"0.500000000".into(), &200_000.into()));
@@ -243,7 +243,7 @@ fn a_ceiling_on_money_ends_the_run() {
     let place = place("claude", &format!("{STUB}{}", claude(10)));
     let command = ["./claude", "--output-format", "stream-json"];
     let envelope = supervise(&place, &["--max-usd", "0.75", "--max-attempts", "9"], &command).envelope();
-    let run = run_of(&envelope);
+    let run = run_in(&envelope);
     assert_eq!(
         (&run["reason"], &run["attempt"], &run["costUsd"]),
         (&"BUDGET".into(), &2.into(), &"1.000000000".into())
@@ -255,7 +255,7 @@ fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
     let place = place("agent.sh", &format!("{WHOLE}yes\n"));
     let options = ["--attempt-time", "1s", "--max-attempts", "1", "--events", "/dev/full"];
     let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
-    let run = run_of(&envelope);
+    let run = run_in(&envelope);
     assert_eq!((&run["state"], &run["reason"]), (&"failed".into(), &"ATTEMPT_TIME".into()));
     // Two events could not be written; that is reported once.
     let warnings = envelope["warnings"].as_array().unwrap();
@@ -285,12 +285,12 @@ fn what_cannot_be_used_is_said_before_anything_is_started() {
     assert!(!place.path().join("started").exists());
     let ran = supervise(&place, &[], &["./nowhere"]);
     let envelope = ran.envelope();
-    assert_eq!((ran.code, &run_of(&envelope)["state"]), (3, &Value::from("failed")));
+    assert_eq!((ran.code, &run_in(&envelope)["state"]), (3, &Value::from("failed")));
     assert!(
         envelope["error"]["message"].as_str().unwrap().contains("the command `./nowhere` was not found"),
         "{envelope}"
     );
-    assert_eq!(run_of(&envelope)["attempt"], 0);
+    assert_eq!(run_in(&envelope)["attempt"], 0);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn watching_shows_each_event_and_ends_when_nothing_goes_on() {
     std::thread::sleep(std::time::Duration::from_millis(700));
     fs::write(place.path().join("go"), "").unwrap();
     assert!(run.wait().unwrap().success());
-    let watched = Run::of(&watch.wait_with_output().unwrap());
+    let watched = Run::new(&watch.wait_with_output().unwrap());
     let line: Value = serde_json::from_str(watched.output.trim()).unwrap();
     assert_eq!((watched.code, &line["event"]), (0, &Value::from("agent_run.succeeded")));
     assert_eq!(place.run(&["runs", "show", "nothing"]).code, 1);

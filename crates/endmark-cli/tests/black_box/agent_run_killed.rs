@@ -14,7 +14,7 @@ const AT_ONCE: usize = 5;
 /// The latest kill, in milliseconds; by then the agent is at work.
 const LATEST_MILLISECONDS: u64 = 600;
 /// Timeout for what must happen within two seconds.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const ARTIFACT: &str = "# Report\n\nAs it was.\n";
 /// Neither process ends when asked to.
 const AGENT: &str = "trap '' TERM INT HUP
@@ -59,8 +59,8 @@ fn kill_once(number: usize) -> bool {
     supervisor.wait().unwrap();
 
     let begun = Instant::now();
-    while !marked(&mark).is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "left after a kill at {moment} ms: {:?}", marked(&mark));
+    while !marked_processes(&mark).is_empty() {
+        assert!(begun.elapsed() < TIMEOUT, "left after a kill at {moment} ms: {:?}", marked_processes(&mark));
         thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(fs::read_to_string(place.path().join("report.md")).unwrap(), ARTIFACT);
@@ -81,7 +81,7 @@ fn kill_once(number: usize) -> bool {
 }
 
 /// Returns the processes that have this mark in their environment.
-fn marked(mark: &str) -> Vec<String> {
+fn marked_processes(mark: &str) -> Vec<String> {
     let mark = format!("MARK={mark}\0");
     let has_mark = |path: &std::path::Path| {
         let environment = fs::read(path.join("environ")).unwrap_or_default();

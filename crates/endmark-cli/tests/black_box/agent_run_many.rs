@@ -160,7 +160,7 @@ fn a_signal_ends_all_that_are_under_way_and_no_other_is_started() {
         thread::sleep(Duration::from_millis(20));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let ran = Run::of(&child.wait_with_output().unwrap());
+    let ran = Run::new(&child.wait_with_output().unwrap());
     let envelope = ran.envelope();
     assert_eq!(ran.code, 130, "{}", ran.output);
     let reasons: Vec<&Value> =

@@ -12,7 +12,7 @@ fn record(place: &Place, event: &str, report: &str) -> Run {
     place.run_with_input(&["runs", "record", "--event", event, "--json"], report)
 }
 
-fn shown(place: &Place) -> Value {
+fn show_run(place: &Place) -> Value {
     place.run(&["runs", "show", "nightly-7", "--json"]).envelope()["data"].take()
 }
 
@@ -35,7 +35,7 @@ fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
         record(&place, "released", r#"{"id": "nightly-7", "reason": "CONTEXT_EXHAUSTION", "costUsd": 1.5}"#);
     assert_eq!(over.code, 0, "{}", over.errors);
 
-    let shown = shown(&place);
+    let shown = show_run(&place);
     let run = &shown["runs"][0];
     assert_eq!(
         [&run["state"], &run["reason"], &run["attempt"], &run["costUsd"], &run["findings"]],
@@ -70,7 +70,7 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
     report("retry-queued", &retry.to_string());
     // Usage that arrives late is not a new attempt.
     report("used", r#"{"id": "nightly-7", "tokenUsage": {"input": 900, "output": 5}}"#);
-    assert_eq!(shown(&place)["runs"][0]["state"], "retry-queued");
+    assert_eq!(show_run(&place)["runs"][0]["state"], "retry-queued");
     report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);
     let refused = record(&place, "succeeded", r#"{"id": "nightly-7", "missing": ["line 3: TBD"]}"#);
     assert!(
@@ -80,7 +80,7 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
     );
     report("succeeded", r#"{"id": "nightly-7"}"#);
 
-    let shown = shown(&place);
+    let shown = show_run(&place);
     let run = &shown["runs"][0];
     assert_eq!(
         [

@@ -29,7 +29,7 @@ fn newest(place: &Place) -> Value {
 }
 
 /// Starts a run, and kills its supervisor once its agent has used tokens.
-fn killed(place: &Place) -> String {
+fn start_and_kill(place: &Place) -> String {
     let command = ["./claude", "-p", "--output-format", "stream-json"];
     let mut arguments = vec!["run", "--template", "criteria.yaml", "--artifact", "report.md"];
     arguments.extend(["--prompt", "Write the report.", "--max-attempts", "2", "--"]);
@@ -48,14 +48,14 @@ fn killed(place: &Place) -> String {
 #[test]
 fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
     let place = place("claude", AGENT);
-    let id = killed(&place);
+    let id = start_and_kill(&place);
     assert_eq!(newest(&place)["reason"], "SUPERVISOR_LOST");
     fs::write(place.path().join("go"), "").unwrap();
     // Resumed from another folder.
     let mut resume = place.command(&["runs", "resume", &id, "--json", "--store", "sqlite:../endmark.db"]);
     fs::create_dir(place.path().join("elsewhere")).unwrap();
     let output = resume.current_dir(place.path().join("elsewhere")).output().unwrap();
-    let ran = crate::run::Run::of(&output);
+    let ran = crate::run::Run::new(&output);
     let envelope = ran.envelope();
     let run = &envelope["data"]["runs"][0];
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
 #[test]
 fn all_that_were_lost_are_those_whose_artifact_was_not_begun_anew() {
     let place = place("claude", AGENT);
-    let (first, second) = (killed(&place), killed(&place));
+    let (first, second) = (start_and_kill(&place), start_and_kill(&place));
     assert_ne!(first, second);
     fs::write(place.path().join("go"), "").unwrap();
     let envelope = place.run(&["runs", "resume", "--all", "--json"]).envelope();

@@ -66,7 +66,7 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
         let session = usage["data"]["rows"][0]["session"].as_str().unwrap();
         let runs = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db")))
             .unwrap()
-            .runs_of(session, 9)
+            .session_runs(session, 9)
             .unwrap();
         assert_eq!(agent_run["id"], runs[0].run.id, "its session knows the run");
         let store = fs::read(place.path().join("endmark.db")).unwrap();
@@ -107,7 +107,7 @@ fn without_a_key_for_the_provider_nothing_is_started() {
 }
 
 /// A user other than root, for whom the memory of a process can be protected.
-const NOBODY: u32 = 65_534;
+const NOBODY_USER_ID: u32 = 65_534;
 /// Prints a model's reply as Claude Code does.
 const REPLY: &str = r#"reply() { echo '{"type":"assistant","message":{"id":"'$1'","model":"m","usage":{"input_tokens":9,"output_tokens":1},"content":[{"type":"text","text":"Done."}]}}'; }
 result() { echo '{"type":"result","subtype":"success","is_error":false,"stop_reason":"end_turn","result":"Done.","session_id":"s"}'; }
@@ -246,10 +246,10 @@ printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > repor
         ]);
         // Root can read everything; any other user cannot.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
-            chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-            command.uid(NOBODY).gid(NOBODY);
+            chown(place.path(), Some(NOBODY_USER_ID), Some(NOBODY_USER_ID)).unwrap();
+            command.uid(NOBODY_USER_ID).gid(NOBODY_USER_ID);
         }
-        let ran = Run::of(&command.output().unwrap());
+        let ran = Run::new(&command.output().unwrap());
         assert_eq!(ran.code, 0, "{}{}", ran.output, ran.errors);
         let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
         assert_eq!(read("made"), "made\n", "{}", read("added"));

@@ -24,7 +24,7 @@ fn terminal() -> (File, File) {
 }
 
 /// Reads until `text` appears, or to the end.
-fn until(screen: &mut File, said: &mut String, text: &str) {
+fn read_until(screen: &mut File, said: &mut String, text: &str) {
     let mut bytes = [0; 1024];
     while !said.contains(text) {
         // After the last process closes a terminal, reading from it fails.
@@ -45,7 +45,7 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "Ctrl-C stops.");
+    read_until(&mut screen, &mut said, "Ctrl-C stops.");
     let listens = concat!("Endmark ", env!("CARGO_PKG_VERSION"), " listens on http://");
     assert!(said.starts_with(listens), "{said}");
     let address = said.split("http://").nth(1).unwrap().split(". ").next().unwrap();
@@ -57,10 +57,10 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
         Request::post(address, "/v1/chat/completions").json(&body).send().await.read().await;
     });
-    until(&mut screen, &mut said, "cannot be reached");
+    read_until(&mut screen, &mut said, "cannot be reached");
     assert!(said.contains("\u{1b}["), "a line of the log has colours: {said}");
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
     assert!(!said.contains("panicked") && !said.contains("feature"), "{said}");
 }
@@ -75,7 +75,7 @@ fn a_text_drives_no_terminal_and_ends_with_a_line() {
     let mut cap = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     assert_eq!(cap.wait().unwrap().code(), Some(0));
     assert_eq!(said, "a\\u{202e}b\\u{1b}[2Jc\\u{9b}d\r\n");
     // Through a pipe every byte is unchanged.
@@ -83,14 +83,14 @@ fn a_text_drives_no_terminal_and_ends_with_a_line() {
 }
 
 /// Returns what a command prints at a terminal without a size.
-fn printed(place: &Place, arguments: &[&str], input: Stdio) -> String {
+fn run_at_terminal(place: &Place, arguments: &[&str], input: Stdio) -> String {
     let (mut screen, process) = terminal();
     let mut command = place.command(arguments);
     command.stdin(input).stdout(process).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
     said
 }
@@ -102,19 +102,19 @@ fn bytes_that_are_no_text_and_json_drive_no_terminal_either() {
         place.run_with_input(&["cap", "--json", "--max-chars", "100"], [&b"a\x1b[2J\xff\n"[..]; 99].concat());
     let handle = kept.envelope()["data"]["handle"].as_str().unwrap().to_owned();
     let read = ["read", &handle, "--bytes", "0:6"];
-    assert_eq!(printed(&place, &read, Stdio::null()), "a\\u{1b}[2J\u{fffd}\r\n");
+    assert_eq!(run_at_terminal(&place, &read, Stdio::null()), "a\\u{1b}[2J\u{fffd}\r\n");
     let piped = place.command(&read).output().unwrap();
     assert_eq!(piped.stdout, b"a\x1b[2J\xff");
 
     let place = place.with_file("line", "{\"id\": \"a\u{202e}b\u{9b}2J\", \"text\": \"x\"}\n");
     let batch = ["detect", "--batch"];
     let line = || Stdio::from(File::open(place.path().join("line")).unwrap());
-    let said = printed(&place, &batch, line());
+    let said = run_at_terminal(&place, &batch, line());
     assert!(said.contains(r#""a\u202eb\u009b2J""#), "{said}");
     let piped = place.command(&batch).stdin(line()).output().unwrap();
     assert!(String::from_utf8(piped.stdout).unwrap().contains("\"a\u{202e}b\u{9b}2J\""));
     let place = place.with_file("text", "a\u{202e}b");
-    let said = printed(&place, &["cap", "--json", "--no-store", "text"], Stdio::null());
+    let said = run_at_terminal(&place, &["cap", "--json", "--no-store", "text"], Stdio::null());
     assert!(said.contains(r"a\u202eb") && !said.contains('\u{202e}'), "{said}");
 }
 
@@ -133,16 +133,16 @@ fn watched_runs_are_a_table_that_is_drawn_over_itself() {
     let mut watch = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "running");
+    read_until(&mut screen, &mut said, "running");
     std::fs::write(place.path().join("go"), "").unwrap();
-    until(&mut screen, &mut said, "succeeded");
+    read_until(&mut screen, &mut said, "succeeded");
     assert!(said.contains("1/3") && said.contains("report.md"), "{said}");
     assert!(said.contains("\u{1b}[2A"), "the head and one run are drawn over: {said}");
     assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
 }
 
 /// Returns what a command prints at a terminal of this width.
-fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+fn run_at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     let (mut screen, process) = terminal();
     // Like `stty cols 80`, which sets only the columns.
     let size = Winsize { ws_col: columns, ws_row: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -153,7 +153,7 @@ fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: 
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     assert!(child.wait().unwrap().success(), "{said}");
     said
 }
@@ -161,12 +161,12 @@ fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: 
 #[test]
 fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
     let model = "a-model-whose-name-is-longer-than-any-terminal-".repeat(400);
-    let place = log::recorded_of(&model);
+    let place = log::recorded_store_for(&model);
     let commands: [&[&str]; 3] =
         [&["log"], &["usage", "--since", "3650d", "--by", "model"], &["report", "--since", "3650d"]];
     for command in commands {
         for columns in [80, 120] {
-            let said = at_width(&place, columns, &[("NO_COLOR", "1")], command);
+            let said = run_at_width(&place, columns, &[("NO_COLOR", "1")], command);
             assert!(!said.contains('\u{1b}'), "{said}");
             assert!(said.contains('…'), "{said}");
             let table = said.lines().filter(|line| line.contains('…'));
@@ -174,7 +174,7 @@ fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
                 assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
             }
         }
-        assert!(at_width(&place, 80, &[], command).contains("\u{1b}["), "{command:?}");
+        assert!(run_at_width(&place, 80, &[], command).contains("\u{1b}["), "{command:?}");
         // Piped output has no width limit, yet no cell pushes the others out of sight.
         let output = place.run(command).output;
         assert!(output.lines().all(|line| line.chars().count() < 300), "{output}");
@@ -190,10 +190,10 @@ fn work_that_takes_long_says_how_far_it_is_and_leaves_no_trace() {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
-    until(&mut screen, &mut said, "MB read");
+    read_until(&mut screen, &mut said, "MB read");
     assert!(said.starts_with("\r\u{1b}[Kdetect: 0 MB read, "), "{said:?}");
     drop(child.stdin.take());
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(said.ends_with("\r\u{1b}[K"), "{said:?}");
 }
@@ -216,7 +216,7 @@ fn a_batch_shows_how_far_it_is_beside_answers_that_are_not_on_the_terminal() {
         input.write_all(line.as_bytes()).unwrap();
     });
     let mut said = String::new();
-    until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut said, "\0");
     write.join().unwrap();
     child.wait().unwrap();
     assert!(said.starts_with("\r\u{1b}[Kdetect: 1 MB read, ") && said.ends_with("\r\u{1b}[K"), "{said:?}");
@@ -233,7 +233,7 @@ fn a_stop_hook_for_every_project_is_asked_for_and_written_for_a_yes_alone() {
         let mut child = command.spawn().unwrap();
         drop(command);
         let mut said = String::new();
-        until(&mut screen, &mut said, "[y/N]");
+        read_until(&mut screen, &mut said, "[y/N]");
         assert!(said.contains("in every project"), "{said}");
         std::io::Write::write_all(&mut screen, answer.as_bytes()).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(if is_written { 0 } else { 2 }));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use endmark_store::{Reader, StoreLocation};
 use serde_json::{Map, Value, json};
-use testkit::{Answer, Dialect, Fault, Received, Request, Respond, ScriptedModel, Speaking, Upstream};
+use testkit::{Answer, Dialect, DialectAdapter, Fault, Received, Request, Respond, ScriptedModel, Upstream};
 use tokio::sync::Semaphore;
 
 use crate::run::Place;
@@ -39,7 +39,7 @@ struct Bill {
     calls: u64,
     prompt: u64,
     cached: u64,
-    written: u64,
+    cache_write_tokens: u64,
     completion: u64,
     reasoning: u64,
     /// Dollars, in millionths of nano-dollars.
@@ -48,17 +48,17 @@ struct Bill {
 
 impl Bill {
     /// Returns the usage of the call with this number.
-    fn of(number: u64) -> Self {
+    fn new(number: u64) -> Self {
         let prompt = 40 + number * 7_919 % 3_000;
         let cached = if number.is_multiple_of(3) { prompt / 2 } else { 0 };
         let written = if number % 5 == 1 { prompt / 4 } else { 0 };
         let completion = 10 + number * 104_729 % 700;
         let reasoning = if number.is_multiple_of(4) { completion / 3 } else { 0 };
-        Self { calls: 1, prompt, cached, written, completion, reasoning, millionths: 0 }
+        Self { calls: 1, prompt, cached, cache_write_tokens: written, completion, reasoning, millionths: 0 }
     }
 
     /// Returns the bill with its cost, each part at its price.
-    fn priced(self) -> Self {
+    fn with_cost(self) -> Self {
         let plain = u128::from(self.prompt - self.cached);
         let sum = plain * INPUT + u128::from(self.cached) * CACHED + u128::from(self.completion) * OUTPUT;
         Self { millionths: sum, ..self }
@@ -73,7 +73,7 @@ impl Bill {
         self.calls += other.calls;
         self.prompt += other.prompt;
         self.cached += other.cached;
-        self.written += other.written;
+        self.cache_write_tokens += other.cache_write_tokens;
         self.completion += other.completion;
         self.reasoning += other.reasoning;
         self.millionths += other.millionths;
@@ -82,7 +82,7 @@ impl Bill {
     /// Replaces the usage in a reply with this bill. Returns whether the reply had any usage.
     fn report(&mut self, value: &mut Value) -> bool {
         if let Some(usage) = value.get_mut("usageMetadata").and_then(Value::as_object_mut) {
-            self.written = 0;
+            self.cache_write_tokens = 0;
             usage.insert("promptTokenCount".to_owned(), json!(self.prompt));
             usage.insert("cachedContentTokenCount".to_owned(), json!(self.cached));
             usage.insert("candidatesTokenCount".to_owned(), json!(self.completion - self.reasoning));
@@ -101,7 +101,7 @@ impl Bill {
             || (place["type"] == "message" && place["stop_reason"].is_string());
         let Some(usage) = place.get_mut("usage").and_then(Value::as_object_mut) else { return false };
         if usage.contains_key("prompt_tokens") {
-            self.written = 0;
+            self.cache_write_tokens = 0;
             *usage = fields(json!({
                 "prompt_tokens": self.prompt, "completion_tokens": self.completion,
                 "total_tokens": self.prompt + self.completion,
@@ -111,15 +111,18 @@ impl Bill {
         } else if is_messages {
             self.reasoning = 0;
             if usage.contains_key("input_tokens") {
-                usage.insert("input_tokens".to_owned(), json!(self.prompt - self.cached - self.written));
+                usage.insert(
+                    "input_tokens".to_owned(),
+                    json!(self.prompt - self.cached - self.cache_write_tokens),
+                );
                 usage.insert("cache_read_input_tokens".to_owned(), json!(self.cached));
-                usage.insert("cache_creation_input_tokens".to_owned(), json!(self.written));
+                usage.insert("cache_creation_input_tokens".to_owned(), json!(self.cache_write_tokens));
             }
             if of != "anthropic" {
                 usage.insert("output_tokens".to_owned(), json!(self.completion));
             }
         } else {
-            self.written = 0;
+            self.cache_write_tokens = 0;
             *usage = fields(json!({
                 "input_tokens": self.prompt, "output_tokens": self.completion,
                 "total_tokens": self.prompt + self.completion,
@@ -140,22 +143,22 @@ fn fields(object: Value) -> Map<String, Value> {
 /// A model that bills the usage it reports.
 struct Billing {
     chat: ScriptedModel,
-    others: Vec<(Dialect, Speaking)>,
+    others: Vec<(Dialect, DialectAdapter)>,
     numbered: AtomicU64,
     bills: Arc<Mutex<BTreeMap<String, Bill>>>,
     /// Models whose clients leave before the first byte of the reply, once their requests have arrived.
-    left: Arc<Mutex<BTreeSet<String>>>,
+    remaining_models: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Billing {
     fn new() -> Self {
-        let speaking = |dialect| (dialect, Speaking::new(dialect, ScriptedModel::new(TEXT)));
+        let speaking = |dialect| (dialect, DialectAdapter::new(dialect, ScriptedModel::new(TEXT)));
         Self {
             chat: ScriptedModel::new(TEXT),
             others: FORMATS.into_iter().flatten().map(speaking).collect(),
             numbered: AtomicU64::new(0),
             bills: Arc::default(),
-            left: Arc::default(),
+            remaining_models: Arc::default(),
         }
     }
 
@@ -181,7 +184,7 @@ fn same_method(one: &str, other: &str) -> bool {
     }
 }
 
-fn model_of(request: &Received) -> String {
+fn requested_model(request: &Received) -> String {
     let in_path =
         request.path.split_once("/models/").map(|(_, rest)| rest.split(':').next().unwrap().to_owned());
     in_path.unwrap_or_else(|| request.json()["model"].as_str().unwrap().to_owned())
@@ -189,16 +192,16 @@ fn model_of(request: &Received) -> String {
 
 impl Respond for Billing {
     fn respond(&self, request: &Received) -> Answer {
-        let model = model_of(request);
+        let model = requested_model(request);
         if model.starts_with("refused") {
             return Answer::error(400, "invalid_request_error", None, "no");
         }
         if model.starts_with(LEFT) {
-            self.left.lock().unwrap().insert(model);
-            return Answer::none(Fault::Stall);
+            self.remaining_models.lock().unwrap().insert(model);
+            return Answer::without_status(Fault::Stall);
         }
         let answer = self.answer(request);
-        let mut bill = Bill::of(self.numbered.fetch_add(1, Ordering::Relaxed));
+        let mut bill = Bill::new(self.numbered.fetch_add(1, Ordering::Relaxed));
         let body = String::from_utf8(answer.body()).unwrap();
         let is_stream = body.contains("data: ");
         let (answer, is_reported) = if is_stream {
@@ -225,20 +228,20 @@ impl Respond for Billing {
             return answer.stall_after(half);
         }
         assert!(is_reported, "{body}");
-        self.bills.lock().unwrap().entry(model).or_default().add(&bill.priced());
+        self.bills.lock().unwrap().entry(model).or_default().add(&bill.with_cost());
         answer
     }
 }
 
 /// The request of one client.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct ClientRequest {
     number: u64,
     format: Option<Dialect>,
     stream: bool,
 }
 
-impl Asked {
+impl ClientRequest {
     fn new(number: u64) -> Self {
         let format = FORMATS[usize::try_from(number % 4).unwrap()];
         Self { number, format, stream: (number / 4).is_multiple_of(2) }
@@ -286,7 +289,7 @@ impl Asked {
 }
 
 /// Sends one request as its client would.
-async fn ask(asked: Asked, request: Request, left: &Mutex<BTreeSet<String>>) {
+async fn ask(asked: ClientRequest, request: Request, left: &Mutex<BTreeSet<String>>) {
     let model = asked.model();
     if model.starts_with(LEFT) {
         let asking = tokio::spawn(request.try_send());
@@ -307,14 +310,14 @@ async fn ask(asked: Asked, request: Request, left: &Mutex<BTreeSet<String>>) {
     assert_eq!(reply.status, expected, "{asked:?}: {}", reply.text());
 }
 
-fn bill_in(row: &Value) -> Bill {
+fn parse_bill(row: &Value) -> Bill {
     let count = |name: &str| row[name].as_u64().unwrap();
     let digits = row["usd"].as_str().unwrap().replace('.', "");
     Bill {
         calls: count("calls"),
         prompt: count("prompt_tokens"),
         cached: count("cached_tokens"),
-        written: count("cache_write_tokens"),
+        cache_write_tokens: count("cache_write_tokens"),
         completion: count("completion_tokens"),
         reasoning: count("reasoning_tokens"),
         millionths: digits.parse::<u128>().unwrap() * 1_000_000,
@@ -326,7 +329,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
     let requests: u64 = std::env::var(REQUESTS).map_or(240, |requests| requests.parse().unwrap());
     in_runtime(async move {
         let billing = Billing::new();
-        let (bills, left) = (Arc::clone(&billing.bills), Arc::clone(&billing.left));
+        let (bills, left) = (Arc::clone(&billing.bills), Arc::clone(&billing.remaining_models));
         let upstream = Upstream::start(billing).await;
         let place = Place::new().with_file("endmark.toml", CONFIGURATION);
         let url = upstream.base_url();
@@ -334,7 +337,8 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
         let at_once = Arc::new(Semaphore::new(32));
         let tasks: Vec<_> = (0..requests)
             .map(|number| {
-                let (asked, at_once, left) = (Asked::new(number), Arc::clone(&at_once), Arc::clone(&left));
+                let (asked, at_once, left) =
+                    (ClientRequest::new(number), Arc::clone(&at_once), Arc::clone(&left));
                 let request = asked.request(&served);
                 tokio::spawn(async move {
                     let _turn = at_once.acquire().await.unwrap();
@@ -355,14 +359,15 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
         };
         for (model, bill) in &bills {
             let row = row(model);
-            assert_eq!(bill_in(row), bill.rounded(), "{model}");
+            assert_eq!(parse_bill(row), bill.rounded(), "{model}");
             assert_eq!((&row["estimated_calls"], &row["unpriced_calls"]), (&json!(0), &json!(0)), "{model}");
         }
         assert!(bills.values().map(|bill| bill.calls).sum::<u64>() > requests * 8 / 10, "{bills:?}");
         let tokens =
             |row: &Value| row["prompt_tokens"].as_u64().unwrap() + row["completion_tokens"].as_u64().unwrap();
-        let count =
-            |begins: &str| (0..requests).filter(|n| Asked::new(*n).model().starts_with(begins)).count();
+        let count = |begins: &str| {
+            (0..requests).filter(|n| ClientRequest::new(*n).model().starts_with(begins)).count()
+        };
         // Clients that left during the reply or before it: their bill is unknown.
         let gone = row("gone-1");
         let streams = count("gone") - count(LEFT);
@@ -392,7 +397,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
 }
 
 /// How many requests are in flight when the gateway is killed.
-const UNDER_WAY: u64 = 24;
+const IN_FLIGHT: u64 = 24;
 
 #[test]
 fn budgets_of_a_killed_gateway_are_what_was_billed_within_what_was_in_flight() {
@@ -406,10 +411,13 @@ fn budgets_of_a_killed_gateway_are_what_was_billed_within_what_was_in_flight() {
         let mut in_flight = 0;
         for kill in 0..kills {
             let served = Served::start(&place, &["--upstream", &url]);
-            let tasks: Vec<_> = (0..UNDER_WAY)
+            let tasks: Vec<_> = (0..IN_FLIGHT)
                 .map(|number| {
-                    let asked =
-                        Asked { number: number * 3 + 1, format: None, stream: number.is_multiple_of(2) };
+                    let asked = ClientRequest {
+                        number: number * 3 + 1,
+                        format: None,
+                        stream: number.is_multiple_of(2),
+                    };
                     let body = json!({
                         "model": "billed-0", "max_tokens": 4_096, "stream": asked.stream,
                         "stream_options": {"include_usage": true},

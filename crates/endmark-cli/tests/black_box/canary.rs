@@ -69,7 +69,7 @@ fn assert_clean(place: &str, bytes: &[u8]) {
 }
 
 /// An upstream that repeats the request in its error messages, and cuts its streams.
-fn talkative(received: &Received) -> Answer {
+fn echo_in_errors(received: &Received) -> Answer {
     let said = format!("{} {:?}", received.path, received.headers);
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     if body["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
@@ -158,7 +158,7 @@ fn configuration(upstream: &str, proxy: SocketAddr) -> String {
 
 #[tokio::test]
 async fn no_secret_comes_out_anywhere() {
-    let upstream = Upstream::start(talkative).await;
+    let upstream = Upstream::start(echo_in_errors).await;
     // The proxy rejects every client before it looks for the upstream.
     let proxy = ForwardProxy::start(Some("nobody")).await;
     let place = Place::new()
@@ -212,7 +212,7 @@ async fn no_secret_comes_out_anywhere() {
     for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, IN_CONFIG, IN_ENVIRONMENT, IN_FILE] {
         assert!(received.contains(canary), "{canary} never arrived");
     }
-    let seen = proxy.seen();
+    let seen = proxy.requests();
     let said = STANDARD_NO_PAD.encode(format!("me:{PASSWORD}"));
     for method in ["POST http://upstream.invalid/", "CONNECT upstream.invalid:443"] {
         let asked = seen.iter().find(|asked| asked.line.starts_with(method)).unwrap();
@@ -246,7 +246,7 @@ async fn no_secret_comes_out_anywhere() {
 }
 
 /// An upstream that repeats the request in every text of its replies, which are all cut.
-fn boastful(received: &Received) -> Answer {
+fn echo_in_replies(received: &Received) -> Answer {
     let said = format!("{} {:?}", received.path, received.headers);
     // Wherever a text is clipped, no part of a secret may precede that point.
     let model = format!("{}{said}", "m".repeat(90));
@@ -268,7 +268,7 @@ fn boastful(received: &Received) -> Answer {
 
 #[tokio::test]
 async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
-    let upstream = Upstream::start(boastful).await;
+    let upstream = Upstream::start(echo_in_replies).await;
     let proxy = ForwardProxy::start(Some("nobody")).await;
     let settings = configuration(&upstream.base_url(), proxy.address());
     let place = Place::new()

@@ -1,7 +1,7 @@
 //! Cloud paths of the same formats: Azure's deployments and its own version, and Vertex AI's projects.
 
 use serde_json::{Value, json};
-use testkit::{Dialect, Prefill, Received, Reply, Request, Respond, ScriptedModel, Speaking, Upstream};
+use testkit::{Dialect, DialectAdapter, Prefill, Received, Reply, Request, Respond, ScriptedModel, Upstream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -35,7 +35,7 @@ fn chat(stream: bool) -> Value {
     json!({"max_tokens": 7, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-fn text_of_chat(reply: &Reply) -> String {
+fn chat_text(reply: &Reply) -> String {
     let part =
         |event: &Value, of: &str| event["choices"][0][of]["content"].as_str().unwrap_or_default().to_owned();
     if reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
@@ -52,7 +52,7 @@ fn a_deployment_of_azure_gives_whole_replies_under_its_own_path_and_key() {
             for stream in [false, true] {
                 let (upstream, served, _place) = start(model(), "/openai/v1", settings).await;
                 let reply = post(&served, path, ("api-key", "of-the-client"), &chat(stream)).await;
-                assert_eq!((reply.status, text_of_chat(&reply).as_str()), (200, STORY), "{}", reply.text());
+                assert_eq!((reply.status, chat_text(&reply).as_str()), (200, STORY), "{}", reply.text());
                 let asked: Vec<Received> = upstream.requests();
                 assert_eq!(asked.len(), 2, "the reply, and the rest of it");
                 for request in asked {
@@ -72,13 +72,13 @@ fn azures_own_version_is_read_in_both_of_openais_formats() {
         for path in ["/openai/v1/chat/completions", "/v1/chat/completions"] {
             let (upstream, served, _place) = start(model(), "/openai/v1", "").await;
             let reply = post(&served, path, key, &chat(true)).await;
-            assert_eq!(text_of_chat(&reply), STORY, "{path}: {}", reply.text());
+            assert_eq!(chat_text(&reply), STORY, "{path}: {}", reply.text());
             let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
             assert_eq!(paths, ["/openai/v1/chat/completions"; 2], "{path}");
         }
         for path in ["/openai/v1/responses", "/openai/responses?api-version=preview"] {
             let (upstream, served, _place) =
-                start(Speaking::new(Dialect::Responses, model()), "/openai/v1", "").await;
+                start(DialectAdapter::new(Dialect::Responses, model()), "/openai/v1", "").await;
             let reply = post(&served, path, key, &Dialect::Responses.request(7, true)).await;
             assert_eq!(Dialect::Responses.hear(&reply).text, STORY, "{path}: {}", reply.text());
             let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
@@ -92,7 +92,7 @@ fn a_model_of_vertex_ai_gives_whole_replies_under_its_own_path() {
     in_runtime(async {
         for version in ["v1", "v1beta1"] {
             let (upstream, served, _place) =
-                start(Speaking::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+                start(DialectAdapter::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
             for (method, stream) in [("generateContent", false), ("streamGenerateContent?alt=sse", true)] {
                 let before = upstream.requests().len();
                 let path = format!("/{version}/{VERTEX}:{method}");
@@ -114,7 +114,7 @@ fn a_model_of_vertex_ai_gives_whole_replies_under_its_own_path() {
 fn what_else_a_cloud_has_passes_untouched() {
     in_runtime(async {
         let (upstream, served, _place) =
-            start(Speaking::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+            start(DialectAdapter::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
         for path in [
             format!("/v1/{VERTEX}:countTokens"),
             "/v1/projects/p-1/locations/global/publishers/anthropic/models/m:rawPredict".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::run::{Place, Run};
 
-fn counted(arguments: &[&str], input: &str) -> Value {
+fn count(arguments: &[&str], input: &str) -> Value {
     let run = Place::new().run_with_input(&[&["count", "--json"], arguments].concat(), input);
     assert_eq!(run.code, 0, "{}", run.output);
     run.envelope()["data"].clone()
@@ -16,21 +16,21 @@ fn counted(arguments: &[&str], input: &str) -> Value {
 fn a_text_has_its_tokens_and_what_they_cost() {
     // A thousand tokens: OpenAI's vocabulary has one for each word of this text.
     let text = " the".repeat(1_000);
-    let data = counted(&["--model", "gpt-5"], &text);
+    let data = count(&["--model", "gpt-5"], &text);
     assert_eq!((&data["tokens"], &data["exact"]), (&json!(1_000), &json!(true)));
     // $1.25 per million tokens.
     assert_eq!(data["usd"], "0.001250000");
-    let data = counted(&["--model", "claude-sonnet-5"], &text);
+    let data = count(&["--model", "claude-sonnet-5"], &text);
     assert!(data["tokens"].as_u64().unwrap() > 1_000);
     assert_eq!(data["exact"], false);
-    let data = counted(&["--model", "a-model-of-nobody"], &text);
+    let data = count(&["--model", "a-model-of-nobody"], &text);
     assert_eq!(data["usd"], Value::Null, "no price is not a price of 0");
 }
 
 #[test]
 fn a_conversation_is_checked_against_its_format_and_counted() {
     let body = json!({"model": "gpt-5", "messages": [{"role": "user", "content": "the ".repeat(500)}]});
-    let data = counted(&["--model", "gpt-5", "--for", "openai_chat"], &body.to_string());
+    let data = count(&["--model", "gpt-5", "--for", "openai_chat"], &body.to_string());
     let tokens = data["tokens"].as_u64().unwrap();
     assert!((500..=520).contains(&tokens), "{tokens}");
     assert_eq!(data["exact"], false);
@@ -48,7 +48,7 @@ fn a_text_of_forty_megabytes_without_a_space_needs_little_memory() {
     let limited = "ulimit -v 700000 && exec \"$0\" count --model gpt-5 --json long.txt";
     let mut command = Command::new("sh");
     command.args(["-c", limited, env!("CARGO_BIN_EXE_endmark")]).current_dir(place.path());
-    let run = Run::of(&command.env_clear().env("HOME", place.path()).output().unwrap());
+    let run = Run::new(&command.env_clear().env("HOME", place.path()).output().unwrap());
     assert_eq!(run.code, 0, "{}", run.errors);
     let data = &run.envelope()["data"];
     let tokens = data["tokens"].as_u64().unwrap();

@@ -60,7 +60,7 @@ impl Running {
     }
 
     /// Waits until the gateway reports that it is ready again.
-    async fn well_again(&self) {
+    async fn wait_until_ready(&self) {
         for _ in 0..400 {
             if self.ready().await["status"] == "ready" && self.metric("endmark_store_rows_waiting").await == 0
             {
@@ -115,7 +115,7 @@ fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
         running.ask(false).await;
         assert_eq!(running.ready().await["status"], "degraded");
         drop(lock);
-        running.well_again().await;
+        running.wait_until_ready().await;
         assert_eq!(running.served.end("-TERM").0, Some(0));
         let reader = Reader::open(&StoreLocation::sqlite(running.place.store())).unwrap();
         let calls = reader.recent_calls(9).unwrap();
@@ -148,18 +148,18 @@ fn a_store_that_blocks_holds_up_no_reply_for_long() {
         running.ask(true).await;
         assert_eq!(running.ready().await["status"], "degraded");
         drop(lock);
-        running.well_again().await;
+        running.wait_until_ready().await;
         // A resumed reply has two calls or more, each with its row.
-        let calls = 20 + calls_of_the_cut(&running.place);
+        let calls = 20 + count_cut_calls(&running.place);
         running.stop(calls);
     });
 }
 
-fn calls_of_the_cut(place: &Place) -> usize {
+fn count_cut_calls(place: &Place) -> usize {
     let reader = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();
     let rows = reader.recent_calls(1_000).unwrap();
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
-    let calls = reader.calls_of(&cut.request_id).unwrap().len();
+    let calls = reader.request_calls(&cut.request_id).unwrap().len();
     assert!(calls >= 2);
     // Its own row is opened and closed after the lock is released, one after the other.
     for _ in 0..200 {
@@ -223,7 +223,7 @@ fn a_full_disk_loses_nothing_and_is_said() {
         assert!(running.metric("endmark_store_degraded").await == 1);
         assert!(running.metric("endmark_store_failures_total").await > 0);
         drop(faults);
-        running.well_again().await;
+        running.wait_until_ready().await;
         for _ in 0..5 {
             running.ask(false).await;
         }
@@ -263,7 +263,7 @@ fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
             running.ask(false).await;
         }
         // The rows are committed by now, so nothing of value is lost with the slate.
-        running.well_again().await;
+        running.wait_until_ready().await;
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..6 {
             running.ask(false).await;
@@ -289,7 +289,7 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
     in_runtime(async {
         let running = Running::start().await;
         running.ask(false).await;
-        running.well_again().await;
+        running.wait_until_ready().await;
         let journal = running.place.store().with_extension("db-wal");
         let faults = Faults::inject_into(&journal, running.served.id(), "pwrite64", "ENOSPC");
         for _ in 0..6 {
@@ -327,7 +327,7 @@ fn records_of_replies_cut_while_the_disk_is_full_come_later_or_are_said_to_be_lo
         assert_eq!(rows.len(), 4);
         assert!(rows.iter().all(|row| row.outcome == "resumed"), "{rows:?}");
         assert_eq!(running.metric("endmark_store_cuts_lost_total").await, 0);
-        running.well_again().await;
+        running.wait_until_ready().await;
 
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         running.ask(true).await;
@@ -360,7 +360,7 @@ fn a_disk_that_cannot_sync_loses_nothing_and_is_said() {
             running.ask(false).await;
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
-        running.well_again().await;
+        running.wait_until_ready().await;
         let said = running.stop(asked + 20);
         assert!(said.contains("the store fails"), "{said}");
     });

@@ -25,15 +25,17 @@ fn chat(served: &Served) -> Request {
 }
 
 /// An upstream whose stream pauses this long between any two of its ten events.
-async fn flowing(pause: Duration) -> Upstream {
-    Upstream::start(Script::new().otherwise(Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause)))
-        .await
+async fn slow_stream(pause: Duration) -> Upstream {
+    Upstream::start(
+        Script::new().default_answer(Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause)),
+    )
+    .await
 }
 
 #[test]
 fn no_stream_under_way_is_broken() {
     in_runtime(async {
-        let upstream = flowing(Duration::from_millis(15)).await;
+        let upstream = slow_stream(Duration::from_millis(15)).await;
         let place = Place::new();
         for round in 0..rounds() {
             let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
@@ -57,7 +59,7 @@ fn no_stream_under_way_is_broken() {
 #[test]
 fn a_long_drain_ends_with_the_last_stream() {
     in_runtime(async {
-        let upstream = flowing(Duration::from_millis(50)).await;
+        let upstream = slow_stream(Duration::from_millis(50)).await;
         let arguments = ["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=600"];
         let place = Place::new();
         assert_eq!(Served::start(&place, &arguments).end("-TERM").0, Some(0), "without a stream");
@@ -72,12 +74,12 @@ fn a_long_drain_ends_with_the_last_stream() {
 #[test]
 fn while_it_stops_it_says_so_and_begins_nothing() {
     in_runtime(async {
-        let upstream = flowing(Duration::from_millis(200)).await;
+        let upstream = slow_stream(Duration::from_millis(200)).await;
         let place = Place::new();
         let mut served = Served::start(&place, &["--upstream", &upstream.base_url()]);
         let open = chat(&served).send().await;
         served.signal("-TERM");
-        served.says("Waiting for active replies to end");
+        served.wait_for_line("Waiting for active replies to end");
         let ready = loop {
             let ready = Request::get(served.address, "/endmark/readyz").send().await.read().await;
             if ready.status != 200 {
@@ -98,7 +100,7 @@ fn while_it_stops_it_says_so_and_begins_nothing() {
 #[test]
 fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
     in_runtime(async {
-        let upstream = flowing(Duration::from_secs(20)).await;
+        let upstream = slow_stream(Duration::from_secs(20)).await;
         let place = Place::new();
         let start = |more: &[&str]| {
             let base_url = upstream.base_url();
@@ -114,7 +116,7 @@ fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
         let mut served = start(&[]);
         let open = chat(&served).send().await;
         served.signal("-INT");
-        served.says("Send the signal again to stop at once");
+        served.wait_for_line("Send the signal again to stop at once");
         let (code, said) = served.end("-INT");
         assert_eq!(code, Some(130), "{said}");
         is_cut_off(&open.read().await);
@@ -177,7 +179,7 @@ fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_en
 #[test]
 fn what_nobody_reads_on_its_way_never_ends_as_if_it_were_whole() {
     in_runtime(async {
-        let upstream = flowing(Duration::from_millis(700)).await;
+        let upstream = slow_stream(Duration::from_millis(700)).await;
         let place = Place::new();
         let served =
             Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"]);

@@ -26,7 +26,7 @@ fn place_with(manifest: &str) -> Place {
 }
 
 /// Returns the path of a file in the documented manifests.
-fn documented(name: &str) -> String {
+fn manifest_path(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifests");
     folder.join(name).to_str().unwrap().to_owned()
 }
@@ -39,22 +39,22 @@ fn exec(place: &Place, command: &[&str]) -> Value {
 /// Runs a command under this manifest.
 fn exec_with(place: &Place, manifest: &str, command: &[&str], input: impl AsRef<[u8]>) -> Value {
     let arguments = [&["exec", "--manifest", manifest, "--"], command].concat();
-    checked(&place.run_with_input(&arguments, input))
+    checked_envelope(&place.run_with_input(&arguments, input))
 }
 
 /// Runs a command under its built-in manifest.
-fn exec_known(place: &Place, command: &[&str], input: impl AsRef<[u8]>) -> Value {
-    checked(&place.run_with_input(&[&["exec", "--"], command].concat(), input))
+fn exec_builtin(place: &Place, command: &[&str], input: impl AsRef<[u8]>) -> Value {
+    checked_envelope(&place.run_with_input(&[&["exec", "--"], command].concat(), input))
 }
 
 /// Returns the envelope of a run, after a check that Python reads it.
-fn checked(run: &Run) -> Value {
-    read_by_python(run.output.as_bytes());
+fn checked_envelope(run: &Run) -> Value {
+    assert_python_reads(run.output.as_bytes());
     run.envelope()
 }
 
 /// Fails if Python does not read exactly one document.
-fn read_by_python(output: &[u8]) {
+fn assert_python_reads(output: &[u8]) {
     let mut python = Command::new("python3");
     python.args(["-c", "import json, sys; json.loads(sys.stdin.buffer.read())"]);
     let mut python = python.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

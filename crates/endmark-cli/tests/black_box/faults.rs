@@ -12,7 +12,7 @@ async fn model() -> Upstream {
     Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await
 }
 
-fn started(place: &Place, upstream: &Upstream, faults: &[&str]) -> Served {
+fn start(place: &Place, upstream: &Upstream, faults: &[&str]) -> Served {
     Served::start(place, &[&["--upstream", &upstream.base_url(), "--fault"], faults].concat())
 }
 
@@ -31,14 +31,14 @@ fn what_goes_wrong_before_endmark_is_mended_and_disclosed() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
         for fault in ["cut@3", "drop@4", "reset@200b", "end@4", "error@5", "malformed@4", "503"] {
-            let served = started(&place, &upstream, &[fault]);
+            let served = start(&place, &upstream, &[fault]);
             let reply = ask(&served, true).await;
             assert_eq!(reply.header("x-endmark-fault"), Some(fault));
             assert_eq!(text(&reply), TEXT, "{fault}");
             assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{fault}");
             served.end("-TERM");
         }
-        let served = started(&place, &upstream, &["cut@3", "--fault-seed", "7"]);
+        let served = start(&place, &upstream, &["cut@3", "--fault-seed", "7"]);
         let reply = ask(&served, false).await;
         assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
         assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
@@ -52,7 +52,7 @@ fn what_goes_wrong_before_endmark_is_mended_and_disclosed() {
 fn what_falls_on_every_call_is_beyond_mending_and_is_said() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
-        let served = started(&place, &upstream, &["cut@3@always"]);
+        let served = start(&place, &upstream, &["cut@3@always"]);
         let reply = ask(&served, false).await;
         assert_ne!(reply.json()["choices"][0]["message"]["content"], TEXT);
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
@@ -64,14 +64,14 @@ fn what_falls_on_every_call_is_beyond_mending_and_is_said() {
 fn what_goes_wrong_behind_endmark_is_the_applications_to_bear() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
-        let served = started(&place, &upstream, &["drop@4", "--fault-side", "client"]);
+        let served = start(&place, &upstream, &["drop@4", "--fault-side", "client"]);
         let reply = ask(&served, true).await;
         assert!(!reply.complete, "{}", reply.text());
         assert!(TEXT.starts_with(&text(&reply)) && text(&reply) != TEXT, "{}", reply.text());
         served.end("-TERM");
 
         let asked = upstream.requests().len();
-        let served = started(&place, &upstream, &["429@2s", "--fault-side", "client"]);
+        let served = start(&place, &upstream, &["429@2s", "--fault-side", "client"]);
         let reply = ask(&served, false).await;
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("2")));
         assert_eq!(reply.json()["error"]["type"], "endmark_rehearsed_fault");
@@ -107,7 +107,7 @@ fn a_rehearsal_goes_on_as_it_began_when_the_configuration_is_read_anew() {
             for number in 0..16 {
                 if is_reloaded && number == 5 {
                     served.signal("-HUP");
-                    served.says("was reloaded");
+                    served.wait_for_line("was reloaded");
                 }
                 faults.push(ask(&served, false).await.header("x-endmark-fault").is_some());
             }

@@ -37,10 +37,10 @@ fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port(
     let place = Place::new();
     let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
     assert!(served.address.ip().is_loopback(), "{}", served.address);
-    served.says("Other machines reach it at http://");
-    let pages = served.says("List them with");
+    served.wait_for_line("Other machines reach it at http://");
+    let pages = served.wait_for_line("List them with");
     assert!(!pages.contains("/endmark/"), "the pages are disabled there: {pages}");
-    served.says("the pages are disabled");
+    served.wait_for_line("the pages are disabled");
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream
         .write_all(b"GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
@@ -58,7 +58,7 @@ fn an_upstream_without_a_key_behind_keys_of_the_gateway_is_said_at_the_start_and
         [upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
     let place = Place::new().with_file("endmark.toml", text);
     let mut served = Served::start(&place, &[]);
-    let said = served.says("has no key");
+    let said = served.wait_for_line("has no key");
     assert!(said.contains("`far`") && said.contains("[upstreams.far] api_key"), "{said}");
     let doctor = place.run(&["doctor"]);
     assert!(doctor.code == 1 && doctor.output.contains("require_key: "), "{}", doctor.output);

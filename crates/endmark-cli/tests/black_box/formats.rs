@@ -6,7 +6,7 @@
 use endmark_store::{LogFilter, Reader, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{
-    Answer, Dialect, Fault, Heard, Prefill, Received, Reply, Request, Respond, ScriptedModel, Speaking,
+    Answer, Dialect, DialectAdapter, Fault, Heard, Prefill, Received, Reply, Request, Respond, ScriptedModel,
     Upstream,
 };
 
@@ -33,7 +33,7 @@ impl Running {
     }
 
     async fn model(dialect: Dialect, model: ScriptedModel) -> Self {
-        Self::start(Speaking::new(dialect, model), &["--set", "resume.mode=on"]).await
+        Self::start(DialectAdapter::new(dialect, model), &["--set", "resume.mode=on"]).await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Reply {
@@ -52,7 +52,7 @@ impl Running {
     }
 }
 
-fn end_of(dialect: Dialect, call: bool) -> &'static str {
+fn normal_end(dialect: Dialect, call: bool) -> &'static str {
     match (dialect, call) {
         (Dialect::Responses, _) => "completed",
         (Dialect::Messages, true) => "tool_use",
@@ -61,7 +61,7 @@ fn end_of(dialect: Dialect, call: bool) -> &'static str {
     }
 }
 
-fn cut_of(dialect: Dialect) -> &'static str {
+fn cut_end(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Responses => "incomplete",
         Dialect::Messages => "max_tokens",
@@ -81,7 +81,7 @@ fn a_reply_that_needs_no_help_is_the_same_as_direct() {
                 assert_eq!(reply.text(), direct.text(), "{dialect:?} {stream}");
                 assert_eq!(
                     (heard.text.as_str(), heard.stop.as_deref()),
-                    (STORY, Some(end_of(dialect, false)))
+                    (STORY, Some(normal_end(dialect, false)))
                 );
                 assert_eq!(reply.header("x-endmark-outcome"), None);
             }
@@ -99,7 +99,7 @@ fn a_reply_that_is_cut_by_its_limit_comes_whole() {
                     let what = format!("{dialect:?} {prefill:?} {stream}");
                     let (reply, heard) = running.ask(dialect, 7, stream).await;
                     assert_eq!(heard.text, STORY, "{what}: {}", reply.text());
-                    assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, false)), "{what}");
+                    assert_eq!(heard.stop.as_deref(), Some(normal_end(dialect, false)), "{what}");
                     let told = match &heard.endmark {
                         Some(told) => told["outcome"].as_str().map(str::to_owned),
                         None => reply.header("x-endmark-outcome").map(str::to_owned),
@@ -135,9 +135,10 @@ fn a_stream_that_breaks_off_goes_on_or_ends_in_the_formats_own_error() {
                 let running = Running::model(dialect, model).await;
                 let (reply, heard) = running.ask(dialect, 500, true).await;
                 assert_eq!(heard.text, STORY, "{dialect:?} {at}: {}", reply.text());
-                assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, false)), "{dialect:?} {at}");
+                assert_eq!(heard.stop.as_deref(), Some(normal_end(dialect, false)), "{dialect:?} {at}");
             }
-            let begins = Speaking::new(dialect, ScriptedModel::new(STORY).fault(0, 1_500, Fault::Close));
+            let begins =
+                DialectAdapter::new(dialect, ScriptedModel::new(STORY).fault(0, 1_500, Fault::Close));
             let once = std::sync::atomic::AtomicBool::new(true);
             let lost = move |request: &Received| {
                 if once.swap(false, std::sync::atomic::Ordering::Relaxed) {
@@ -178,7 +179,7 @@ fn a_tool_call_that_is_cut_comes_whole() {
                 let arguments: Value = serde_json::from_str(arguments).unwrap();
                 assert_eq!(name, "write", "{what}");
                 assert_eq!(arguments, serde_json::from_str::<Value>(ARGUMENTS).unwrap(), "{what}");
-                assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, true)), "{what}");
+                assert_eq!(heard.stop.as_deref(), Some(normal_end(dialect, true)), "{what}");
             }
         }
     });
@@ -189,13 +190,13 @@ fn a_tool_call_that_is_cut_comes_whole() {
 fn a_tool_call_that_stays_cut_is_none() {
     in_runtime(async {
         for dialect in [Dialect::Messages, Dialect::Gemini] {
-            let cut = Speaking::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
+            let cut = DialectAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
             let running = Running::start(cut, &["--set", "resume.mode=on"]).await;
             let mut body = dialect.request(500, false);
             body["tools"] = dialect.tools("write");
             let reply = running.post(dialect.path(false), &body).await;
             let heard = dialect.hear(&reply);
-            assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some(cut_of(dialect))));
+            assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some(cut_end(dialect))));
             assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
         }
     });
@@ -207,7 +208,8 @@ fn a_streamed_call_that_stays_cut_is_never_finished() {
     in_runtime(async {
         for (hold, limit) in [("false", 2), ("false", 9), ("true", 9)] {
             let dialect = Dialect::Messages;
-            let cut = Speaking::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(limit));
+            let cut =
+                DialectAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(limit));
             let hold_set = format!("tools.hold={hold}");
             let running = Running::start(cut, &["--set", "resume.mode=on", "--set", &hold_set]).await;
             let mut body = dialect.request(500, true);
@@ -271,7 +273,7 @@ fn errors_have_the_shape_of_their_provider() {
 fn a_limit_that_messages_demands_is_a_wish_only_below_a_height() {
     in_runtime(async {
         let model = || ScriptedModel::new(STORY).own_limit(7).prefill(Prefill::Rejects);
-        let running = Running::start(Speaking::new(Dialect::Messages, model()), &[]).await;
+        let running = Running::start(DialectAdapter::new(Dialect::Messages, model()), &[]).await;
         let (_, heard) = running.ask(Dialect::Messages, 100, false).await;
         assert_eq!(heard.stop.as_deref(), Some("max_tokens"));
         assert_eq!(running.calls().len(), 1);
@@ -310,7 +312,7 @@ fn what_is_written_down_names_the_format() {
 fn rehearsed_faults_strike_every_format() {
     in_runtime(async {
         for dialect in Dialect::ALL {
-            let model = Speaking::new(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes));
+            let model = DialectAdapter::new(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes));
             let upstream = Upstream::start(model).await;
             let place = Place::new();
             for side in ["upstream", "client"] {
@@ -341,7 +343,7 @@ fn rehearsed_faults_strike_every_format() {
                             assert_eq!(dialect.hear(&reply).text, STORY, "{what}");
                         } else if fault == "cut@4" {
                             let heard = dialect.hear(&reply);
-                            assert_eq!(heard.stop.as_deref(), Some(cut_of(dialect)), "{what}");
+                            assert_eq!(heard.stop.as_deref(), Some(cut_end(dialect)), "{what}");
                             assert!(
                                 STORY.starts_with(&heard.text) && heard.text.len() < STORY.len(),
                                 "{what}"

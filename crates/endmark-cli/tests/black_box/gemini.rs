@@ -1,7 +1,7 @@
 //! Features that only Gemini has: the model in the path, keys in the query, and its own way to continue a reply.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Prefill, Received, Request, ScriptedModel, Speaking, Upstream};
+use testkit::{Answer, Dialect, DialectAdapter, Prefill, Received, Request, ScriptedModel, Upstream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -12,7 +12,7 @@ const STORY: &str = "The harbour was quiet that morning, and the gulls had not y
 fn the_path_says_which_model_and_whether_it_streams() {
     in_runtime(async {
         let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
-        let upstream = Upstream::start(Speaking::new(Dialect::Gemini, model)).await;
+        let upstream = Upstream::start(DialectAdapter::new(Dialect::Gemini, model)).await;
         let place = Place::new().with_variable("KEY", "of-the-upstream").with_file(
             "endmark.toml",
             format!(

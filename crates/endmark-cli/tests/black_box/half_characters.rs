@@ -6,7 +6,7 @@ use crate::run::Place;
 
 const HALF: &str = r"\ud83d";
 
-fn line_of(output: &str) -> Value {
+fn result_line(output: &str) -> Value {
     serde_json::from_str(output.lines().next().unwrap()).unwrap()
 }
 
@@ -37,17 +37,17 @@ fn a_line_of_a_batch_is_answered() {
     let cap = format!(r#"{{"id":1,"text":"{text}","max_chars":4000}}"#);
     let capped = place.run_with_input(&["cap", "--batch", "--no-store"], cap);
     assert_eq!(capped.code, 0, "{}", capped.output);
-    assert!(line_of(&capped.output)["text"].as_str().unwrap().contains("\u{FFFD} end"));
+    assert!(result_line(&capped.output)["text"].as_str().unwrap().contains("\u{FFFD} end"));
     let detected = place
         .run_with_input(&["detect", "--batch"], format!(r#"{{"id":2,"text":"[\"{HALF}","format":"json"}}"#));
-    assert_eq!(line_of(&detected.output)["verdict"], json!("truncated"), "{}", detected.output);
+    assert_eq!(result_line(&detected.output)["verdict"], json!("truncated"), "{}", detected.output);
     let guarded = place
         .run_with_input(&["guard", "--batch"], format!(r##"{{"id":3,"text":"# A\n\n{HALF} and so on."}}"##));
-    assert!(line_of(&guarded.output)["verdict"].is_string(), "{}", guarded.output);
+    assert!(result_line(&guarded.output)["verdict"].is_string(), "{}", guarded.output);
     let chunks =
         format!(r#"{{"id":4,"format":"text","chunks":["a whole {HALF} sen","tence."],"from":"cut"}}"#);
     let joined = place.run_with_input(&["stitch", "--batch"], chunks);
-    assert_eq!(line_of(&joined.output)["text"], json!("a whole \u{FFFD} sentence."), "{}", joined.output);
+    assert_eq!(result_line(&joined.output)["text"], json!("a whole \u{FFFD} sentence."), "{}", joined.output);
 }
 
 #[test]

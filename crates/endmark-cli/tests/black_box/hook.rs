@@ -27,7 +27,7 @@ fn rows(count: usize) -> String {
 }
 
 /// Returns a recorded event of an agent: number 0 is a tool's result, 1 is a stop.
-fn recorded(place: &Place, agent: &str, number: usize) -> Value {
+fn recorded_event(place: &Place, agent: &str, number: usize) -> Value {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/black_box/hook").join(format!("{agent}.json"));
     let folder = place.path().to_str().unwrap();
@@ -38,8 +38,8 @@ fn recorded(place: &Place, agent: &str, number: usize) -> Value {
 }
 
 /// Returns a tool's result with this output in it.
-fn printed(place: &Place, agent: &str, output: &str) -> Value {
-    let mut event = recorded(place, agent, 0);
+fn printed_event(place: &Place, agent: &str, output: &str) -> Value {
+    let mut event = recorded_event(place, agent, 0);
     let response = &mut event["tool_response"];
     match agent {
         "claude" => {
@@ -69,7 +69,7 @@ fn answer(run: &Run) -> Value {
 }
 
 /// Returns what the model reads, as observed for each agent.
-fn shown(agent: &str, answer: &Value) -> String {
+fn model_text(agent: &str, answer: &Value) -> String {
     if agent != "claude" {
         assert_eq!(answer["decision"], if agent == "codex" { "block" } else { "deny" });
         return answer["reason"].as_str().unwrap().to_owned();
@@ -90,9 +90,9 @@ fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the
     let output = rows(20_000);
     for agent in AGENTS {
         let place = Place::new();
-        let event = printed(&place, agent, &output);
+        let event = printed_event(&place, agent, &output);
         let run = hook(&place, &["tool", "--agent", agent, "--max-chars", "8000"], &event);
-        let text = shown(agent, &answer(&run));
+        let text = model_text(agent, &answer(&run));
         assert!(text.chars().count() <= 8_000, "{agent}: {}", text.len());
         assert!(text.contains(ERROR), "{agent}: {text}");
         // The marker names a command that returns all of it.
@@ -106,7 +106,7 @@ fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the
 fn a_result_within_the_limit_is_not_touched() {
     for agent in AGENTS {
         let place = Place::new();
-        let mut event = printed(&place, agent, "all is well");
+        let mut event = printed_event(&place, agent, "all is well");
         if agent == "claude" {
             event["tool_response"].as_object_mut().unwrap().remove("persistedOutputPath");
         }
@@ -119,14 +119,14 @@ fn a_result_within_the_limit_is_not_touched() {
 fn without_a_limit_of_ones_own_the_cap_stays_below_the_agents_own_cut() {
     for (agent, limit) in [("claude", 30_000), ("codex", 10_000), ("gemini", 40_000)] {
         let place = Place::new();
-        let event = printed(&place, agent, &rows(20_000));
-        let text = shown(agent, &answer(&hook(&place, &["tool", "--agent", agent], &event)));
+        let event = printed_event(&place, agent, &rows(20_000));
+        let text = model_text(agent, &answer(&hook(&place, &["tool", "--agent", agent], &event)));
         assert!(text.chars().count() <= limit && text.chars().count() > limit / 2, "{agent}: {}", text.len());
     }
     // The configuration may set a lower limit.
     let place = Place::new().with_file("endmark.toml", "[cap]\nmax_chars = 2000\n");
-    let event = printed(&place, "gemini", &rows(20_000));
-    let text = shown("gemini", &answer(&hook(&place, &["tool", "--agent", "gemini"], &event)));
+    let event = printed_event(&place, "gemini", &rows(20_000));
+    let text = model_text("gemini", &answer(&hook(&place, &["tool", "--agent", "gemini"], &event)));
     assert!(text.chars().count() <= 2_000);
 }
 
@@ -156,7 +156,7 @@ fn the_shape_of_a_result_stays_and_what_cannot_be_cut_is_left_alone() {
 fn no_file_is_read_that_does_not_belong_to_the_session() {
     let place = Place::new().with_file("secret.txt", rows(20_000));
     let secret = place.path().join("secret.txt");
-    let mut event = printed(&place, "claude", "small");
+    let mut event = printed_event(&place, "claude", "small");
     for path in
         [secret.to_str().unwrap().to_owned(), format!("{}/session/../secret.txt", place.path().display())]
     {
@@ -202,9 +202,9 @@ fn an_error_of_its_own_never_holds_an_agent_up() {
 #[test]
 fn where_the_store_cannot_be_used_the_result_is_capped_all_the_same_and_names_nothing() {
     let place = Place::new().with_file("file", "").with_variable("ENDMARK_STORE", "sqlite:file/endmark.db");
-    let event = printed(&place, "gemini", &rows(20_000));
+    let event = printed_event(&place, "gemini", &rows(20_000));
     let run = hook(&place, &["tool", "--agent", "gemini", "--max-chars", "8000"], &event);
-    let text = shown("gemini", &answer(&run));
+    let text = model_text("gemini", &answer(&run));
     assert!(text.contains(ERROR) && !text.contains("endmark read"), "{text}");
     assert!(run.errors.contains("not kept"), "{}", run.errors);
 }

@@ -117,7 +117,7 @@ fn a_place_of_a_key_is_free_again_after_the_gateway_was_killed() {
         let endless = Answer::sse([event.clone(), event]).stall_after(20);
         let is_slow = |request: &Received| String::from_utf8_lossy(&request.body).contains("slow");
         let reply = Answer::json(200, &chat_reply("Yes.", "stop", (20, 10)));
-        let upstream = Upstream::start(Script::new().when(is_slow, endless).otherwise(reply)).await;
+        let upstream = Upstream::start(Script::new().when(is_slow, endless).default_answer(reply)).await;
         let configuration =
             format!("[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n", upstream.base_url());
         let place = Place::new().with_file("endmark.toml", configuration);

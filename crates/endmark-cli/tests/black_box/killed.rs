@@ -14,7 +14,7 @@ use crate::serve::{Served, in_runtime};
 const KILLS: &str = "ENDMARK_TEST_KILLS";
 
 /// Requests in flight when it is killed.
-const UNDER_WAY: usize = 64;
+const IN_FLIGHT: usize = 64;
 
 fn body(session: &str, stream: bool) -> serde_json::Value {
     json!({"model": session, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
@@ -34,7 +34,7 @@ async fn upstream() -> Upstream {
         .when(is("done"), Answer::json(200, &testkit::chat_reply("Yes.", "stop", (3, 1))))
         .when(is("streamed"), Answer::sse(frames.clone()))
         .when(is("begun"), Answer::sse(frames).stall_after(120))
-        .otherwise(Answer::none(Fault::Stall));
+        .default_answer(Answer::without_status(Fault::Stall));
     Upstream::start(script).await
 }
 
@@ -68,7 +68,7 @@ async fn kill_once(wait: Duration) {
         }
     }
     assert_eq!(whole.len(), 16);
-    let waiting: Vec<_> = (0..UNDER_WAY)
+    let waiting: Vec<_> = (0..IN_FLIGHT)
         .map(|number| {
             let begun = number % 2 == 0;
             let name = if begun { format!("begun-{number}") } else { format!("silent-{number}") };
@@ -81,7 +81,7 @@ async fn kill_once(wait: Duration) {
             })
         })
         .collect();
-    while upstream.requests().len() < 16 + UNDER_WAY {
+    while upstream.requests().len() < 16 + IN_FLIGHT {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     // A few more requests that come and go during the kill.

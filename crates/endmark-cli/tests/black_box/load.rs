@@ -26,7 +26,7 @@ const GROWTH_OF_EACH: u64 = if cfg!(debug_assertions) { 240 } else { 147 };
 const GROWTH: u64 = 16 * 1024;
 
 /// Idle sockets; `ENDMARK_TEST_HELD_SOCKETS` sets more.
-const HELD: usize = 200;
+const IDLE_SOCKETS: usize = 200;
 
 /// Bytes that the upstream sends to each reader.
 const REPLY: usize = 50 * 1024 * 1024;
@@ -139,9 +139,9 @@ async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
 #[test]
 fn who_only_holds_a_place_loses_it_and_honest_clients_are_served() {
     in_runtime(async {
-        let held = number("ENDMARK_TEST_HELD_SOCKETS", HELD);
+        let held = number("ENDMARK_TEST_HELD_SOCKETS", IDLE_SOCKETS);
         let answer = Answer::json(200, &chat_reply("honest", "stop", (1, 1)));
-        let upstream = Upstream::start(Script::new().otherwise(answer)).await;
+        let upstream = Upstream::start(Script::new().default_answer(answer)).await;
         // Its log is not read here, and it would block on that.
         let place = Place::new().with_variable("ENDMARK_LOG", "off");
         let base_url = upstream.base_url();

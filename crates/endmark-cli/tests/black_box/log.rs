@@ -11,12 +11,12 @@ use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
 /// A store with one reply that was cut and resumed.
-fn recorded() -> Place {
-    recorded_of("model-m")
+fn recorded_store() -> Place {
+    recorded_store_for("model-m")
 }
 
 /// The same for a model of this name.
-pub(crate) fn recorded_of(model: &str) -> Place {
+pub(crate) fn recorded_store_for(model: &str) -> Place {
     let place = Place::new();
     let location = StoreLocation::in_own_folder(place.store());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -64,7 +64,7 @@ pub(crate) fn recorded_of(model: &str) -> Place {
             [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)]
         {
             let call = if purpose == Purpose::Resume { 2 } else { 1 };
-            store.recorder(NoSecrets).open_call(call_of(model, request_id, call, purpose)).await.settle(
+            store.recorder(NoSecrets).open_call(call_record(model, request_id, call, purpose)).await.settle(
                 CallSettled {
                     http_status: Some(200),
                     ending: "clean".into(),
@@ -79,7 +79,7 @@ pub(crate) fn recorded_of(model: &str) -> Place {
     place
 }
 
-pub(crate) fn call_of(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
+pub(crate) fn call_record(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
     CallStarted {
         request_id: request_id.into(),
         call,
@@ -107,7 +107,7 @@ fn without_a_store_the_next_step_is_said() {
 
 #[test]
 fn the_table_has_one_line_a_recovery() {
-    let place = recorded();
+    let place = recorded_store();
     let run = place.run(&["log"]);
     let lines: Vec<&str> = run.output.lines().collect();
     assert_eq!((run.code, lines.len()), (0, 2));
@@ -122,7 +122,7 @@ fn the_table_has_one_line_a_recovery() {
 
 #[test]
 fn one_recovery_is_explained_by_its_row_or_its_request() {
-    let place = recorded();
+    let place = recorded_store();
     for id in ["1", "req_1"] {
         let run = place.run(&["log", "show", id]);
         assert_eq!(run.code, 0);
@@ -150,7 +150,7 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
 }
 
 /// Makes the gateway leave a reply cut, with this mode in the request. Returns the output of `log show`, and the row.
-async fn left_cut(mode: &str) -> (String, serde_json::Value) {
+async fn leave_cut(mode: &str) -> (String, serde_json::Value) {
     let upstream = Upstream::start(ScriptedModel::new("one two three four five six")).await;
     let place = Place::new();
     let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
@@ -174,13 +174,13 @@ async fn left_cut(mode: &str) -> (String, serde_json::Value) {
 #[test]
 fn why_nothing_was_asked_is_said_and_what_would_change_it() {
     in_runtime(async {
-        let (limited, row) = left_cut("auto").await;
+        let (limited, row) = leave_cut("auto").await;
         for words in ["recovery 1  cut", "the limit that the client set itself", "`[resume] mode = \"on\"`"] {
             assert!(limited.contains(words), "{words} in {limited}");
         }
         assert!(!limited.contains("EXHAUSTED") && !limited.contains("warn"), "{limited}");
         assert!(row["not_asked"]["remedy"].as_str().unwrap().starts_with("raise the limit"), "{row}");
-        let (watched, row) = left_cut("warn").await;
+        let (watched, row) = leave_cut("warn").await;
         for words in ["the mode is `warn`", "send `x-endmark-resume: auto` or `on`"] {
             assert!(watched.contains(words), "{words} in {watched}");
         }
@@ -190,7 +190,7 @@ fn why_nothing_was_asked_is_said_and_what_would_change_it() {
 
 #[test]
 fn of_a_request_of_which_nothing_was_cut_the_calls_are_shown() {
-    let place = recorded();
+    let place = recorded_store();
     let run = place.run(&["log", "show", "req_w"]);
     assert_eq!(run.code, 0, "{}", run.errors);
     assert!(

@@ -87,7 +87,7 @@ fn an_error_at_the_start_is_a_line_that_programs_read_too() {
     assert!(lines[0]["message"].as_str().unwrap().contains("--listen"), "{}", run.errors);
 }
 
-async fn lines_lost(served: &Served) -> f64 {
+async fn lost_lines(served: &Served) -> f64 {
     let metrics = Request::new("GET", served.address, "/endmark/metrics").send().await.read().await;
     let counted = |line: &str| line.strip_prefix("endmark_log_lines_lost_total ")?.parse().ok();
     metrics.text().lines().find_map(counted).unwrap()
@@ -105,14 +105,14 @@ fn a_log_that_nobody_reads_holds_up_no_request_and_what_is_lost_is_counted_and_s
             let reply = ask(&served, None).await;
             assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
             if number % 10 == 0 {
-                lost = lines_lost(&served).await;
+                lost = lost_lines(&served).await;
             }
             if lost > 0.0 {
                 break;
             }
         }
         assert!(lost > 0.0);
-        served.says("lines of the log were lost");
+        served.wait_for_line("lines of the log were lost");
         let (code, _) = served.end("-TERM");
         assert_eq!(code, Some(0));
     });

@@ -14,7 +14,7 @@ use crate::serve::{Served, in_runtime};
 const LONG_BYTES: usize = 24 * 1024 * 1024;
 
 /// Far more than any request needs that does not wait for that work.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request whose tokens must be counted for a budget; no two adjacent words are alike.
 fn long_body() -> Vec<u8> {
@@ -56,11 +56,11 @@ fn other_clients_are_served_meanwhile() {
         let (served, asked) = busy(&upstream).await;
         for _ in 0..3 {
             let health = Request::get(served.address, "/endmark/healthz");
-            assert_eq!(timeout(PATIENCE, health.send()).await.unwrap().status, 200);
+            assert_eq!(timeout(REPLY_TIMEOUT, health.send()).await.unwrap().status, 200);
         }
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Count."}]});
         let small = Request::post(served.address, "/v1/chat/completions").json(&body);
-        assert_eq!(timeout(PATIENCE, small.send()).await.unwrap().status, 200);
+        assert_eq!(timeout(REPLY_TIMEOUT, small.send()).await.unwrap().status, 200);
         assert!(asked.iter().all(|asked| !asked.is_finished()) && upstream.requests().len() == 1);
         served.kill();
     });
@@ -72,7 +72,7 @@ fn a_stop_does_not_wait() {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let (served, asked) = busy(&upstream).await;
         let ended = tokio::task::spawn_blocking(move || served.end("-TERM"));
-        let (code, said) = timeout(PATIENCE, ended).await.unwrap().unwrap();
+        let (code, said) = timeout(REPLY_TIMEOUT, ended).await.unwrap().unwrap();
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("2 replies were still under way"), "{said}");
         assert!(upstream.requests().is_empty());

@@ -16,7 +16,7 @@ fn path(format: Option<Dialect>, stream: bool) -> &'static str {
     format.map_or("/v1/chat/completions", |dialect| dialect.path(stream))
 }
 
-fn request_of(format: Option<Dialect>, stream: bool) -> Value {
+fn build_request(format: Option<Dialect>, stream: bool) -> Value {
     let Some(dialect) = format else {
         return json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Go."}]});
     };
@@ -129,12 +129,12 @@ impl Respond for Calls {
     }
 }
 
-async fn asked(served: &Served, count: usize, settings: &str) {
+async fn ask_many(served: &Served, count: usize, settings: &str) {
     for format in FORMATS {
         for stream in [false, true] {
             let request = Request::post(served.address, path(format, stream)).header("x-api-key", "k");
             let request = request.header("x-calls", &count.to_string());
-            let reply = request.json(&request_of(format, stream)).send().await.read().await;
+            let reply = request.json(&build_request(format, stream)).send().await.read().await;
             assert_eq!(reply.status, 200, "{format:?} {stream} {settings}");
             assert!(reply.body.len() > count * 50, "{format:?} {stream} {settings}");
         }
@@ -148,11 +148,11 @@ fn the_memory_of_a_reply_grows_as_its_calls_do() {
             let upstream = Upstream::start(Calls).await;
             let place = Place::new();
             let served = Served::start(&place, &["--upstream", &upstream.base_url(), "--set", settings]);
-            asked(&served, 10, settings).await;
+            ask_many(&served, 10, settings).await;
             let before = served.memory("VmHWM");
-            asked(&served, 1_000, settings).await;
+            ask_many(&served, 1_000, settings).await;
             let small = served.memory("VmHWM") - before;
-            asked(&served, 4_000, settings).await;
+            ask_many(&served, 4_000, settings).await;
             let large = served.memory("VmHWM") - before;
             // Quadratic growth would be sixteen times as much; some of the growth is the allocator's.
             assert!(large < 6 * small.max(8 * 1024), "{settings}: {small} KiB, then {large} KiB");
@@ -168,7 +168,7 @@ fn a_gateway_stops_while_it_works_on_thousands_of_calls() {
         let served = Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "tools.hold=true"]);
         let request =
             Request::post(served.address, path(Some(Dialect::Responses), true)).header("x-calls", "8000");
-        let request = request.json(&request_of(Some(Dialect::Responses), true));
+        let request = request.json(&build_request(Some(Dialect::Responses), true));
         let asking = tokio::spawn(async move { request.send().await.read().await });
         while upstream.requests().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-fn handle_in(text: &str) -> String {
+fn find_handle(text: &str) -> String {
     let at = text.find("endmark_read ").unwrap() + "endmark_read ".len();
     text[at..].split_whitespace().next().unwrap().to_owned()
 }
@@ -107,7 +107,7 @@ fn a_note_counts_the_items_of_each_shortened_list() {
     assert!(note.contains(&counts) && note.len() < 3_000, "{note}");
     let tags = issues[0]["tags"].as_array().unwrap().len();
     assert!(note.contains(&format!("/a~1b/0/tags: {tags} of 900 items are shown")), "{note}");
-    let one = json!({"handle": handle_in(note), "pointer": "/a~1b/999/id"});
+    let one = json!({"handle": find_handle(note), "pointer": "/a~1b/999/id"});
     assert_eq!(client.call(3, "endmark_read", &one)["content"][0]["text"], "999");
 }
 
@@ -135,16 +135,16 @@ fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     assert_eq!((&structured["count"], structured.as_object().unwrap().len()), (&json!(200_000), 2));
     let note = result["content"][2]["text"].as_str().unwrap();
     assert!(note.contains(&format!("/rows: {} of 200000 items are shown", rows.len())), "{note}");
-    let row = json!({"handle": handle_in(note), "pointer": "/rows/150000"});
+    let row = json!({"handle": find_handle(note), "pointer": "/rows/150000"});
     assert_eq!(client.call(8, "endmark_read", &row)["content"][0]["text"], "\"row 150000 ok\"");
     // No shorter list is valid. The result is an error, and not one that the client must reject.
     let refused = client.call(7, "pages", &json!({}));
     assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None));
     let text_of_error = refused["content"][0]["text"].as_str().unwrap();
     assert!(text_of_error.contains("outputSchema") && text_of_error.len() < 65_000, "{text_of_error}");
-    assert!(!handle_in(text_of_error).is_empty());
+    assert!(!find_handle(text_of_error).is_empty());
 
-    let handle = handle_in(text);
+    let handle = find_handle(text);
     let found = client.call(3, "endmark_read", &json!({"handle": handle, "grep": "disk is"}));
     assert_eq!(found["content"][0]["text"], "123457:row 123456 ERROR: disk is full\n");
     assert_eq!(found["isError"], false);
@@ -172,7 +172,7 @@ fn many_small_texts_are_capped_as_one() {
     assert_eq!(content.len(), 1);
     let text = content[0]["text"].as_str().unwrap();
     assert!(text.chars().count() <= 20_000 && text.contains("part 0:") && text.contains("part 1999:"));
-    let handle = handle_in(text);
+    let handle = find_handle(text);
     let read = client.call(3, "endmark_read", &json!({"handle": handle, "grep": "part 1234:"}));
     assert!(read["content"][0]["text"].as_str().unwrap().contains("part 1234:"), "{read}");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::run::{Place, Run};
 
 /// A command that hangs is killed after this time, so that the test fails instead of hanging.
-const PATIENCE: Duration = Duration::from_mins(1);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn with_pipe(place: Place, name: &str) -> Place {
     let made = Command::new("mkfifo").arg(place.path().join(name)).status().unwrap();
@@ -23,14 +23,14 @@ fn run(place: &Place, arguments: &[&str]) -> Run {
     drop(child.stdin.take());
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > COMMAND_TIMEOUT {
             child.kill().unwrap();
             let _: ExitStatus = child.wait().unwrap();
             panic!("it hangs: {arguments:?}");
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Run::of(&child.wait_with_output().unwrap())
+    Run::new(&child.wait_with_output().unwrap())
 }
 
 fn place() -> Place {

@@ -18,16 +18,16 @@ async fn ask(served: &Served) -> String {
     reply.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn saying(text: &str) -> Upstream {
-    Upstream::start(Script::new().otherwise(Answer::json(200, &chat_reply(text, "stop", (1, 1))))).await
+async fn upstream_saying(text: &str) -> Upstream {
+    Upstream::start(Script::new().default_answer(Answer::json(200, &chat_reply(text, "stop", (1, 1))))).await
 }
 
 #[test]
 fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
     in_runtime(async {
         let slow = Answer::sse(chat_stream(&["word "; 5], "stop")).pause(Duration::from_millis(200));
-        let first = Upstream::start(Script::new().otherwise(slow)).await;
-        let second = saying("second").await;
+        let first = Upstream::start(Script::new().default_answer(slow)).await;
+        let second = upstream_saying("second").await;
         let place = Place::new().with_file("endmark.toml", configuration(&first, ""));
         let mut served = Served::start(&place, &[]);
         let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Go."}]});
@@ -35,7 +35,7 @@ fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
         let file = configuration(&second, "[limits]\ntotal_seconds = 1\n");
         let place = place.with_file("endmark.toml", file);
         served.signal("-HUP");
-        served.says("was reloaded");
+        served.wait_for_line("was reloaded");
         assert_eq!(ask(&served).await, "second");
         let reply = open.read().await;
         assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{}", reply.text());
@@ -47,7 +47,7 @@ fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
 #[test]
 fn a_wrong_file_changes_nothing_and_is_told_precisely() {
     in_runtime(async {
-        let upstream = saying("as before").await;
+        let upstream = upstream_saying("as before").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
         let mut served = Served::start(&place, &[]);
         for (more, why) in [
@@ -61,7 +61,7 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
         ] {
             std::fs::write(place.path().join("endmark.toml"), configuration(&upstream, more)).unwrap();
             served.signal("-HUP");
-            let said = served.says("the old one stays");
+            let said = served.wait_for_line("the old one stays");
             assert!(said.contains(why), "{more:?}: {said}");
             assert_eq!(ask(&served).await, "as before");
         }
@@ -73,13 +73,13 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
 #[test]
 fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
     in_runtime(async {
-        let upstream = saying("as before").await;
+        let upstream = upstream_saying("as before").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
         let mut served = Served::start(&place, &[]);
         for file in ["", "# later\n", "[limits]\nconnections = 9\n"] {
             std::fs::write(place.path().join("endmark.toml"), file).unwrap();
             served.signal("-HUP");
-            let said = served.says("the old one stays");
+            let said = served.wait_for_line("the old one stays");
             assert!(said.contains("no longer has an upstream"), "{file:?}: {said}");
             assert_eq!(ask(&served).await, "as before");
         }
@@ -90,13 +90,13 @@ fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
 #[test]
 fn what_cannot_be_changed_while_it_serves_is_said() {
     in_runtime(async {
-        let upstream = saying("here").await;
+        let upstream = upstream_saying("here").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
         let mut served = Served::start(&place, &[]);
         let file = format!("store = \"sqlite:other.db\"\n{}", configuration(&upstream, ""));
         std::fs::write(place.path().join("endmark.toml"), file).unwrap();
         served.signal("-HUP");
-        let said = served.says("until the next start");
+        let said = served.wait_for_line("until the next start");
         let (folder, before) = (place.path().display(), place.store());
         let expected =
             format!("`store` changed to `sqlite:{folder}/other.db`, but stays `sqlite:{}`", before.display());

@@ -1,7 +1,7 @@
 //! `report`: a week's ledger, as text and as JSON.
 
 use serde_json::json;
-use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
+use testkit::{Dialect, DialectAdapter, Prefill, Request, ScriptedModel, Upstream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -78,7 +78,7 @@ fn what_was_cut_and_resumed_is_counted_in_every_format() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes);
-            let upstream = Upstream::start(Speaking::new(dialect, model)).await;
+            let upstream = Upstream::start(DialectAdapter::new(dialect, model)).await;
             let place = Place::new();
             let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
             for (mode, limit, stream) in

@@ -21,7 +21,7 @@ fn resume(upstream: impl testkit::Respond, text: &str, more: &[&str]) -> (Run, u
 #[test]
 fn the_rest_is_asked_for_and_stitched() {
     for prompted in [Prompted::FromToken, Prompted::Fenced("json"), Prompted::Restarts] {
-        let (run, calls) = resume(ScriptedModel::new(JSON).prompted(prompted), &JSON[..28], &[]);
+        let (run, calls) = resume(ScriptedModel::new(JSON).with_prompted(prompted), &JSON[..28], &[]);
         assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{prompted:?}: {}", run.errors);
     }
 }
@@ -33,7 +33,7 @@ fn of_a_saved_reply_the_text_is_continued_if_it_was_cut() {
         let choice = serde_json::json!({"index": 0, "finish_reason": finish, "message": message});
         serde_json::json!({"object": "chat.completion", "choices": [choice]}).to_string()
     };
-    let model = || ScriptedModel::new(JSON).prompted(Prompted::FromToken);
+    let model = || ScriptedModel::new(JSON).with_prompted(Prompted::FromToken);
     let (run, calls) = resume(model(), &reply(&JSON[..28], "length"), &[]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{}", run.errors);
     // A reply with a normal end is whole, and a filtered one is never continued.
@@ -51,7 +51,8 @@ fn what_is_whole_is_not_asked_for() {
 
 #[test]
 fn what_stays_cut_is_refused_with_all_that_was_received() {
-    let (run, calls) = resume(ScriptedModel::new(JSON).prompted(Prompted::Silent), &JSON[..28], &["--json"]);
+    let (run, calls) =
+        resume(ScriptedModel::new(JSON).with_prompted(Prompted::Silent), &JSON[..28], &["--json"]);
     let envelope = run.envelope();
     assert_eq!((run.code, &envelope["error"]["code"]), (1, &serde_json::json!("exhausted")));
     assert!(envelope["data"]["text"].as_str().unwrap().starts_with(&JSON[..28]), "{}", run.output);

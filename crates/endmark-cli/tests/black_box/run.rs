@@ -49,7 +49,11 @@ impl Place {
     /// Returns the command with these arguments, ready to start.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_endmark"));
-        command.args(arguments).args(on_a_free_port(arguments)).current_dir(self.folder.path()).env_clear();
+        command
+            .args(arguments)
+            .args(free_port_options(arguments))
+            .current_dir(self.folder.path())
+            .env_clear();
         command.env("HOME", self.folder.path()).envs(self.variables.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -69,12 +73,12 @@ impl Place {
         });
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Run { schema: schema(arguments), ..Run::of(&output) }
+        Run { schema: schema(arguments), ..Run::new(&output) }
     }
 }
 
 impl Run {
-    pub(crate) fn of(output: &Output) -> Self {
+    pub(crate) fn new(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             output: String::from_utf8(output.stdout.clone()).unwrap(),
@@ -111,7 +115,7 @@ impl Run {
 }
 
 /// Options that keep a command off the default port, on which the user's own gateway may listen.
-fn on_a_free_port(arguments: &[&str]) -> &'static [&'static str] {
+fn free_port_options(arguments: &[&str]) -> &'static [&'static str] {
     let is_placed =
         arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
     match arguments.first() {

@@ -50,7 +50,7 @@ impl Served {
     }
 
     /// Waits for the next line of standard error that contains this text.
-    pub(crate) fn says(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_line(&mut self, text: &str) -> String {
         let mut line = String::new();
         while !line.contains(text) {
             line.clear();

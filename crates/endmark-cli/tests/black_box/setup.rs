@@ -564,17 +564,17 @@ fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
 }
 
 /// Runs these commands concurrently. Returns their exit codes and output.
-fn at_once(place: &Place, commands: &[Vec<String>]) -> Vec<(i32, String)> {
+fn run_concurrently(place: &Place, commands: &[Vec<String>]) -> Vec<(i32, String)> {
     let start = |command: &Vec<String>| {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         place.command(&words).stdin(Stdio::null()).spawn().unwrap()
     };
     let children: Vec<_> = commands.iter().map(start).collect();
-    let ended = children.into_iter().map(|child| Run::of(&child.wait_with_output().unwrap()));
+    let ended = children.into_iter().map(|child| Run::new(&child.wait_with_output().unwrap()));
     ended.map(|ran| (ran.code, ran.errors)).collect()
 }
 
-fn all_well(ended: &[(i32, String)]) {
+fn assert_all_succeeded(ended: &[(i32, String)]) {
     assert!(ended.iter().all(|(code, _)| *code == 0), "{ended:?}");
 }
 
@@ -588,11 +588,11 @@ fn writes_at_once_keep_the_original() {
             let url = format!("http://127.0.0.1:{}", 5000 + number);
             [&OPENCODE_WRITE[..], &["--url", &url]].concat().into_iter().map(str::to_owned).collect()
         };
-        all_well(&at_once(&place, &(0..6).map(write).collect::<Vec<_>>()));
+        assert_all_succeeded(&run_concurrently(&place, &(0..6).map(write).collect::<Vec<_>>()));
         let backup = text(&place, &format!("{OPENCODE_FILE}.endmark-backup"));
         assert_eq!(backup, OPENCODE, "round {round}");
         let undo: Vec<String> = ["setup", "opencode", "--undo"].map(str::to_owned).to_vec();
-        all_well(&at_once(&place, &[undo.clone(), undo.clone(), undo]));
+        assert_all_succeeded(&run_concurrently(&place, &[undo.clone(), undo.clone(), undo]));
         assert_eq!(text(&place, OPENCODE_FILE), OPENCODE);
         assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
     }
@@ -604,7 +604,7 @@ fn hooks_that_are_installed_at_once_are_all_there() {
         let place = Place::new();
         let install = |kind: &str| ["hook", "install", "--agent", "claude", kind].map(str::to_owned).to_vec();
         let write = ["setup", "claude", "--write"].map(str::to_owned).to_vec();
-        all_well(&at_once(&place, &[install("tool"), install("compact"), write]));
+        assert_all_succeeded(&run_concurrently(&place, &[install("tool"), install("compact"), write]));
         let settings: Value = serde_json::from_str(&text(&place, ".claude/settings.json")).unwrap();
         let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
         assert!(

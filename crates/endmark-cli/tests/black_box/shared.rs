@@ -209,7 +209,7 @@ fn without_the_database_the_last_known_keys_are_accepted_for_as_long_as_the_sett
         let refused = reply(0).await;
         assert_eq!(refused.json()["error"]["type"], "endmark_store_failed", "{}", refused.text());
         assert_eq!(reply(1).await.status, 200, "an hour is the default");
-        postgres.start_again();
+        postgres.restart();
         becomes(0, 200).await;
     });
 }
@@ -225,7 +225,7 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         assert!(doctor.output.contains("is PostgreSQL 1"), "{}", doctor.output);
         let key = without.run(&["keys", "add", "a"]).output.trim().to_owned();
         let (mut budgeted, keyed) = (Served::start(&closed, &[]), Served::start(&without, &[]));
-        let banner = budgeted.says("recorded in");
+        let banner = budgeted.wait_for_line("recorded in");
         assert!(banner.contains(&postgres.url()) && banner.contains("journal.db"), "{banner}");
         for (served, key) in [(&budgeted, "k"), (&keyed, key.as_str())] {
             let begin = Instant::now();
@@ -257,7 +257,7 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         assert_eq!(usage["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{usage}");
         let budgets = closed.run(&["budget", "--json"]).envelope();
         assert_eq!(budgets["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{budgets}");
-        postgres.start_again();
+        postgres.restart();
         let begin = Instant::now();
         let rows = || postgres.number("SELECT count(*) FROM em_usage WHERE http_status = 200");
         while rows() < 4 {

@@ -21,7 +21,7 @@ async fn ask(address: SocketAddr, messages: &[Value]) -> Reply {
 }
 
 /// The messages of a request as the upstream received it.
-fn received(upstream: &Upstream, nth: usize) -> Vec<Value> {
+fn received_messages(upstream: &Upstream, nth: usize) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&upstream.requests()[nth].body).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
@@ -77,7 +77,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         let (text, mut messages) = (log("request"), with_result(&log("request")));
         let reply = ask(first.address, &messages).await;
         assert_eq!(reply.header("x-endmark-capped"), Some("1"));
-        let capped = received(&upstream, 0).remove(2);
+        let capped = received_messages(&upstream, 0).remove(2);
         let named = handle(&capped);
         postgres.becomes(OUTPUTS, 1).await;
 
@@ -104,12 +104,12 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
             json!({"role": "user", "content": "Since when?"}),
         ]);
         ask(second.address, &messages).await;
-        assert_eq!(received(&upstream, 1)[2], capped);
+        assert_eq!(received_messages(&upstream, 1)[2], capped);
 
         // Without the database: each gateway caps and reads its own, and says what it cannot know.
         postgres.stop();
         ask(first.address, &with_result(&log("later"))).await;
-        let later = handle(&received(&upstream, 2)[2]);
+        let later = handle(&received_messages(&upstream, 2)[2]);
         assert_eq!(read(first.address, &later, "key").await.status, 200);
         let unknown = read(second.address, &later, "key").await;
         assert_eq!(unknown.status, 503);
@@ -118,7 +118,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         assert!(command.errors.contains("cannot be reached"), "{}", command.errors);
         // Killed right after its answer: nothing is lost.
         first.kill();
-        postgres.start_again();
+        postgres.restart();
         let first = Served::start(&places[0], &[]);
         postgres.becomes(OUTPUTS, 2).await;
         let begin = Instant::now();
@@ -147,7 +147,7 @@ fn a_conversation_that_one_gateway_condensed_goes_on_at_another_with_the_same_pr
         ask(second.address, &conversation("Book the orders.", 2)).await;
         let condensed = ask(second.address, &conversation("Book the orders.", 43)).await;
         let disclosed = condensed.header("x-endmark-compacted").unwrap().to_owned();
-        let (before, after) = (received(&upstream, 0), received(&upstream, 2));
+        let (before, after) = (received_messages(&upstream, 0), received_messages(&upstream, 2));
         assert_eq!(after[..before.len()], before, "the same bytes, and then the further turns");
         assert_eq!(after.len(), before.len() + 6);
         // The whole request, which the first gateway kept, is read through the second.
@@ -159,7 +159,7 @@ fn a_conversation_that_one_gateway_condensed_goes_on_at_another_with_the_same_pr
         ask(second.address, &conversation("Book the orders.", 90)).await;
         postgres.becomes(SUMMARIES, 2).await;
         ask(first.address, &conversation("Book the orders.", 91)).await;
-        let (before, after) = (received(&upstream, 3), received(&upstream, 4));
+        let (before, after) = (received_messages(&upstream, 3), received_messages(&upstream, 4));
         assert_eq!(after[..before.len()], before);
 
         postgres.stop();

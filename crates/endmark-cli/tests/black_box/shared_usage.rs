@@ -85,7 +85,7 @@ fn every_machine_reports_the_calls_of_all_gateways_at_what_they_cost() {
         let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
         let run = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db").run(&["usage"]);
         assert!(run.code != 0 && run.errors.contains("check that PostgreSQL runs there"), "{}", run.errors);
-        postgres.start_again();
+        postgres.restart();
         let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
         let elsewhere = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db");
         assert_eq!(usage(&elsewhere, "model")["data"]["total"]["calls"], 6);

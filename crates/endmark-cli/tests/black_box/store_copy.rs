@@ -7,7 +7,7 @@ use endmark_store::{CallSettled, CallStarted, NoSecrets, Purpose, Reader, Store,
 use serde_json::json;
 use testkit::{Postgres, Request, ScriptedModel, Upstream};
 
-use crate::log::call_of;
+use crate::log::call_record;
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
@@ -81,7 +81,8 @@ fn a_copy_that_is_killed_in_the_middle_is_repeated_and_counts_nothing_twice() {
         let recorder = store.recorder(NoSecrets);
         for nth in 0..CALLS {
             let started_ms = 1_790_000_000_000 + nth;
-            let started = CallStarted { started_ms, ..call_of("m", &format!("em_{nth}"), 1, Purpose::Reply) };
+            let started =
+                CallStarted { started_ms, ..call_record("m", &format!("em_{nth}"), 1, Purpose::Reply) };
             let open = recorder.open_call(started).await;
             open.settle(CallSettled {
                 http_status: Some(200),

@@ -14,7 +14,7 @@ use crate::serve::in_runtime;
 ///
 /// An empty queue would prove nothing: a call is settled after its client's last byte, so its row may not be queued
 /// yet.
-async fn written(running: &Running, store: &Path, calls: usize) {
+async fn wait_until_written(running: &Running, store: &Path, calls: usize) {
     for _ in 0..400 {
         let reader = Reader::open(&StoreLocation::sqlite(store));
         if reader.is_ok_and(|reader| reader.recent_calls(100).is_ok_and(|rows| rows.len() >= calls)) {
@@ -41,7 +41,7 @@ fn one_that_is_removed_is_missed_and_begun_anew() {
         let running = Running::start_in(Place::new(), &[]).await;
         running.ask(false).await;
         running.ask(true).await;
-        written(&running, &running.place.store(), 3).await;
+        wait_until_written(&running, &running.place.store(), 3).await;
         remove(running.place.store().parent().unwrap());
         // No client sends a request that would be recorded.
         for _ in 0..400 {
@@ -77,7 +77,7 @@ fn one_that_cannot_be_begun_anew_is_degraded_and_what_is_lost_is_said() {
         fs::create_dir(&folder).unwrap();
         let running = Running::start_in(place, &["--store", "sqlite:store/endmark.db"]).await;
         running.ask(false).await;
-        written(&running, &folder.join("endmark.db"), 1).await;
+        wait_until_written(&running, &folder.join("endmark.db"), 1).await;
         fs::remove_dir_all(&folder).unwrap();
         for _ in 0..2 {
             running.ask(false).await;

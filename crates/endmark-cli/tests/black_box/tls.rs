@@ -60,11 +60,11 @@ fn it_is_spoken_with_the_files_given_and_with_new_ones_after_a_signal() {
         assert!(ask(served.address, &second).await.is_err());
         put(&place, &second, &first_key);
         served.signal("-HUP");
-        assert!(served.says("the old one stays").contains("they do not belong together"));
+        assert!(served.wait_for_line("the old one stays").contains("they do not belong together"));
         assert!(ask(served.address, &first).await.is_ok());
         put(&place, &second, &second_key);
         served.signal("-HUP");
-        served.says("was reloaded");
+        served.wait_for_line("was reloaded");
         assert!(ask(served.address, &second).await.unwrap().starts_with("HTTP/1.1 200"));
         assert_eq!(served.end("-TERM").0, Some(0));
     });

@@ -4,7 +4,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Prefill, Request, Script, ScriptedModel, Speaking, Upstream, chat_reply};
+use testkit::{
+    Answer, Dialect, DialectAdapter, Prefill, Request, Script, ScriptedModel, Upstream, chat_reply,
+};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -94,7 +96,7 @@ fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table(
 fn calls_of_every_format_are_counted_alike() {
     in_runtime(async {
         for dialect in Dialect::ALL {
-            let upstream = Upstream::start(Speaking::new(dialect, ScriptedModel::new(TEXT))).await;
+            let upstream = Upstream::start(DialectAdapter::new(dialect, ScriptedModel::new(TEXT))).await;
             let place = Place::new();
             let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
             for stream in [false, true] {

@@ -68,7 +68,7 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
     )?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
     let question = question(asked, &blocks)?;
-    Ok(Case { name: name.to_owned(), question, expected: expected(&last)? })
+    Ok(Case { name: name.to_owned(), question, expected: parse_expected(&last)? })
 }
 
 fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
@@ -81,7 +81,7 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
         return Ok(Question::Command { command, arguments: words.collect(), files });
     }
     if command == "cap" {
-        return capped(rest, blocks);
+        return parse_cap_question(rest, blocks);
     }
     let (format, from) = rest.split_once(", from ").unwrap_or((rest, "unknown"));
     let (format, marker) = match format.split_once(' ') {
@@ -103,7 +103,7 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
 }
 
 /// Parses `FORMAT, 200 chars, 5 items, head` and the text, in which `+ 300 lines of TEXT` repeats a line.
-fn capped(rest: &str, blocks: &[Block]) -> Result<Question, String> {
+fn parse_cap_question(rest: &str, blocks: &[Block]) -> Result<Question, String> {
     let mut words = rest.split(", ");
     let format = words.next().unwrap_or_default().to_owned();
     let mut limits = Vec::new();
@@ -141,7 +141,7 @@ fn file(block: &Block) -> Result<(String, String), String> {
     }
 }
 
-fn expected(block: &Block) -> Result<Expected, String> {
+fn parse_expected(block: &Block) -> Result<Expected, String> {
     let mut words = block.words.split_whitespace();
     let outcome = words.next().ok_or("the last block does not say what comes out")?.to_owned();
     let code = words.next().map(str::to_owned);

@@ -10,7 +10,7 @@ use crate::Effective;
 use crate::prices::Price;
 use crate::provenance::Provenance;
 use crate::settings::{Schema, Settings, Upstream};
-use crate::show::{Shown, shown};
+use crate::show::{KeyListing, all_values};
 
 /// If set, the page is written instead of compared.
 const UPDATE: &str = "ENDMARK_UPDATE_REFERENCE";
@@ -50,7 +50,7 @@ fn section(key: &str) -> (String, &str) {
 }
 
 /// Returns the defaults, with one empty upstream, price and schema.
-fn defaults() -> Vec<Shown> {
+fn defaults() -> Vec<KeyListing> {
     let settings = Settings {
         upstreams: vec![Upstream::new("NAME")],
         prices: vec![Price { pattern: "NAME".to_owned(), ..Price::default() }],
@@ -58,13 +58,13 @@ fn defaults() -> Vec<Shown> {
         ..Settings::default()
     };
     let provenance = Provenance::default();
-    shown(&Effective { settings, provenance, file: None, warnings: Vec::new() })
+    all_values(&Effective { settings, provenance, file: None, warnings: Vec::new() })
 }
 
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut last = None;
-    for Shown { key, value, summary, .. } in defaults() {
+    for KeyListing { key, value, summary, .. } in defaults() {
         let (section, name) = section(&key);
         let known = KEYS.iter().find(|known| known.name() == key);
         if last.as_ref() != Some(&section) {

@@ -12,7 +12,7 @@ use http_body_util::channel::{Channel, Sender};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use crate::answer::{ConsoleBody, Failure, response_of};
+use crate::answer::{ConsoleBody, Failure, body_response};
 use crate::console::{Console, Visit};
 use crate::query::Query;
 
@@ -61,13 +61,13 @@ pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<
     let following = RunEventStream {
         store: visit.store.clone(),
         is_stopping: Arc::clone(&visit.is_stopping),
-        run: query.owned("run"),
+        run: query.owned_text("run"),
         newest,
         _place: place,
     };
     let (events, body) = Channel::new(8);
     tokio::spawn(following.send_until_closed(events));
-    Ok(response_of("text/event-stream", body.boxed_unsync()))
+    Ok(body_response("text/event-stream", body.boxed_unsync()))
 }
 
 impl RunEventStream {
@@ -127,7 +127,7 @@ mod tests {
         let event = StoredRunEvent {
             id: 7,
             run_id: "run_1".to_owned(),
-            at: "2026-11-24 10:00:00.000".to_owned(),
+            occurred_at: "2026-11-24 10:00:00.000".to_owned(),
             name: "agent_run.started".to_owned(),
             attempt: 1,
             state: "running".to_owned(),

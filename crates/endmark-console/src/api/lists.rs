@@ -6,7 +6,7 @@ use http::Response;
 use serde::Serialize;
 
 use super::MAX_ROWS;
-use crate::answer::{ConsoleBody, Failure, json_of};
+use crate::answer::{ConsoleBody, Failure, json_response};
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -26,10 +26,10 @@ pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Res
     let query = Query::parse(query, &reading::RECOVERIES)?;
     let (rows, next) = reading::recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
     let report = recoveries::RecoveriesReport {
-        rows: rows.iter().map(recoveries::RecoveryEntry::of).collect(),
+        rows: rows.iter().map(recoveries::RecoveryEntry::new).collect(),
         calls: None,
     };
-    json_of(&Page { report, next })
+    json_response(&Page { report, next })
 }
 
 /// `recoveries/ID` with a recovery's number or a request's id, like `endmark log show`.
@@ -40,7 +40,7 @@ pub(super) async fn recovery(
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
     let (found, calls) = reading::recovery(store, id).await?;
-    json_of(&recoveries::in_full(found.as_ref(), &calls))
+    json_response(&recoveries::report_with_calls(found.as_ref(), &calls))
 }
 
 /// `sessions/ID` with a session's hash as in `endmark usage --by session`.
@@ -51,7 +51,7 @@ pub(super) async fn session(
     id: &str,
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
-    json_of(&reading::session(console, store, id).await?)
+    json_response(&reading::session(console, store, id).await?)
 }
 
 /// `requests?outcome=&model=&upstream=&key=&session=&before=&limit=`.
@@ -62,8 +62,8 @@ pub(super) async fn requests(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
     let page = reading::requests(store, &query, query.limit(MAX_ROWS)?).await?;
-    let rows = page.rows.iter().map(|row| requests::RequestEntry::of(row, &console.models)).collect();
-    json_of(&Page { report: requests::RequestsReport { rows }, next: reading::next_requests(&page) })
+    let rows = page.rows.iter().map(|row| requests::RequestEntry::new(row, &console.models)).collect();
+    json_response(&Page { report: requests::RequestsReport { rows }, next: reading::next_requests(&page) })
 }
 
 /// `compactions?before=&limit=`.
@@ -73,7 +73,7 @@ pub(super) async fn compactions(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::COMPACTIONS)?;
     let (rows, next) = reading::compactions(store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: compactions::CompactionsReport { rows }, next })
+    json_response(&Page { report: compactions::CompactionsReport { rows }, next })
 }
 
 /// `budgets?after=&limit=`, like `endmark budget`.
@@ -84,7 +84,7 @@ pub(super) async fn budgets(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
     let (rows, next) = reading::budgets(console, store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: budgets::BudgetsReport { rows }, next })
+    json_response(&Page { report: budgets::BudgetsReport { rows }, next })
 }
 
 /// The response of `endmark runs`.
@@ -102,7 +102,7 @@ struct RunList {
 pub(super) async fn runs(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
     let ((runs, next), this_gateway_alone) = reading::runs(store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: RunList { runs, events: None, this_gateway_alone }, next })
+    json_response(&Page { report: RunList { runs, events: None, this_gateway_alone }, next })
 }
 
 /// `runs/ID` with a run's id or its first characters, like `endmark runs show`.
@@ -113,5 +113,5 @@ pub(super) async fn run(
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
     let (run, events) = reading::run(store, id).await?;
-    json_of(&RunList { runs: vec![run], events: Some(events), this_gateway_alone: false })
+    json_response(&RunList { runs: vec![run], events: Some(events), this_gateway_alone: false })
 }

@@ -3,7 +3,7 @@
 use endmark_store::Store;
 use http::Response;
 
-use crate::answer::{ConsoleBody, Failure, json_of};
+use crate::answer::{ConsoleBody, Failure, json_response};
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
@@ -17,7 +17,7 @@ pub(super) async fn usage(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::USAGE)?;
     let (report, _) = reading::usage(console, store, &query).await?;
-    json_of(&report)
+    json_response(&report)
 }
 
 /// `report?since=7d`, like `endmark report`.
@@ -27,7 +27,7 @@ pub(super) async fn report(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &["since"])?;
-    let since = query.owned("since").unwrap_or_else(|| "7d".to_owned());
+    let since = query.owned_text("since").unwrap_or_else(|| "7d".to_owned());
     let read = reading::report(console, store, &since).await?;
-    json_of(&cuts::CutsReport::of(&read, &since, console.continuation_tokens))
+    json_response(&cuts::CutsReport::new(&read, &since, console.continuation_tokens))
 }

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 
-use crate::answer::{ConsoleBody, Failure, document_of};
+use crate::answer::{ConsoleBody, Failure, document_response};
 
 /// A static file that the pages use.
 struct Asset {
@@ -44,10 +44,10 @@ pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<Consol
         .get(ACCEPT_ENCODING)
         .and_then(|accepted| accepted.to_str().ok())
         .is_some_and(|accepted| accepted.split(',').any(|coding| coding.trim() == "gzip"));
-    let compressed = if takes_gzip { asset.compressed() } else { None };
+    let compressed = if takes_gzip { asset.compressed_bytes() } else { None };
     let mut response = match &compressed {
-        Some(compressed) => document_of(asset.kind, compressed.clone()),
-        None => document_of(asset.kind, asset.bytes),
+        Some(compressed) => document_response(asset.kind, compressed.clone()),
+        None => document_response(asset.kind, asset.bytes),
     };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));
@@ -59,7 +59,7 @@ pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<Consol
 }
 
 impl Asset {
-    fn compressed(&self) -> Option<Bytes> {
+    fn compressed_bytes(&self) -> Option<Bytes> {
         if let Some(compressed) = self.compressed.get() {
             return Some(compressed.clone());
         }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn all_of_them_stay_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
-        let compressed: usize = ASSETS.iter().map(|asset| asset.compressed().unwrap().len()).sum();
+        let compressed: usize = ASSETS.iter().map(|asset| asset.compressed_bytes().unwrap().len()).sum();
         assert!(plain < 60_000 && compressed < 20_000, "{plain} bytes, {compressed} compressed");
     }
 }

@@ -7,7 +7,7 @@ use endmark_store::{BudgetRow, KeyBudget, Raised, Reader, Store, StoreError};
 use http::Response;
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, card, further};
+use super::layout::{self, Frame, card, next_page_link};
 use super::plot::Bar;
 use super::{ROWS, login, words};
 use crate::answer::{ConsoleBody, Failure};
@@ -17,15 +17,15 @@ use crate::reading;
 use crate::reports::budgets::BudgetEntry;
 
 /// The address of the page.
-const PLACE: &str = "/endmark/budgets";
+const PAGE_PATH: &str = "/endmark/budgets";
 
 /// From how many percent on a budget is near its end, and very near.
-const NEAR: f64 = 80.0;
+const NEAR_LIMIT_PERCENT: f64 = 80.0;
 const NEAR_PERCENT: u32 = 80;
-const VERY_NEAR: f64 = 95.0;
+const VERY_NEAR_LIMIT_PERCENT: f64 = 95.0;
 
 /// A share of a window that is enough for a forecast, in percent.
-const ENOUGH_OF_WINDOW: f64 = 4.0;
+const MIN_FORECAST_PERCENT: f64 = 4.0;
 
 /// Budgets near their end that are searched for.
 const MAX_NEAR: u32 = 20;
@@ -42,7 +42,7 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Returns the state of a budget now, in seconds since 1970. A forecast extends the pace of the window so far.
-    pub(super) fn of(row: &BudgetEntry, zone: &Zone, now: u64) -> Self {
+    pub(super) fn new(row: &BudgetEntry, zone: &Zone, now: u64) -> Self {
         let limit = limit(row).unwrap_or(0);
         let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
         let (spent, held) = (share(row.spent), share(row.held));
@@ -56,7 +56,7 @@ impl Standing {
                 "Used up: further calls are refused.".to_owned()
             }
             None if is_used_up => "Used up.".to_owned(),
-            None if Period::of_window(&row.window) == Period::Ever => String::new(),
+            None if Period::from_window(&row.window) == Period::Ever => String::new(),
             None => "This window is over.".to_owned(),
         };
         standing
@@ -64,7 +64,7 @@ impl Standing {
 
     fn pace(&mut self, row: &BudgetEntry, (begin, end): (u64, u64), now: u64) -> String {
         let passed = ratio(now.saturating_sub(begin), end - begin);
-        if passed * 100.0 < ENOUGH_OF_WINDOW || row.spent == 0 {
+        if passed * 100.0 < MIN_FORECAST_PERCENT || row.spent == 0 {
             return "Too early for a forecast.".to_owned();
         }
         let forecast = self.spent / passed;
@@ -77,7 +77,7 @@ impl Standing {
                 reason = "a forecast is rough"
             )]
             let at_end = (row.spent as f64 / passed) as u64;
-            return format!("About {} by its end: it fits.", roughly(row, at_end));
+            return format!("About {} by its end: it fits.", approximate_amount(row, at_end));
         }
         // Linear: all of it is spent after this share of the window.
         let left = (100.0 - self.spent).max(0.0) / self.spent * passed;
@@ -93,9 +93,11 @@ impl Standing {
 
     /// Returns the class of its state.
     pub(super) fn class(&self) -> &'static str {
-        if self.is_used_up || self.spent + self.held >= VERY_NEAR {
+        if self.is_used_up || self.spent + self.held >= VERY_NEAR_LIMIT_PERCENT {
             "bad"
-        } else if self.spent + self.held >= NEAR || self.forecast.is_some_and(|forecast| forecast > 100.0) {
+        } else if self.spent + self.held >= NEAR_LIMIT_PERCENT
+            || self.forecast.is_some_and(|forecast| forecast > 100.0)
+        {
             "warn"
         } else {
             "history"
@@ -103,7 +105,7 @@ impl Standing {
     }
 
     /// Returns whether nothing is left.
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.is_used_up
     }
 
@@ -139,7 +141,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 
 /// Returns when a window begins and ends, in seconds since 1970, if it is the one of this moment and has an end.
 fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
-    let period = Period::of_window(name);
+    let period = Period::from_window(name);
     let at = Moment::from_unix_seconds(now);
     if period.window(at, zone) != name {
         return None;
@@ -162,9 +164,9 @@ fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
     let (rows, next) = reading::budgets(console, store, &query, ROWS).await?;
-    let now = words::now();
+    let now = words::unix_now();
     let is_current = |row: &BudgetEntry| {
-        let period = Period::of_window(&row.window);
+        let period = Period::from_window(&row.window);
         period.window(Moment::from_unix_seconds(now), &console.zone) == row.window
     };
     let (current, past): (Vec<&BudgetEntry>, Vec<&BudgetEntry>) =
@@ -172,7 +174,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
     let (sessions, windows): (Vec<&BudgetEntry>, Vec<&BudgetEntry>) =
         current.into_iter().partition(|row| row.scope == Scope::Session.name());
     let standings: Vec<Standing> =
-        windows.iter().chain(&sessions).map(|row| Standing::of(row, &console.zone, now)).collect();
+        windows.iter().chain(&sessions).map(|row| Standing::new(row, &console.zone, now)).collect();
     let legend = html! { ul.legend {
         li.history { "spent" } li.history.light { "held by calls under way" } li.line { "forecast for the end of the window" }
         li.warnings { "warnings at 80 and 95%" }
@@ -194,10 +196,10 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
         (section("windows", "Days, months and keys", &legend, &windows))
         (section("sessions", "Sessions", &html! { span.muted.small { "You can add more to a session" } }, &sessions))
         (section("past", "Windows that are over", &html! {}, &past))
-        (further(PLACE, &[], "after", next.as_deref()))
+        (next_page_link(PAGE_PATH, &[], "after", next.as_deref()))
     };
     let json = Some("/endmark/api/budgets".to_owned());
-    Ok(Frame { place: PLACE, title: "Budgets", json, ..Frame::default() }.page(console, &content))
+    Ok(Frame { place: PAGE_PATH, title: "Budgets", json, ..Frame::default() }.page(console, &content))
 }
 
 fn state(standings: &[Standing]) -> Markup {
@@ -207,7 +209,7 @@ fn state(standings: &[Standing]) -> Markup {
             as u64;
     html! { h1.state {
         @if standings.is_empty() { "No budget is in use." }
-        @else if used_up == 0 && near == 0 { b { (words::of(standings.len() as u64, "budget", "budgets")) } " in use; " b.good { "none is near its end" } "." }
+        @else if used_up == 0 && near == 0 { b { (words::count_with_noun(standings.len() as u64, "budget", "budgets")) } " in use; " b.good { "none is near its end" } "." }
         @else {
             @if used_up > 0 { b.bad { (used_up) } (if used_up == 1 { " budget is used up" } else { " budgets are used up" }) @if near > 0 { " and " } }
             @if near > 0 {
@@ -220,7 +222,7 @@ fn state(standings: &[Standing]) -> Markup {
 }
 
 fn item(console: &Console, row: &BudgetEntry, now: u64) -> Markup {
-    let standing = Standing::of(row, &console.zone, now);
+    let standing = Standing::new(row, &console.zone, now);
     let (class, is_limited) = (standing.class(), limit(row).is_some());
     let words_class = match class {
         "bad" => "alarm",
@@ -228,9 +230,9 @@ fn item(console: &Console, row: &BudgetEntry, now: u64) -> Markup {
         _ => "",
     };
     html! { li {
-        div { h3.subject { @if row.scope == Scope::Session.name() { (layout::session(&row.subject)) } @else { (whose(row)) } } p { (period(&row.window)) } }
+        div { h3.subject { @if row.scope == Scope::Session.name() { (layout::session(&row.subject)) } @else { (owner_markup(row)) } } p { (period(&row.window)) } }
         div {
-            (standing.bar(12, if is_limited { &[NEAR, VERY_NEAR] } else { &[] }))
+            (standing.bar(12, if is_limited { &[NEAR_LIMIT_PERCENT, VERY_NEAR_LIMIT_PERCENT] } else { &[] }))
             p.sums {
                 span { b { (amount(row, row.spent)) } " spent" @if row.held > 0 { " + " b { (amount(row, row.held)) } " held" } }
                 span { "of " b { (limit_in_words(row)) } }
@@ -245,7 +247,7 @@ fn item(console: &Console, row: &BudgetEntry, now: u64) -> Markup {
 }
 
 /// Returns whose budget it is.
-pub(super) fn whose(row: &BudgetEntry) -> Markup {
+pub(super) fn owner_markup(row: &BudgetEntry) -> Markup {
     match row.scope.as_str() {
         "session" => html! { "session " (layout::hash(&row.subject)) },
         "key" => html! { "key " (layout::client(&row.subject)) },
@@ -255,7 +257,7 @@ pub(super) fn whose(row: &BudgetEntry) -> Markup {
 }
 
 fn period(window: &str) -> String {
-    match Period::of_window(window) {
+    match Period::from_window(window) {
         Period::Ever => "once and for all".to_owned(),
         Period::Minute => format!("each minute, {window}"),
         Period::Day => format!("each day, {window}"),
@@ -281,7 +283,7 @@ fn raise_form(console: &Console, row: &BudgetEntry, is_open: bool) -> Markup {
 
 /// Adds to a session's budget, as `endmark budget raise`.
 pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
-    let form = login::form_of(&visit.body, &["token", "session", "unit", "by"])?;
+    let form = login::parse_form(&visit.body, &["token", "session", "unit", "by"])?;
     console.access.check_form(form.text("token"))?;
     let (session, by) = (form.text("session").unwrap_or_default(), form.text("by").unwrap_or_default());
     let number = by.trim().trim_start_matches('+').replace(['_', ','], "");
@@ -295,26 +297,29 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
     let amount = amount.filter(|amount| *amount > 0);
     let amount = amount.ok_or_else(|| Failure::BadRequest(format!("`{by}` cannot be added to a budget")))?;
     match visit.store.raise_budget(session, unit, amount).await? {
-        Raised::To(_) => Ok(login::go_to(PLACE)),
+        Raised::To(_) => Ok(login::redirect(PAGE_PATH)),
         Raised::TooMuch(most) => {
-            Err(Failure::BadRequest(format!("at most {} can be added", unit.shown(most))))
+            Err(Failure::BadRequest(format!("at most {} can be added", unit.format(most))))
         }
         Raised::Unknown => Err(Failure::NotFound(format!("no budget of the session `{session}` is known"))),
     }
 }
 
 /// Returns the budgets of the current windows that are near their end, the fullest first.
-pub(super) async fn near_their_end(console: &Console, store: &Store) -> Result<Vec<BudgetEntry>, Failure> {
-    let (rules, zone, now) = (console.rules.clone(), console.zone.clone(), words::now());
-    let found = store.read(move |reader| near(reader, &rules, &zone, now)).await?;
+pub(super) async fn budgets_near_limit(
+    console: &Console,
+    store: &Store,
+) -> Result<Vec<BudgetEntry>, Failure> {
+    let (rules, zone, now) = (console.rules.clone(), console.zone.clone(), words::unix_now());
+    let found = store.read(move |reader| near_limit(reader, &rules, &zone, now)).await?;
     let (rows, keys) = found;
     let mut rows: Vec<BudgetEntry> =
-        rows.iter().map(|row| BudgetEntry::of(row, &console.rules, &keys)).collect();
+        rows.iter().map(|row| BudgetEntry::new(row, &console.rules, &keys)).collect();
     rows.sort_by(|one, other| share(other).total_cmp(&share(one)));
     Ok(rows)
 }
 
-fn near(
+fn near_limit(
     reader: &Reader,
     rules: &[endmark_context::budget::Rule],
     zone: &Zone,
@@ -327,16 +332,15 @@ fn near(
     let mut found = Vec::new();
     for (rule, subject) in rules.iter().map(|rule| (*rule, None)).chain(of_keys) {
         let window = rule.period.window(at, zone);
-        let rows =
-            reader.budgets_near_their_end(rule, &window, subject.as_deref(), NEAR_PERCENT, MAX_NEAR)?;
+        let rows = reader.budgets_near_limit(rule, &window, subject.as_deref(), NEAR_PERCENT, MAX_NEAR)?;
         for row in rows {
             // A session that made no call for a day needs no attention.
             let newest = if row.scope == Scope::Session.name() {
-                reader.calls_of_session(&row.subject, 1)?
+                reader.session_calls(&row.subject, 1)?
             } else {
                 Vec::new()
             };
-            let is_old = |at: &str| words::seconds_of(at).is_some_and(|at| at + 86_400 < now);
+            let is_old = |at: &str| words::parse_seconds(at).is_some_and(|at| at + 86_400 < now);
             if !newest.iter().any(|call| is_old(&call.started_at)) {
                 found.push(row);
             }
@@ -368,7 +372,7 @@ pub(super) fn amount(row: &BudgetEntry, amount: u64) -> Markup {
     html! { span title=(amount) { (words::tokens(amount)) } }
 }
 
-fn roughly(row: &BudgetEntry, amount: u64) -> String {
+fn approximate_amount(row: &BudgetEntry, amount: u64) -> String {
     if row.unit == Unit::NanoUsd.name() { words::money(amount) } else { words::tokens(amount) }
 }
 
@@ -393,7 +397,7 @@ mod tests {
     #[test]
     fn a_budget_is_forecast_by_the_pace_of_its_window() {
         let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
-        let at = |row: &BudgetEntry, zone: &str| Standing::of(row, &zone.parse().unwrap(), noon);
+        let at = |row: &BudgetEntry, zone: &str| Standing::new(row, &zone.parse().unwrap(), noon);
         let fits = at(&row("2026-11-26", 400_000, 0), "UTC");
         assert_eq!((fits.class(), fits.forecast()), ("history", "About 800k by its end: it fits."));
         let short = at(&row("2026-11-26", 600_000, 10_000), "UTC");

@@ -15,7 +15,7 @@ use crate::console::{Console, Visit};
 use crate::query::Query;
 
 /// The address of the page.
-const PLACE: &str = "/endmark/keys";
+const PAGE_PATH: &str = "/endmark/keys";
 
 /// Lists the keys by name.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
@@ -28,7 +28,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
             @else { (scroll("List of keys", &table(console, &keys))) }
         }
     };
-    Ok(Frame { place: PLACE, title: "Keys", ..Frame::default() }.page(console, &content))
+    Ok(Frame { place: PAGE_PATH, title: "Keys", ..Frame::default() }.page(console, &content))
 }
 
 fn table(console: &Console, keys: &[Key]) -> Markup {
@@ -43,7 +43,7 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
                 td { (words::name(&key.name)) }
                 td { @match key.state(now) {
                     KeyState::Valid => (chip("valid")),
-                    KeyState::Ended => (chip("ended")),
+                    KeyState::Expired => (chip("ended")),
                     KeyState::Revoked => (chip("revoked")),
                 } }
                 td { @if key.models.is_empty() { "all" } @else { bdi { (key.models.join(", ")) } } }
@@ -86,10 +86,10 @@ fn rates(rates: RateLimits) -> Markup {
 
 /// Revokes a key, like `endmark keys revoke`.
 pub(super) async fn revoke(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
-    let form = login::form_of(&visit.body, &["token", "name"])?;
+    let form = login::parse_form(&visit.body, &["token", "name"])?;
     console.access.check_form(form.text("token"))?;
     match visit.store.revoke_key(form.text("name").unwrap_or_default()).await {
-        Ok(()) => Ok(login::go_to(PLACE)),
+        Ok(()) => Ok(login::redirect(PAGE_PATH)),
         Err(KeyError::Store(error)) => Err(error.into()),
         Err(error) => Err(Failure::NotFound(error.to_string())),
     }

@@ -58,7 +58,7 @@ impl Frame<'_> {
                         span { "Prices as of " (console.models.as_of()) }
                         @match console.keep_days {
                             0 => span { "Records are kept forever" },
-                            days => span { "Records are kept for " (words::of(days, "day", "days")) },
+                            days => span { "Records are kept for " (words::count_with_noun(days, "day", "days")) },
                         }
                         @if let Some(json) = &self.json { a href=(json) { "This page as JSON" } }
                     }
@@ -151,7 +151,7 @@ pub(super) fn session(session: &str) -> Markup {
     if session.is_empty() {
         return hash(session);
     }
-    html! { a href={ "/endmark/sessions/" (encoded(session)) } { (hash(session)) } }
+    html! { a href={ "/endmark/sessions/" (percent_encode(session)) } { (hash(session)) } }
 }
 
 /// A client, identified by the name of its key or the first characters of its credential's hash.
@@ -187,15 +187,20 @@ pub(super) fn chip(word: &str) -> Markup {
 }
 
 /// The link to the next page of a list, if any.
-pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next: Option<&str>) -> Markup {
+pub(super) fn next_page_link(
+    place: &str,
+    parameters: &[(&str, &str)],
+    key: &str,
+    next: Option<&str>,
+) -> Markup {
     let Some(next) = next else { return html! {} };
     let given = parameters.iter().copied().chain([(key, next)]).filter(|(_, value)| !value.is_empty());
-    let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
     html! { div.older { span {} a.button rel="next" href={ (place) "?" (query.join("&")) } { "Older" } } }
 }
 
 /// Percent-encodes a value for a URL.
-pub(super) fn encoded(value: &str) -> String {
+pub(super) fn percent_encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
@@ -244,7 +249,8 @@ mod tests {
             let shown = markup.into_string();
             assert!(!shown.contains("<script>") && !shown.contains("=\"<"), "{shown}");
         }
-        let link = further("/endmark/runs", &[("model", "a&b=\"<é")], "before", Some("run 1")).into_string();
+        let link =
+            next_page_link("/endmark/runs", &[("model", "a&b=\"<é")], "before", Some("run 1")).into_string();
         assert!(link.contains("?model=a%26b%3D%22%3C%C3%A9&amp;before=run%201"), "{link}");
     }
 

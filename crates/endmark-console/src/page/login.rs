@@ -32,29 +32,29 @@ pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
 
 /// Checks the key, and sets the cookie.
 pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
-    let form = form_of(body, &["key"])?;
+    let form = parse_form(body, &["key"])?;
     let Some(cookie) = console.access.log_in(form.text("key").unwrap_or_default()) else {
         let mut response = document(self::form(console, true));
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return Ok(response);
     };
-    Ok(with_cookie(go_to("/endmark/"), &cookie))
+    Ok(with_cookie(redirect("/endmark/"), &cookie))
 }
 
 /// Removes the cookie.
 pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
-    let form = form_of(body, &["token"])?;
+    let form = parse_form(body, &["token"])?;
     console.access.check_form(form.text("token"))?;
-    Ok(with_cookie(go_to("/endmark/login"), &Access::log_out()))
+    Ok(with_cookie(redirect("/endmark/login"), &Access::log_out()))
 }
 
 /// Parses the fields of a form.
-pub(super) fn form_of(body: &Bytes, known: &[&str]) -> Result<Query, Failure> {
+pub(super) fn parse_form(body: &Bytes, known: &[&str]) -> Result<Query, Failure> {
     let text = str::from_utf8(body).map_err(|_| Failure::BadRequest("the form is not text".to_owned()))?;
     Query::parse(Some(text), known)
 }
 
-pub(super) fn go_to(place: &str) -> Response<ConsoleBody> {
+pub(super) fn redirect(place: &str) -> Response<ConsoleBody> {
     see_other(place)
 }
 

@@ -6,7 +6,7 @@ use endmark_store::{Handle, KeptOutput, LOCAL_USER, ReadError, Store, StoreError
 use maud::{Markup, html};
 
 use super::ROWS;
-use super::layout::{self, Frame, encoded, excerpt, further, lead, number, scroll};
+use super::layout::{self, Frame, excerpt, lead, next_page_link, number, percent_encode, scroll};
 use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
@@ -15,7 +15,7 @@ use crate::reading;
 use crate::reports::compactions;
 
 /// The address of the list of compactions.
-const PLACE: &str = "/endmark/compactions";
+const LIST_PATH: &str = "/endmark/compactions";
 
 /// Bytes that the reader shows on one page.
 const PAGE_BYTES: usize = 32 * 1024;
@@ -32,7 +32,7 @@ pub(super) async fn compactions(
         (lead(&html! { "Compactions" }, &html! { p.muted { "What the beginnings of conversations were condensed to, so that they fit into the window of their model." } }))
         section.card aria-label="Compactions" {
             @if rows.is_empty() { p.muted { "No conversation was condensed. Set " code { "mode = \"auto\"" } " under " code { "[compact]" } " to have long ones condensed." } }
-            @else { (table(&rows)) (further(PLACE, &[], "before", next.as_deref())) }
+            @else { (table(&rows)) (next_page_link(LIST_PATH, &[], "before", next.as_deref())) }
         }
         section.card aria-labelledby="reader" {
         header { h2 id="reader" { "Read a kept output" } span.muted.small { "A marker in a shortened result names the handle of its full value" } }
@@ -43,12 +43,12 @@ pub(super) async fn compactions(
         }
     };
     let json = Some("/endmark/api/compactions".to_owned());
-    Ok(Frame { place: PLACE, title: "Compactions", json, ..Frame::default() }.page(console, &content))
+    Ok(Frame { place: LIST_PATH, title: "Compactions", json, ..Frame::default() }.page(console, &content))
 }
 
 /// Compactions as a table.
 pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
-    let now = words::now();
+    let now = words::unix_now();
     let table = html! {
         table {
             thead { tr {
@@ -60,7 +60,7 @@ pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
             tbody { @for row in rows { tr {
                 td.nowrap { (words::time(now, &row.created_at)) } td { (row.mode) } (number(row.turns))
                 td.num { (words::count(row.tokens_before)) " → " (words::count(row.tokens_after)) }
-                td { (dropped(row)) }
+                td { (describe_dropped(row)) }
                 td { (layout::client(&row.client)) }
                 td { (layout::session(row.session.as_deref().unwrap_or_default())) }
                 td { @match &row.handle {
@@ -75,17 +75,17 @@ pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
 
 /// The link to a kept output.
 pub(super) fn link(handle: &str) -> Markup {
-    html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.id { (handle) } } }
+    html! { a href={ "/endmark/outputs/" (percent_encode(handle)) } { bdi.id { (handle) } } }
 }
 
 /// Describes how much was left out or shortened, by kind.
-pub(super) fn dropped(row: &compactions::CompactionEntry) -> String {
+pub(super) fn describe_dropped(row: &compactions::CompactionEntry) -> String {
     let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
 
 /// The content that the reader shows on one page.
-struct Shown {
+struct ShownPart {
     format: String,
     bytes: u64,
     lines: u64,
@@ -101,18 +101,18 @@ pub(super) async fn page(
     handle: &str,
 ) -> Result<Markup, Failure> {
     let query = Query::parse(query, &["page", "search", "handle"])?;
-    let typed = query.owned("handle").unwrap_or_else(|| handle.to_owned());
+    let typed = query.owned_text("handle").unwrap_or_else(|| handle.to_owned());
     let unknown = || Failure::NotFound(format!("no kept output has the handle `{typed}`"));
     let handle = Handle::parse(typed.trim()).ok_or_else(unknown)?;
     let number = query.number::<u64>("page")?.unwrap_or(1);
-    let search = query.owned("search").filter(|search| !search.is_empty());
+    let search = query.owned_text("search").filter(|search| !search.is_empty());
     let (asked, part) = (handle.clone(), search.clone().map_or(Part::Page(number), Part::Grep));
     let read = store.read_output(&handle, move |reader| {
         let output = match reader.output(&asked, LOCAL_USER) {
-            Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&asked),
+            Err(StoreError::NoOutput { .. }) => reader.client_output(&asked),
             own => own,
         }?;
-        Ok(shown(&output, &part))
+        Ok(read_part(&output, &part))
     });
     let shown = match read.await {
         Err(StoreError::NoOutput { .. }) => return Err(unknown()),
@@ -128,12 +128,12 @@ pub(super) async fn page(
         }
         ReadError::Excerpt(error) => Failure::BadRequest(error.to_string()),
     })?;
-    let place = format!("/endmark/outputs/{}", encoded(handle.as_str()));
+    let place = format!("/endmark/outputs/{}", percent_encode(handle.as_str()));
     let content = html! {
         div.lead { div {
-            p.crumb { a href=(PLACE) { "Compactions" } " / " bdi.id { (handle.as_str()) } }
+            p.crumb { a href=(LIST_PATH) { "Compactions" } " / " bdi.id { (handle.as_str()) } }
             h1 { "A kept output" }
-            p.muted { bdi { (shown.format) } ", " (words::count(shown.bytes)) " bytes in " (words::of(shown.lines, "line", "lines")) }
+            p.muted { bdi { (shown.format) } ", " (words::count(shown.bytes)) " bytes in " (words::count_with_noun(shown.lines, "line", "lines")) }
         } }
         form.filters method="get" action=(place) {
             div { label for="search" { "Lines that match" } input id="search" name="search" value=[search.as_deref()]; }
@@ -151,19 +151,19 @@ pub(super) async fn page(
                 }
             }
             Place::Matches(lines) => {
-                p role="status" { (words::of(lines, "line", "lines")) }
+                p role="status" { (words::count_with_noun(lines, "line", "lines")) }
                 (excerpt(&shown.text))
             }
             Place::Bytes(_) | Place::Lines(_) | Place::Value => (excerpt(&shown.text)),
         } }
     };
-    Ok(Frame { place: PLACE, title: "A kept output", ..Frame::default() }.page(console, &content))
+    Ok(Frame { place: LIST_PATH, title: "A kept output", ..Frame::default() }.page(console, &content))
 }
 
-fn shown(output: &KeptOutput<'_>, part: &Part) -> Result<Shown, ReadError> {
+fn read_part(output: &KeptOutput<'_>, part: &Part) -> Result<ShownPart, ReadError> {
     let limits = Limits { most: PAGE_BYTES, unit: Unit::Bytes, ..Limits::default() };
     let excerpt = output.part(part, &limits)?;
     let text = excerpt.text(&limits)?;
     let Excerpt { place, .. } = excerpt;
-    Ok(Shown { format: output.format.clone(), bytes: output.bytes, lines: output.lines, text, place })
+    Ok(ShownPart { format: output.format.clone(), bytes: output.bytes, lines: output.lines, text, place })
 }

@@ -20,19 +20,19 @@ use crate::reports::cuts::{self, FoundCuts};
 use crate::reports::usage::{UsageKey, UsageReport as Sums};
 
 /// The address of the page.
-const PLACE: &str = "/endmark/";
+const PAGE_PATH: &str = "/endmark/";
 
 /// Maximum recoveries on the page.
 const NEWEST: u32 = 7;
 
 /// Minimum number of replies for showing a share in percent.
-const ENOUGH_REPLIES: u64 = 100;
+const MIN_REPLIES_FOR_PERCENT: u64 = 100;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// Outcomes of cut replies in a plot, from the bottom up: the outcome, the CSS class, and the word in the legend.
-const PARTS: [(&str, &str); 6] = [
+const OUTCOME_SEGMENTS: [(&str, &str); 6] = [
     ("resumed", "resumed"),
     ("restarted", "restarted"),
     ("corrected", "corrected"),
@@ -52,7 +52,7 @@ const SPANS: [Span; 3] = [
 ];
 
 /// The data of the page.
-struct Seen {
+struct OverviewData {
     now: u64,
     found: FoundCuts,
     before: FoundCuts,
@@ -68,23 +68,24 @@ struct Seen {
     calls: Vec<UsageRow>,
 }
 
-impl Seen {
+impl OverviewData {
     fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
-        let (since, long_since) = (reader.before(seconds)?, reader.before(seconds.saturating_mul(2))?);
+        let (since, long_since) =
+            (reader.time_before(seconds)?, reader.time_before(seconds.saturating_mul(2))?);
         let any_cut = RequestFilter { outcome: Some("any-cut".to_owned()), ..RequestFilter::default() };
-        let (mut hours, day) = (BTreeMap::new(), reader.before(DAY - HOUR)?);
-        let until = reader.before(0)?;
+        let (mut hours, day) = (BTreeMap::new(), reader.time_before(DAY - HOUR)?);
+        let until = reader.time_before(0)?;
         reader.sums((Dimension::Nothing, None), &day, &until, |summed| {
-            let hour = summed.at.get(..13).unwrap_or(summed.at).to_owned();
+            let hour = summed.sample_time.get(..13).unwrap_or(summed.sample_time).to_owned();
             *hours.entry(hour).or_default() += summed.sums.judged;
         })?;
         let mut first = reader.requests(&RequestFilter::default(), 20)?.rows;
         first.reverse();
         Ok(Self {
-            now: words::now(),
+            now: words::unix_now(),
             found: FoundCuts::read(reader, seconds, models)?,
             before: FoundCuts::read_before(reader, seconds, models)?,
-            sums: Sums::read(reader, UsageKey::Day, &since, crate::reports::usage::EVER.1, models)?,
+            sums: Sums::read(reader, UsageKey::Day, &since, crate::reports::usage::ALL_TIME.1, models)?,
             sums_before: Sums::read(reader, UsageKey::Day, &long_since, &since, models)?,
             hours,
             newest: reader.requests(&any_cut, NEWEST)?.rows,
@@ -96,7 +97,7 @@ impl Seen {
 
     /// Returns whether all records are from the last day.
     fn is_first_day(&self) -> bool {
-        self.began.as_deref().and_then(words::seconds_of).is_none_or(|began| began + DAY > self.now)
+        self.began.as_deref().and_then(words::parse_seconds).is_none_or(|began| began + DAY > self.now)
     }
 }
 
@@ -105,13 +106,13 @@ impl Seen {
 struct Counts {
     replies: u64,
     cut: u64,
-    made_whole: u64,
+    recovered: u64,
     at_own_limit: u64,
     worth_a_look: u64,
 }
 
 impl Counts {
-    fn of(report: &cuts::CutsReport<'_>) -> Self {
+    fn new(report: &cuts::CutsReport<'_>) -> Self {
         let sum = |words: &[&str]| -> u64 {
             report.cuts.iter().filter(|cut| words.contains(&cut.outcome)).map(|cut| cut.replies).sum()
         };
@@ -119,7 +120,7 @@ impl Counts {
         Self {
             replies: report.replies,
             cut: report.cut,
-            made_whole: sum(&["resumed", "restarted", "corrected"]),
+            recovered: sum(&["resumed", "restarted", "corrected"]),
             at_own_limit,
             worth_a_look: sum(&["cut", "exhausted", "interrupted"]).saturating_sub(at_own_limit),
         }
@@ -135,10 +136,10 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     let span =
         span.ok_or_else(|| Failure::BadRequest(format!("`span` is `{typed}`: it can be 24h, 7d or 30d")))?;
     let models = Arc::clone(&console.models);
-    let seen = store.read(move |reader| Seen::read(reader, span.4, &models)).await?;
-    let report = cuts::CutsReport::of(&seen.found, span.0, console.continuation_tokens);
+    let seen = store.read(move |reader| OverviewData::read(reader, span.4, &models)).await?;
+    let report = cuts::CutsReport::new(&seen.found, span.0, console.continuation_tokens);
     let frame = Frame {
-        place: PLACE,
+        place: PAGE_PATH,
         title: "Overview",
         json: Some(format!("/endmark/api/report?since={}", span.0)),
         seconds: Some(5),
@@ -146,28 +147,28 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     };
     if seen.began.is_none() {
         return Ok(
-            frame.page(console, &first::nothing_yet(&visit.head.headers, store.refusals().len() as u64))
+            frame.page(console, &first::welcome_page(&visit.head.headers, store.refusals().len() as u64))
         );
     }
-    let before = cuts::CutsReport::of(&seen.before, span.0, console.continuation_tokens);
+    let before = cuts::CutsReport::new(&seen.before, span.0, console.continuation_tokens);
     let items = attention::items(console, store, &seen).await?;
-    let (now, then) = (Counts::of(&report), Counts::of(&before));
+    let (now, then) = (Counts::new(&report), Counts::new(&before));
     let is_first_day = seen.is_first_day();
     let content = html! {
         div.lead {
             (state(now, report.requests, span))
             @if !is_first_day { nav.switch aria-label="Span of time" {
                 @for (name, words, ..) in SPANS {
-                    a href={ (PLACE) "?span=" (name) } aria-current=[(name == span.0).then_some("true")] { (words) }
+                    a href={ (PAGE_PATH) "?span=" (name) } aria-current=[(name == span.0).then_some("true")] { (words) }
                 }
             } }
         }
         (figures(visit, &seen, (now, &report), (then, &before), span.3))
-        @if now.replies < ENOUGH_REPLIES && is_first_day { (first::squares(&seen.first)) }
+        @if now.replies < MIN_REPLIES_FOR_PERCENT && is_first_day { (first::squares(&seen.first)) }
         div.columns {
-            @if is_first_day { (by_hour(&seen)) } @else { (by_day(&seen, now, span.4)) }
+            @if is_first_day { (hourly_chart(&seen)) } @else { (daily_chart(&seen, now, span.4)) }
             @if !items.is_empty() { (attention::card(&items)) }
-            @else if now.replies < ENOUGH_REPLIES && is_first_day { (first::next_steps(console)) }
+            @else if now.replies < MIN_REPLIES_FOR_PERCENT && is_first_day { (first::next_steps(console)) }
         }
         @if seen.newest.is_empty() { @if report.cut == 0 { (nothing_cut()) } }
         @else { (card("newest", &html! { "Newest recoveries" }, &html! { a.more href="/endmark/requests" { "All requests" } },
@@ -189,16 +190,16 @@ fn nothing_cut() -> Markup {
 
 /// States in one sentence whether work is being lost.
 fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
-    let Counts { replies, cut, made_whole, worth_a_look, .. } = counts;
-    let look = html! { a href={ "/endmark/requests?outcome=look&since=" (since) } { (words::of(worth_a_look, "is worth a look", "are worth a look")) } };
-    let enough = replies >= ENOUGH_REPLIES;
+    let Counts { replies, cut, recovered: made_whole, worth_a_look, .. } = counts;
+    let look = html! { a href={ "/endmark/requests?outcome=look&since=" (since) } { (words::count_with_noun(worth_a_look, "is worth a look", "are worth a look")) } };
+    let enough = replies >= MIN_REPLIES_FOR_PERCENT;
     html! { h1.state {
         @if replies == 0 && requests == 0 { "No request came " (when) "." }
-        @else if replies == 0 { b { (words::of(requests, "request", "requests")) } " " (when) ", and no reply to look at." }
-        @else if cut == 0 { b { (words::of(replies, "reply", "replies")) } " " (when) ", and " b.good { "none was cut" } "." }
+        @else if replies == 0 { b { (words::count_with_noun(requests, "request", "requests")) } " " (when) ", and no reply to look at." }
+        @else if cut == 0 { b { (words::count_with_noun(replies, "reply", "replies")) } " " (when) ", and " b.good { "none was cut" } "." }
         @else {
             @if enough { b { (words::percent(cut, replies)) "%" } " of replies were cut " (when) ". " }
-            @else { b { (words::count(cut)) } " of " b { (words::of(replies, "reply", "replies")) } @if cut == 1 { " was" } @else { " were" } " cut " (when) ". " }
+            @else { b { (words::count(cut)) } " of " b { (words::count_with_noun(replies, "reply", "replies")) } @if cut == 1 { " was" } @else { " were" } " cut " (when) ". " }
             @if made_whole == cut { b.good { @if cut == 1 { "It was made whole" } @else { "All of them were made whole" } } }
             @else if enough { b.good { (words::percent(made_whole, cut)) "%" } " of them were made whole" }
             @else { b.good { (words::count(made_whole)) } " of them " @if made_whole == 1 { "was" } @else { "were" } " made whole" }
@@ -207,45 +208,45 @@ fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
     } }
 }
 
-type Half<'a, 'b> = (Counts, &'a cuts::CutsReport<'b>);
+type PeriodReport<'a, 'b> = (Counts, &'a cuts::CutsReport<'b>);
 
 /// The four large figures, each with its history and its change since the previous span.
 fn figures(
     visit: &Visit,
-    seen: &Seen,
-    (now, report): Half<'_, '_>,
-    (then, earlier): Half<'_, '_>,
+    seen: &OverviewData,
+    (now, report): PeriodReport<'_, '_>,
+    (then, earlier): PeriodReport<'_, '_>,
     before: &str,
 ) -> Markup {
     let share = |part: u64, whole: u64| {
         html! {
-            @if now.replies >= ENOUGH_REPLIES { (words::percent(part, whole)) small { "%" } }
+            @if now.replies >= MIN_REPLIES_FOR_PERCENT { (words::percent(part, whole)) small { "%" } }
             @else { (words::count(part)) small { " of " (words::count(whole)) } }
         }
     };
-    let comparable = then.replies >= ENOUGH_REPLIES && now.replies >= ENOUGH_REPLIES;
+    let comparable = then.replies >= MIN_REPLIES_FOR_PERCENT && now.replies >= MIN_REPLIES_FOR_PERCENT;
     let course = |of: fn(&[u64; 3]) -> (u64, u64), label: &str| {
         spark(&shares(&days(&seen.found, report), of), &shares(&days(&seen.before, earlier), of), label)
     };
     let cut_note = if comparable {
         points((now.cut, now.replies), (then.cut, then.replies), false, before)
-    } else if now.replies < ENOUGH_REPLIES {
-        html! { "Percentages appear from " (ENOUGH_REPLIES) " replies on" }
+    } else if now.replies < MIN_REPLIES_FOR_PERCENT {
+        html! { "Percentages appear from " (MIN_REPLIES_FOR_PERCENT) " replies on" }
     } else {
         html! { (words::count(now.cut)) " of " (words::count(now.replies)) " replies" }
     };
     let own = html! { @if now.at_own_limit > 0 { (words::count(now.at_own_limit)) " reached their client’s own limit" } };
     let whole_note = if comparable && now.cut > 0 && then.cut > 0 {
-        points((now.made_whole, now.cut), (then.made_whole, then.cut), true, before)
+        points((now.recovered, now.cut), (then.recovered, then.cut), true, before)
     } else if now.at_own_limit > 0 {
         own
     } else {
-        html! { (words::count(now.made_whole)) " of " (words::of(now.cut, "cut reply", "cut replies")) }
+        html! { (words::count(now.recovered)) " of " (words::count_with_noun(now.cut, "cut reply", "cut replies")) }
     };
     html! { dl.figures {
         (figure("Replies cut", &html! { span id="cut" data-value=(now.cut) { (share(now.cut, now.replies)) } },
             &course(|[replies, cut, _]| (*cut, *replies), "Share of replies cut by day, and in the span before"), &cut_note))
-        (figure("Made whole", &html! { span id="whole" data-value=(now.made_whole) { (share(now.made_whole, now.cut)) } },
+        (figure("Made whole", &html! { span id="whole" data-value=(now.recovered) { (share(now.recovered, now.cut)) } },
             &course(|[_, cut, whole]| (*whole, *cut), "Share of cut replies made whole by day, and in the span before"), &whole_note))
         (cost(seen, report, before))
         @match visit.added_ms {
@@ -256,7 +257,7 @@ fn figures(
     } }
 }
 
-fn cost(seen: &Seen, report: &cuts::CutsReport<'_>, before: &str) -> Markup {
+fn cost(seen: &OverviewData, report: &cuts::CutsReport<'_>, before: &str) -> Markup {
     let (total, earlier) = (&seen.sums.total, seen.sums_before.total.nano_usd);
     let by_day = |sums: &Sums| -> Vec<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a sparkline is coarse")]
@@ -325,29 +326,29 @@ fn shares(days: &BTreeMap<String, [u64; 3]>, of: fn(&[u64; 3]) -> (u64, u64)) ->
 
 /// The segments of a column of cut replies.
 fn segments(outcomes: &BTreeMap<&str, u64>) -> Vec<Segment> {
-    let known = |word: &str| PARTS.iter().any(|(part, _)| *part == word);
+    let known = |word: &str| OUTCOME_SEGMENTS.iter().any(|(part, _)| *part == word);
     let of = |part: &str| match part {
         "other" => outcomes.iter().filter(|(word, _)| !known(word)).map(|(_, replies)| *replies).sum(),
         word => outcomes.get(word).copied().unwrap_or(0),
     };
-    PARTS.into_iter().map(|(class, _)| Segment { class, amount: of(class) }).collect()
+    OUTCOME_SEGMENTS.into_iter().map(|(class, _)| Segment { class, amount: of(class) }).collect()
 }
 
 /// Lists the segments of a column in words: `61 resumed, 1 left cut`.
-fn in_words(segments: &[Segment]) -> String {
-    let parts = segments.iter().zip(PARTS).filter(|(segment, _)| segment.amount > 0);
+fn describe_segments(segments: &[Segment]) -> String {
+    let parts = segments.iter().zip(OUTCOME_SEGMENTS).filter(|(segment, _)| segment.amount > 0);
     parts.map(|(segment, (_, word))| format!("{} {word}", segment.amount)).collect::<Vec<_>>().join(", ")
 }
 
 /// Plots cut replies by day until today. The plot starts with the span, or with the first record if that is later.
-fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
+fn daily_chart(seen: &OverviewData, counts: Counts, seconds: u64) -> Markup {
     let mut days: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
     for cut in seen.found.cut_periods() {
         let day = days.entry(cut.period.get(..10).unwrap_or_default().to_owned()).or_default();
         *day.entry(&cut.outcome).or_default() += cut.replies;
     }
     let date = |second: u64| endmark_context::Moment::from_unix_seconds(second).day().to_string();
-    let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now);
+    let began = seen.began.as_deref().and_then(words::parse_seconds).unwrap_or(seen.now);
     let first = began.max(seen.now.saturating_sub(seconds)) / DAY;
     let today = seen.now / DAY;
     let columns: Vec<Column> = (first..=today)
@@ -359,7 +360,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
             let name = if day == today { "Today".to_owned() } else { format!("{weekday} {of_month}") };
             let is_dense = today - first > 10;
             Column {
-                title: format!("{name}: {cut} cut. {}", in_words(&segments)),
+                title: format!("{name}: {cut} cut. {}", describe_segments(&segments)),
                 label: match (day == today, is_dense) {
                     (true, _) => ["Today".to_owned(), String::new()],
                     (false, true) if !(today - day).is_multiple_of(5) => <[String; 2]>::default(),
@@ -375,7 +376,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
         .collect();
     let label = format!(
         "Cut replies by day: {} cut, {} made whole. The table below has every number.",
-        counts.cut, counts.made_whole
+        counts.cut, counts.recovered
     );
     let plot = ColumnPlot { label: &label, columns: &columns, height: 192.0, tick: words::count, reaches: 0 };
     card(
@@ -387,7 +388,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
 }
 
 /// Plots replies by hour on the first day.
-fn by_hour(seen: &Seen) -> Markup {
+fn hourly_chart(seen: &OverviewData) -> Markup {
     let mut cut: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     for replies in seen.found.cut_periods() {
         *cut.entry(&replies.period).or_default().entry(&replies.outcome).or_default() += replies.replies;
@@ -397,7 +398,7 @@ fn by_hour(seen: &Seen) -> Markup {
         format!("{day} {:02}", hour % 24)
     };
     let this_hour = seen.now / HOUR;
-    let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now) / HOUR;
+    let began = seen.began.as_deref().and_then(words::parse_seconds).unwrap_or(seen.now) / HOUR;
     // Include some hours before the first request, so that one column does not fill the plot.
     let first = began.min(this_hour.saturating_sub(6)).max(this_hour.saturating_sub(23));
     let columns: Vec<Column> = (first..=this_hour)
@@ -412,10 +413,10 @@ fn by_hour(seen: &Seen) -> Markup {
                 "{:02}:00 to {:02}:00 UTC: {}",
                 hour % 24,
                 (hour + 1) % 24,
-                words::of(replies, "reply", "replies")
+                words::count_with_noun(replies, "reply", "replies")
             );
             if cut > 0 {
-                title = format!("{title}, {cut} of them cut: {}", in_words(&of_cut));
+                title = format!("{title}, {cut} of them cut: {}", describe_segments(&of_cut));
             }
             parts.extend(of_cut);
             Column {
@@ -442,13 +443,13 @@ fn legend(columns: &[Column]) -> Markup {
         |at: usize| columns.iter().any(|column| column.segments.get(at).is_some_and(|part| part.amount > 0));
     html! { ul.legend {
         // The legend contains a rare outcome only if the plot does.
-        @for (at, (class, word)) in PARTS.into_iter().enumerate() { @if at < 5 || has(at) { li class=(class) { (word) } } }
+        @for (at, (class, word)) in OUTCOME_SEGMENTS.into_iter().enumerate() { @if at < 5 || has(at) { li class=(class) { (word) } } }
     } }
 }
 
 fn table(first: &str, columns: &[Column]) -> Markup {
     let rows = html! { table {
-        thead { tr { th scope="col" { (first) } @for (_, word) in PARTS { th.num scope="col" { (word) } } } }
+        thead { tr { th scope="col" { (first) } @for (_, word) in OUTCOME_SEGMENTS { th.num scope="col" { (word) } } } }
         tbody { @for column in columns { tr {
             th scope="row" { (column.title.split(':').next().unwrap_or_default()) }
             @for segment in &column.segments { td.num { (words::count(segment.amount)) } }
@@ -461,7 +462,7 @@ fn table(first: &str, columns: &[Column]) -> Markup {
 mod tests {
     use super::*;
 
-    fn told(counts: Counts) -> String {
+    fn describe_counts(counts: Counts) -> String {
         let markup = state(counts, counts.replies, SPANS[1]).into_string();
         // The link leads to requests of the same time span.
         assert_eq!(counts.worth_a_look > 0, markup.contains("outcome=look&amp;since=7d"), "{markup}");
@@ -483,7 +484,7 @@ mod tests {
         let counts = |replies, cut, made_whole, worth_a_look| Counts {
             replies,
             cut,
-            made_whole,
+            recovered: made_whole,
             at_own_limit: 0,
             worth_a_look,
         };
@@ -500,7 +501,7 @@ mod tests {
                 "3.1% of replies were cut this week. 97% of them were made whole; 14 are worth a look.",
             ),
         ] {
-            assert_eq!(told(counts), expected);
+            assert_eq!(describe_counts(counts), expected);
         }
     }
 
@@ -509,6 +510,6 @@ mod tests {
         let outcomes = BTreeMap::from([("resumed", 5), ("cut", 2), ("cancelled", 1), ("interrupted", 3)]);
         let segments = segments(&outcomes);
         assert_eq!(segments.iter().map(|segment| segment.amount).collect::<Vec<_>>(), [5, 0, 0, 2, 0, 4]);
-        assert_eq!(in_words(&segments), "5 resumed, 2 left cut, 4 cancelled or interrupted");
+        assert_eq!(describe_segments(&segments), "5 resumed, 2 left cut, 4 cancelled or interrupted");
     }
 }

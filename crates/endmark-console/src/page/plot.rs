@@ -7,12 +7,12 @@ use maud::{Markup, html};
 const MAX_STEPS: f64 = 5.0;
 
 /// Space in pixels above the highest tick for the columns' labels, and space below the base line.
-const ABOVE: f64 = 40.0;
-const BELOW: f64 = 42.0;
+const TOP_MARGIN_PX: f64 = 40.0;
+const BOTTOM_MARGIN_PX: f64 = 42.0;
 
 /// The gap between the segments of a column in pixels, and the minimum height of a segment that is not empty.
 const GAP: f64 = 1.0;
-const LEAST: f64 = 1.5;
+const MIN_HEIGHT_PX: f64 = 1.5;
 
 /// Returns the ticks of an axis of whole numbers from 0 to at least `max`. The axis has at most five steps of
 /// 1, 2, 2.5 or 5 × 10ⁿ.
@@ -92,7 +92,7 @@ impl Scale {
     #[expect(clippy::cast_precision_loss, reason = "pixels are coarser")]
     pub(super) fn y(&self, amount: u64) -> f64 {
         let top = self.ticks.last().copied().unwrap_or(1).max(1);
-        ABOVE + self.height * (1.0 - amount as f64 / top as f64)
+        TOP_MARGIN_PX + self.height * (1.0 - amount as f64 / top as f64)
     }
 }
 
@@ -125,10 +125,10 @@ impl ColumnPlot<'_> {
     /// Draws the plot, and `over` on top of the columns.
     pub(super) fn draw(&self, over: &Markup) -> Markup {
         let scale = self.scale();
-        let whole = px(ABOVE + self.height + BELOW);
+        let whole = px(TOP_MARGIN_PX + self.height + BOTTOM_MARGIN_PX);
         let widest = scale.ticks.iter().map(|tick| (self.tick)(*tick).chars().count()).max().unwrap_or(1);
         let axis_width = 14 + 8 * widest;
-        let base = ABOVE + self.height;
+        let base = TOP_MARGIN_PX + self.height;
         html! {
             div.plot {
                 svg width=(axis_width) height=(whole) aria-hidden="true" {
@@ -156,7 +156,7 @@ impl ColumnPlot<'_> {
         html! {
             g {
                 title { (column.title) }
-                rect.hit x=(pc(centre - width / 2.0)) y=(px(ABOVE)) width=(pc(width)) height=(px(self.height)) {}
+                rect.hit x=(pc(centre - width / 2.0)) y=(px(TOP_MARGIN_PX)) width=(pc(width)) height=(px(self.height)) {}
                 @for (class, y, height) in parts {
                     rect class={ "seg " (class) } x=(pc(centre - thick / 2.0)) y=(px(y)) width=(pc(thick)) height=(px(height)) {}
                 }
@@ -179,7 +179,7 @@ fn stack(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, 
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         below += segment.amount;
         let gap = if parts.is_empty() { 0.0 } else { GAP };
-        let y = scale.y(below).min(top - gap - LEAST);
+        let y = scale.y(below).min(top - gap - MIN_HEIGHT_PX);
         parts.push((segment.class, y, top - gap - y));
         top = y;
     }
@@ -287,11 +287,14 @@ mod tests {
         let scale = Scale::new(100, 200.0);
         let parts =
             [("resumed", 60), ("cut", 0), ("exhausted", 1)].map(|(class, amount)| Segment { class, amount });
-        let (drawn, top) = stack(&parts, &scale, ABOVE + 200.0);
+        let (drawn, top) = stack(&parts, &scale, TOP_MARGIN_PX + 200.0);
         assert_eq!(drawn.len(), 2, "an empty part is not drawn");
         assert_eq!(drawn[0], ("resumed", 120.0, 120.0));
         let (class, y, height) = drawn[1];
-        assert!(class == "exhausted" && height >= LEAST && (y + height - 119.0).abs() < 1e-9, "{drawn:?}");
+        assert!(
+            class == "exhausted" && height >= MIN_HEIGHT_PX && (y + height - 119.0).abs() < 1e-9,
+            "{drawn:?}"
+        );
         assert!((top - y).abs() < 1e-9);
     }
 

@@ -3,12 +3,12 @@
 mod seam;
 
 use endmark_store::{LogRow, Recovery, RequestRow, Store, UsageRow};
-use endmark_wire::percent_decoded;
+use endmark_wire::percent_decode;
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, card, chip, encoded, figure};
+use super::layout::{self, Frame, card, chip, figure, percent_encode};
 use super::plot::{pc, ticks};
-use super::requests::{self, happened, milliseconds};
+use super::requests::{self, describe_request, milliseconds};
 use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
@@ -33,7 +33,7 @@ pub(super) async fn page(
     id: &str,
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
-    let id = percent_decoded(id);
+    let id = percent_decode(id);
     let asked = id.clone();
     let read = store.read(move |reader| {
         let recovery = reader.show(&asked)?;
@@ -47,42 +47,43 @@ pub(super) async fn page(
         (Some(row), _) => request(console, row, recovery.as_ref()),
         (None, Some(recovery)) => html! {
             (layout::lead(&html! { "A recovery without its calls" }, &html! { p.muted { "The calls of this request are not recorded." } }))
-            (rest(recovery))
+            (seams(recovery))
         },
     };
-    let json = Some(format!("/endmark/api/recoveries/{}", encoded(&id)));
-    Ok(Frame { place: requests::PLACE, title: "A request", json, ..Frame::default() }.page(console, &content))
+    let json = Some(format!("/endmark/api/recoveries/{}", percent_encode(&id)));
+    Ok(Frame { place: requests::LIST_PATH, title: "A request", json, ..Frame::default() }
+        .page(console, &content))
 }
 
 fn request(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> Markup {
     let Some(first) = row.calls.first() else { return html! {} };
-    let (what, more) = happened(row);
+    let (what, more) = describe_request(row);
     let turn =
         recovery.and_then(|found| found.rows.first()).map(|cut| cut.turn_number).filter(|turn| *turn > 0);
     html! {
         div.lead { div {
-            p.crumb { a href=(requests::PLACE) { "Requests" } " / " bdi.id { (first.request_id) } }
+            p.crumb { a href=(requests::LIST_PATH) { "Requests" } " / " bdi.id { (first.request_id) } }
             h1 { (what) " " (chip(&row.outcome)) }
             p.muted {
                 @if let Some(more) = &more { bdi { (more) } ". " }
                 (words::name(&first.model)) " at " (words::name(&first.upstream)) ", " (layout::client(first.credential.as_deref().unwrap_or_default()))
                 @if !first.session.is_empty() { ", session " (layout::session(&first.session)) }
                 @if let Some(turn) = turn { ", turn " (turn) }
-                ", " (words::time(words::now(), &first.started_at))
+                ", " (words::time(words::unix_now(), &first.started_at))
             }
         } }
         (figures(console, row))
-        (course(console, row, recovery))
-        @if let Some(recovery) = recovery { (rest(recovery)) }
+        (timeline(console, row, recovery))
+        @if let Some(recovery) = recovery { (seams(recovery)) }
         (facts(row))
     }
 }
 
 /// The seams of a recovery, and the facts about each of its parts.
-fn rest(recovery: &Recovery) -> Markup {
+fn seams(recovery: &Recovery) -> Markup {
     html! {
         @for cut in &recovery.rows {
-            (seam::of(cut, &recovery.pieces_of(cut.id).collect::<Vec<_>>()))
+            (seam::seams_of_cut(cut, &recovery.row_pieces(cut.id).collect::<Vec<_>>()))
             (cut_facts(cut, recovery))
         }
     }
@@ -123,7 +124,7 @@ fn has_failed(call: &UsageRow) -> bool {
 }
 
 /// The timeline: each call is a bar, and each decision between calls is a mark.
-fn course(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> Markup {
+fn timeline(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> Markup {
     let began = row.calls.first().and_then(|call| milliseconds(&call.started_at)).unwrap_or(0.0);
     let begin_of = |call: &UsageRow| (milliseconds(&call.started_at).unwrap_or(began) - began).max(0.0);
     let end_of = |call: &UsageRow| begin_of(call) + call.total_ms.unwrap_or(0.0);
@@ -139,9 +140,9 @@ fn course(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> M
         @for (at, call) in row.calls.iter().enumerate() {
             (call_line(call, begin_of(call), whole, &total([call], &console.models)))
             @if cut_call == Some(at) { @if let Some(cut) = row.cuts.first() {
-                (stage_line(&Stage { at: end_of(call), class: "cut", name: "Cut detected", about: judged(recovery, cut) }, whole))
+                (stage_line(&Stage { at: end_of(call), class: "cut", name: "Cut detected", about: describe_verdict(recovery, cut) }, whole))
             } }
-            @if last_recovery == Some(at) { (stage_line(&settled(row, end_of(call)), whole)) }
+            @if last_recovery == Some(at) { (stage_line(&settle_stage(row, end_of(call)), whole)) }
         }
         @if last_recovery.is_none() { @if let (Some(call), Some(cut)) = (row.calls.last(), row.cuts.first()) {
             (stage_line(&Stage { at: end_of(call), class: "other", name: "Nothing was asked", about: cut.reason.clone() }, whole))
@@ -158,12 +159,12 @@ fn course(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> M
     card("course", &html! { "Timeline" }, &legend, &content)
 }
 
-fn judged(recovery: Option<&Recovery>, cut: &LogRow) -> String {
-    let piece = recovery.and_then(|recovery| recovery.pieces_of(cut.id).next());
+fn describe_verdict(recovery: Option<&Recovery>, cut: &LogRow) -> String {
+    let piece = recovery.and_then(|recovery| recovery.row_pieces(cut.id).next());
     piece.map_or_else(|| format!("kind: {}", cut.cut_kind), |piece| piece.why.clone())
 }
 
-fn settled(row: &RequestRow, at: f64) -> Stage {
+fn settle_stage(row: &RequestRow, at: f64) -> Stage {
     let reason = row.cuts.first().map(|cut| cut.reason.clone()).unwrap_or_default();
     let (class, name) = match row.outcome.as_str() {
         "resumed" => ("resumed", "Joined"),
@@ -258,7 +259,7 @@ fn stage_line(stage: &Stage, whole: f64) -> Markup {
 fn facts(row: &RequestRow) -> Markup {
     let Some(call) = row.calls.first() else { return html! {} };
     let streamed = if call.streamed { "streamed" } else { "not streamed" };
-    let seconds = words::seconds_of(&call.started_at).unwrap_or_default();
+    let seconds = words::parse_seconds(&call.started_at).unwrap_or_default();
     card(
         "facts",
         &html! { "Facts" },
@@ -273,8 +274,8 @@ fn facts(row: &RequestRow) -> Markup {
             }
             div { dt { "Sent" } dd { (words::bytes(call.sent_bytes)) } }
             @if let Some(received) = call.received_bytes { div { dt { "Received from the upstream" } dd { (words::bytes(received)) } } }
-            @if let Some(cached) = call.tokens.cached { div { dt { "Read from the cache" } dd { (words::of(cached, "token", "tokens")) } } }
-            @if let Some(reasoning) = call.tokens.reasoning { div { dt { "Reasoning" } dd { (words::of(reasoning, "token", "tokens")) } } }
+            @if let Some(cached) = call.tokens.cached { div { dt { "Read from the cache" } dd { (words::count_with_noun(cached, "token", "tokens")) } } }
+            @if let Some(reasoning) = call.tokens.reasoning { div { dt { "Reasoning" } dd { (words::count_with_noun(reasoning, "token", "tokens")) } } }
         } },
     )
 }
@@ -292,8 +293,8 @@ fn cut_facts(cut: &LogRow, recovery: &Recovery) -> Markup {
             @if let Some(index) = cut.truncation_index { div { dt { "Settled up to" } dd { "byte " (index) } } }
             div { dt { "Attempts" } dd { (cut.resume_attempts) } }
             @if let Some(style) = &cut.seam_style { div { dt { "Seam" } dd { bdi { (style) } } } }
-            @if let Some(not_asked) = NotAsked::of(cut) { div { dt { "To have it resumed" } dd { (not_asked.remedy) } } }
-            @for piece in recovery.pieces_of(cut.id) {
+            @if let Some(not_asked) = NotAsked::from_row(cut) { div { dt { "To have it resumed" } dd { (not_asked.remedy) } } }
+            @for piece in recovery.row_pieces(cut.id) {
                 div {
                     dt { "Piece " (piece.ordinal) ", SHA-256" }
                     dd { bdi.id title=(piece.sha256) { (piece.sha256.chars().take(16).collect::<String>()) } ", " bdi { (piece.judged) } ": " bdi { (piece.why) } }

@@ -7,7 +7,7 @@ use endmark_store::{
 };
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, chip, encoded, further};
+use super::layout::{self, Frame, chip, next_page_link, percent_encode};
 use super::{ROWS, words};
 use crate::answer::Failure;
 use crate::console::Console;
@@ -16,7 +16,7 @@ use crate::reading;
 use crate::reports::requests::{is_recovery, total};
 
 /// The address of the list.
-pub(super) const PLACE: &str = "/endmark/requests";
+pub(super) const LIST_PATH: &str = "/endmark/requests";
 
 /// Filter parameters other than the outcome.
 const FILTERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
@@ -40,9 +40,9 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         let pairs = [("outcome", outcome)].into_iter().chain(FILTERS.map(|name| (name, value(name))));
         let pairs: Vec<String> = pairs
             .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .map(|(name, value)| format!("{name}={}", percent_encode(value)))
             .collect();
-        if pairs.is_empty() { PLACE.to_owned() } else { format!("{PLACE}?{}", pairs.join("&")) }
+        if pairs.is_empty() { LIST_PATH.to_owned() } else { format!("{LIST_PATH}?{}", pairs.join("&")) }
     };
     let next = reading::next_requests(&page);
     let is_first = value("before").is_empty();
@@ -63,7 +63,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         nav aria-label="Outcome" { ul.outcomes {
             @for outcome in [""].into_iter().chain(reading::OUTCOMES) {
                 li { a href=(given(outcome)) class=[layout::outcome_class(outcome)]
-                    aria-current=[(value("outcome") == outcome).then_some("true")] { (in_words(outcome)) } }
+                    aria-current=[(value("outcome") == outcome).then_some("true")] { (describe_outcome(outcome)) } }
             }
         } }
         (filters(&query, &choices, &page.rows))
@@ -71,15 +71,15 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
             @if page.rows.is_empty() {
                 p.muted {
                     @if next.is_some() { "No request matches in this part of the records. Older ones may." }
-                    @else if FILTERS.iter().chain(&["outcome"]).any(|name| !value(name).is_empty()) { "No request matches. " a href=(PLACE) { "Show all" } }
+                    @else if FILTERS.iter().chain(&["outcome"]).any(|name| !value(name).is_empty()) { "No request matches. " a href=(LIST_PATH) { "Show all" } }
                     @else { "No request has come through yet. " a href="/endmark/" { "Point a client here" } }
                 }
             } @else { (table(console, &page.rows, List::Requests)) }
-            (further(PLACE, &parameters, "before", next.as_deref()))
+            (next_page_link(LIST_PATH, &parameters, "before", next.as_deref()))
         }
     };
-    let json = given(value("outcome")).replace(PLACE, "/endmark/api/requests");
-    Ok(Frame { place: PLACE, title: "Requests", json: Some(json), ..Frame::default() }
+    let json = given(value("outcome")).replace(LIST_PATH, "/endmark/api/requests");
+    Ok(Frame { place: LIST_PATH, title: "Requests", json: Some(json), ..Frame::default() }
         .page(console, &content))
 }
 
@@ -92,7 +92,7 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
                 .iter()
                 .cloned()
                 .chain(of_rows)
-                .chain(query.owned(name))
+                .chain(query.owned_text(name))
                 .filter(|value| !value.is_empty())
                 .collect()
         };
@@ -102,7 +102,7 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
     let sessions = with(&[], &mut of_rows(RequestRow::session), "session");
     let chosen = |name: &str, value: &str| query.text(name) == Some(value);
     html! {
-        form.filters method="get" action=(PLACE) aria-label="Filter" {
+        form.filters method="get" action=(LIST_PATH) aria-label="Filter" {
             @for name in ["outcome", "since"] { @if let Some(value) = query.text(name) { input type="hidden" name=(name) value=(value); } }
             @for (name, label, values) in [("model", "Model", &models), ("upstream", "Upstream", &upstreams), ("key", "Key", &keys), ("session", "Session", &sessions)] {
                 div {
@@ -113,13 +113,13 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
                     }
                 }
             }
-            div.do { button.primary { "Filter" } a href=(PLACE) { "Clear" } }
+            div.do { button.primary { "Filter" } a href=(LIST_PATH) { "Clear" } }
         }
     }
 }
 
 /// Returns the label of an outcome in the list of choices.
-fn in_words(outcome: &str) -> &str {
+fn describe_outcome(outcome: &str) -> &str {
     match outcome {
         "" => "All",
         "look" => "worth a look",
@@ -141,7 +141,7 @@ fn choice(name: &str, value: &str) -> String {
 
 /// Requests as a table.
 pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Markup {
-    let now = words::now();
+    let now = words::unix_now();
     let all = list == List::Requests;
     html! {
         table.rows {
@@ -152,8 +152,8 @@ pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Marku
                 th.when scope="col" { "When" }
             } }
             tbody { @for row in rows { tr {
-                @let (what, more) = happened(row);
-                @let (address, plain) = (format!("{PLACE}/{}", encoded(row.request_id())), row.outcome == "whole");
+                @let (what, more) = describe_request(row);
+                @let (address, plain) = (format!("{LIST_PATH}/{}", percent_encode(row.request_id())), row.outcome == "whole");
                 td.first { (chip(&row.outcome)) }
                 td class=(if plain { "what plain" } else { "what" }) {
                     // A refused request has no call, and therefore no page.
@@ -197,20 +197,20 @@ pub(super) fn took(row: &RequestRow) -> Option<f64> {
 #[expect(clippy::cast_precision_loss, reason = "2^53 milliseconds are longer than the calendar")]
 pub(super) fn milliseconds(at: &str) -> Option<f64> {
     let fraction = at.get(20..23).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
-    Some((words::seconds_of(at)? * 1_000 + fraction) as f64)
+    Some((words::parse_seconds(at)? * 1_000 + fraction) as f64)
 }
 
 /// Describes in a few words what happened to a request, and what the gateway did.
-pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
+pub(super) fn describe_request(row: &RequestRow) -> (String, Option<String>) {
     if let Some(refusal) = &row.refusal {
         return (format!("Refused by the gateway with {}", refusal.status), Some(refusal.message.clone()));
     }
     let failed =
         row.calls.iter().filter(|call| call.http_status.is_none_or(|status| status >= 400)).count() as u64;
     match (row.cuts.first(), row.outcome.as_str()) {
-        (Some(cut), _) => (how_cut(row, cut), Some(what_followed(cut, &row.outcome))),
+        (Some(cut), _) => (describe_cut(row, cut), Some(describe_result(cut, &row.outcome))),
         (None, "whole") if row.calls.len() > 1 && failed > 0 => {
-            (format!("Passed after {}", words::of(failed, "failed call", "failed calls")), None)
+            (format!("Passed after {}", words::count_with_noun(failed, "failed call", "failed calls")), None)
         }
         (None, "whole") => ("Passed unchanged".to_owned(), None),
         (None, "cut") => ("Cut, and passed as it came".to_owned(), None),
@@ -225,11 +225,11 @@ pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
     }
 }
 
-fn how_cut(row: &RequestRow, cut: &LogRow) -> String {
+fn describe_cut(row: &RequestRow, cut: &LogRow) -> String {
     let call =
         row.calls.iter().find(|call| call.verdict.as_deref() == Some("cut")).or_else(|| row.calls.first());
     let after = match (call.and_then(|call| call.tokens.output), cut.initial_chunk_length) {
-        (Some(tokens), _) => format!(" after {}", words::of(tokens, "token", "tokens")),
+        (Some(tokens), _) => format!(" after {}", words::count_with_noun(tokens, "token", "tokens")),
         (None, Some(bytes)) => format!(" after {bytes} bytes"),
         (None, None) => String::new(),
     };
@@ -244,7 +244,7 @@ fn how_cut(row: &RequestRow, cut: &LogRow) -> String {
     }
 }
 
-fn what_followed(cut: &LogRow, outcome: &str) -> String {
+fn describe_result(cut: &LogRow, outcome: &str) -> String {
     match (outcome, cut.reason.as_str()) {
         ("resumed", _) => seam_in_words(cut.seam_style.as_deref()).to_owned(),
         ("restarted", _) => "generated again from the beginning".to_owned(),

@@ -4,7 +4,7 @@ use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
 use maud::{Markup, html};
 
-use super::layout::{Frame, card, chip, encoded, further, scroll};
+use super::layout::{Frame, card, chip, next_page_link, percent_encode, scroll};
 use super::plot::Bar;
 use super::{ROWS, words};
 use crate::answer::Failure;
@@ -13,10 +13,10 @@ use crate::query::Query;
 use crate::reading;
 
 /// The address of the list.
-const PLACE: &str = "/endmark/runs";
+const LIST_PATH: &str = "/endmark/runs";
 
 /// A context is nearly full from this percentage on, if the run's own threshold is unknown.
-const NEARLY_FULL: f64 = 80.0;
+const NEARLY_FULL_PERCENT: f64 = 80.0;
 
 /// Seconds between reads of the runs of other machines, which send no events here.
 const SECONDS: u32 = 5;
@@ -37,10 +37,10 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         } } }
         @if !active.is_empty() { h2 { "Active" } (cards(active)) }
         @if !ended.is_empty() { h2 { "Ended" } (cards(ended)) }
-        (further(PLACE, &[], "before", next.as_deref()))
+        (next_page_link(LIST_PATH, &[], "before", next.as_deref()))
     };
     let frame = Frame {
-        place: PLACE,
+        place: LIST_PATH,
         title: "Fleet",
         json: Some("/endmark/api/runs".to_owned()),
         events: Some("/endmark/api/runs/events".to_owned()),
@@ -56,7 +56,7 @@ fn state(runs: &[AgentRun]) -> Markup {
     html! { div.lead { h1.state {
         @if runs.is_empty() { "No run yet." }
         @else {
-            b { (active) } " of " (words::of(runs.len() as u64, "run", "runs")) @if active == 1 { " is active" } @else { " are active" }
+            b { (active) } " of " (words::count_with_noun(runs.len() as u64, "run", "runs")) @if active == 1 { " is active" } @else { " are active" }
             @if at_risk > 0 { ", and " b.bad { (at_risk) @if at_risk == 1 { " is at risk" } @else { " are at risk" } } }
             ". " @if ended > 0 { b.good { (succeeded) } " succeeded, " (ended - succeeded) " did not." }
         }
@@ -84,7 +84,7 @@ pub(super) fn cards<'a>(runs: impl IntoIterator<Item = &'a AgentRun>) -> Markup 
     html! { ul.runs { @for run in runs { li class={ "card run" @if is_at_risk(run) { " at-risk" } } {
         header {
             div {
-                h3 { a href={ (PLACE) "/" (encoded(&run.id)) } { (name(run)) } }
+                h3 { a href={ (LIST_PATH) "/" (percent_encode(&run.id)) } { (name(run)) } }
                 p.sub { (words::name(&run.agent)) @if run.is_over() { " wrote " } @else { " writes " } (words::name(&run.artifact)) @if let Some(machine) = &run.machine { " on " (words::name(&machine.name)) } }
             }
             (run_chip(run))
@@ -102,7 +102,7 @@ fn run_chip(run: &AgentRun) -> Markup {
         return html! { @if is_at_risk(run) { span.chip.bad { bdi { (run.state) } ", at risk" } } @else { (chip(&run.state)) } };
     }
     html! { @match run.last_known_at() {
-        Some(at) => { span.chip.bad { "silent; " bdi { (run.state) } " as last known " (words::time(words::now(), at)) } },
+        Some(at) => { span.chip.bad { "silent; " bdi { (run.state) } " as last known " (words::time(words::unix_now(), at)) } },
         None => { span.chip.bad { "supervisor gone" } },
     } }
 }
@@ -137,9 +137,9 @@ fn dollars(run: &AgentRun) -> Option<Markup> {
 
 /// Returns the seconds from a run's beginning to its end, or to the time at which it was last known.
 fn took(run: &AgentRun) -> Option<u64> {
-    let began = words::seconds_of(run.started_at.as_deref()?)?;
+    let began = words::parse_seconds(run.started_at.as_deref()?)?;
     let ended = run.ended_at.as_deref().or(run.last_known_at());
-    let ended = ended.and_then(words::seconds_of).unwrap_or_else(words::now);
+    let ended = ended.and_then(words::parse_seconds).unwrap_or_else(words::unix_now);
     Some(ended.saturating_sub(began))
 }
 
@@ -148,7 +148,7 @@ fn context(run: &AgentRun) -> Markup {
     let Some((percent, limit)) = context_percent(run).zip(run.limit_tokens) else {
         return html! { div.context { p { span { "Context" } span { "not reported by this agent" } } } };
     };
-    let is_full = run.context_exhaustion_risk || percent >= NEARLY_FULL;
+    let is_full = run.context_exhaustion_risk || percent >= NEARLY_FULL_PERCENT;
     let class = if is_full { "bad" } else { "history" };
     html! { div.context {
         p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (words::tokens(limit)) } @if run.context_exhaustion_risk { span { "nearly full" } } }
@@ -167,7 +167,7 @@ pub(super) async fn one(
     let (run, events) = reading::run(store, id).await?;
     let content = html! {
         div.lead { div {
-            p.crumb { a href=(PLACE) { "Fleet" } " / " bdi.id { (run.id) } }
+            p.crumb { a href=(LIST_PATH) { "Fleet" } " / " bdi.id { (run.id) } }
             h1 { (name(&run)) " " (run_chip(&run)) }
             p.muted { (words::name(&run.agent)) ", " (words::name(&run.artifact)) @if let Some(reason) = &run.reason { ": " bdi { (reason) } } }
         } }
@@ -176,17 +176,17 @@ pub(super) async fn one(
         (card("facts", &html! { "Facts" }, &html! {}, &facts(&run)))
     };
     let frame = Frame {
-        place: PLACE,
+        place: LIST_PATH,
         title: "A run",
-        json: Some(format!("/endmark/api/runs/{}", encoded(&run.id))),
-        events: Some(format!("/endmark/api/runs/events?run={}", encoded(&run.id))),
+        json: Some(format!("/endmark/api/runs/{}", percent_encode(&run.id))),
+        events: Some(format!("/endmark/api/runs/events?run={}", percent_encode(&run.id))),
         seconds: store.location().postgres().map(|_| SECONDS),
     };
     Ok(frame.page(console, &content))
 }
 
 fn timeline(events: &[RunEventReport]) -> Markup {
-    let now = words::now();
+    let now = words::unix_now();
     html! { table {
         thead { tr { th scope="col" { "State" } th scope="col" { "What happened" } th scope="col" { "Attempt" } th.when scope="col" { "When" } } }
         tbody { @for event in events { tr {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use endmark_context::Models;
 use endmark_store::{Store, UsageRow};
-use endmark_wire::percent_decoded;
+use endmark_wire::percent_decode;
 use maud::{Markup, html};
 
-use super::layout::{self, Frame, card, encoded, figure, scroll};
+use super::layout::{self, Frame, card, figure, percent_encode, scroll};
 use super::plot::{Bar, Column, ColumnPlot, Segment, pc};
 use super::{output, runs, usage, words};
 use crate::answer::Failure;
@@ -18,7 +18,7 @@ use crate::reports::requests::{is_recovery, total};
 use crate::reports::session::SessionReport;
 
 /// The address of the list.
-const PLACE: &str = "/endmark/sessions";
+const LIST_PATH: &str = "/endmark/sessions";
 
 /// Sessions of this many newest requests are listed.
 const REQUESTS: u32 = 5_000;
@@ -30,7 +30,7 @@ const CALLS: u32 = 400;
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let calls = store.read(|reader| reader.newest_sessions(REQUESTS)).await?;
-    let now = words::now();
+    let now = words::unix_now();
     let content = html! {
         (layout::lead(&html! { "Sessions" }, &html! { p.muted { "The newest conversations, and how full their context is. "
             a href="/endmark/usage?by=session" { "What each one cost" } } }))
@@ -47,7 +47,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
             } }
         }
     };
-    Ok(Frame { place: PLACE, title: "Sessions", seconds: Some(10), ..Frame::default() }
+    Ok(Frame { place: LIST_PATH, title: "Sessions", seconds: Some(10), ..Frame::default() }
         .page(console, &content))
 }
 
@@ -72,7 +72,7 @@ fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
 /// The known parts of a call's context: tokens read from the cache, the rest of the prompt, and the output.
 /// Numbers that the provider did not report are estimated.
 fn tokens(call: &UsageRow) -> [Segment; 3] {
-    let (_, sums) = endmark_store::counted(call);
+    let (_, sums) = endmark_store::classify(call);
     [
         Segment { class: "history", amount: sums.cached },
         Segment { class: "tools", amount: sums.prompt.saturating_sub(sums.cached) },
@@ -95,10 +95,10 @@ pub(super) async fn one(
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let report = reading::session(console, store, id).await?;
-    let session = percent_decoded(id);
+    let session = percent_decode(id);
     let (mut calls, count) = store
         .read(move |reader| {
-            Ok((reader.calls_of_session(&session, CALLS)?, reader.count_calls_of_session(&session)?))
+            Ok((reader.session_calls(&session, CALLS)?, reader.count_session_calls(&session)?))
         })
         .await?;
     calls.reverse();
@@ -112,12 +112,12 @@ pub(super) async fn one(
             @if !report.outputs.is_empty() { (outputs(&report)) }
             @if !report.compactions.is_empty() { (compactions(&report, &turns)) }
         }
-        (card("usage", &html! { "What it used" }, &html! { a.more href={ "/endmark/requests?session=" (encoded(&report.session)) } { "Its requests" } },
+        (card("usage", &html! { "What it used" }, &html! { a.more href={ "/endmark/requests?session=" (percent_encode(&report.session)) } { "Its requests" } },
             &usage::table(&report.usage)))
         @if !report.runs.is_empty() { h2 { "Runs" } (runs::cards(&report.runs)) }
     };
-    let json = Some(format!("/endmark/api/sessions/{}", encoded(&report.session)));
-    Ok(Frame { place: PLACE, title: "A session", json, seconds: Some(10), events: None }
+    let json = Some(format!("/endmark/api/sessions/{}", percent_encode(&report.session)));
+    Ok(Frame { place: LIST_PATH, title: "A session", json, seconds: Some(10), events: None }
         .page(console, &content))
 }
 
@@ -143,34 +143,34 @@ fn head(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Models)
     let cut = turns.iter().filter(|turn| turn.cut).count() as u64;
     let state = html! {
         @if let Some(call) = newest {
-            b { (words::tokens(context_of(call))) }
+            b { (words::tokens(context_tokens(call))) }
             @if let Some(limit) = limit(models, call) { " of " (words::tokens(limit)) }
-            " tokens are in use after " b { (words::of(count, "call", "calls")) } ". "
+            " tokens are in use after " b { (words::count_with_noun(count, "call", "calls")) } ". "
         }
         @match compacted { 0 => {}, 1 => { "Compacted " b { "once" } "; " }, 2 => { "Compacted " b { "twice" } "; " }, times => { "Compacted " b { (times) } " times; " } }
         @match cut {
             0 => (if compacted == 0 { "Nothing was cut." } else { "nothing was cut." }),
-            cut => { b { (words::of(cut, "reply was", "replies were")) } " cut." },
+            cut => { b { (words::count_with_noun(cut, "reply was", "replies were")) } " cut." },
         }
     };
     html! { div.lead { div {
-        p.crumb { a href=(PLACE) { "Sessions" } " / " (layout::hash(&report.session)) }
+        p.crumb { a href=(LIST_PATH) { "Sessions" } " / " (layout::hash(&report.session)) }
         h1.state { (state) }
         @if let Some(call) = newest { p.muted {
             (words::name(&call.model)) " at " (words::name(&call.upstream)) ", " (layout::client(call.credential.as_deref().unwrap_or_default()))
-            @for run in &report.runs { ", run " a.nowrap href={ "/endmark/runs/" (encoded(&run.id)) } { (runs::name(run)) } }
-            ", last request " (words::time(words::now(), &call.started_at))
+            @for run in &report.runs { ", run " a.nowrap href={ "/endmark/runs/" (percent_encode(&run.id)) } { (runs::name(run)) } }
+            ", last request " (words::time(words::unix_now(), &call.started_at))
         } }
     } } }
 }
 
-fn context_of(call: &UsageRow) -> u64 {
+fn context_tokens(call: &UsageRow) -> u64 {
     tokens(call).iter().map(|segment| segment.amount).sum()
 }
 
 fn figures(report: &SessionReport, calls: &[UsageRow], turns: &[Turn<'_>], models: &Models) -> Markup {
     let newest = turns.last().map(|turn| turn.call);
-    let now = newest.map_or(0, context_of);
+    let now = newest.map_or(0, context_tokens);
     let recoveries = total(calls.iter().filter(|call| is_recovery(call)), models);
     let all = &report.usage.total;
     let kept: u64 = report.outputs.iter().map(|output| output.bytes).sum();
@@ -186,7 +186,7 @@ fn figures(report: &SessionReport, calls: &[UsageRow], turns: &[Turn<'_>], model
         (figure("Read from the cache", &html! { (words::percent(all.cached_tokens, all.prompt_tokens)) small { "%" } }, &html! {},
             &html! { "of " (words::tokens(all.prompt_tokens)) " prompt tokens" }))
         (figure("Kept out of the context", &html! { (words::bytes(kept)) }, &html! {},
-            &html! { "in " (words::of(report.outputs.len() as u64, "capped output", "capped outputs")) }))
+            &html! { "in " (words::count_with_noun(report.outputs.len() as u64, "capped output", "capped outputs")) }))
     } }
 }
 
@@ -211,13 +211,13 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
         })
         .collect();
     let limit = turns.last().and_then(|turn| limit(models, turn.call));
-    let highest = turns.iter().map(|turn| context_of(turn.call)).max().unwrap_or(0);
+    let highest = turns.iter().map(|turn| context_tokens(turn.call)).max().unwrap_or(0);
     // A much higher limit would make the columns too flat.
     let shown_limit = limit.filter(|limit| *limit <= highest.saturating_mul(12));
     let label = format!(
         "Tokens of the context by turn: {} turns, {} now, {} at most.",
         turns.len(),
-        words::tokens(turns.last().map_or(0, |turn| context_of(turn.call))),
+        words::tokens(turns.last().map_or(0, |turn| context_tokens(turn.call))),
         words::tokens(highest)
     );
     let plot = ColumnPlot {
@@ -234,7 +234,7 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
             line.limit-line x1="0" x2="100%" y1=(scale.y(limit)) y2=(scale.y(limit)) {}
         }
         @for compaction in &report.compactions {
-            @let at = before_turn(&compaction.created_at, turns).saturating_sub(1);
+            @let at = turn_after(&compaction.created_at, turns).saturating_sub(1);
             @let (centre, width) = plot.place(at);
             @let (x, y) = (pc(centre - width / 2.0), scale.y(compaction.tokens_before) - 10.0);
             line.event-line x1=(x) x2=(x) y1=(y + 8.0) y2=(base) {}
@@ -246,7 +246,7 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
             }
         }
         @for output in &report.outputs {
-            @let (centre, _) = plot.place(before_turn(&output.created_at, turns).saturating_sub(1));
+            @let (centre, _) = plot.place(turn_after(&output.created_at, turns).saturating_sub(1));
             svg x=(pc(centre)) y=(base + 3.0) overflow="visible" { rect.capped x="-2.5" width="5" height="5" {} }
         }
     };
@@ -265,7 +265,7 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
 }
 
 /// Returns the number, from 1, of the first turn that began after this time, or of the last turn.
-fn before_turn(at: &str, turns: &[Turn<'_>]) -> usize {
+fn turn_after(at: &str, turns: &[Turn<'_>]) -> usize {
     // A time without milliseconds may lie in the same second as the turn that it belongs to.
     let second = |at: &str| at.get(..19).unwrap_or(at).to_owned();
     let found = turns.iter().position(|turn| second(&turn.call.started_at) >= second(at));
@@ -276,16 +276,16 @@ fn table(turns: &[Turn<'_>]) -> Markup {
     let rows = html! { table {
         thead { tr { th scope="col" { "Turn" } th.num scope="col" { "From the cache" } th.num scope="col" { "Other prompt" } th.num scope="col" { "Output" } th.num scope="col" { "Sum" } } }
         tbody { @for (turn, number) in turns.iter().zip(1_u64..) { tr {
-            th scope="row" { a href={ "/endmark/requests/" (encoded(&turn.call.request_id)) } { (number) } }
+            th scope="row" { a href={ "/endmark/requests/" (percent_encode(&turn.call.request_id)) } { (number) } }
             @for segment in tokens(turn.call) { td.num { (words::count(segment.amount)) } }
-            td.num { (words::count(context_of(turn.call))) }
+            td.num { (words::count(context_tokens(turn.call))) }
         } } }
     } };
     html! { details.data { summary { "Show as a table" } div.tall { (scroll("Tokens by turn", &rows)) } } }
 }
 
 fn outputs(report: &SessionReport) -> Markup {
-    let now = words::now();
+    let now = words::unix_now();
     let heading = html! { "Capped outputs " span.count { (report.outputs.len()) } };
     card(
         "outputs",
@@ -298,7 +298,7 @@ fn outputs(report: &SessionReport) -> Markup {
                 tbody { @for kept in &report.outputs { tr {
                     td.what { (output::link(&kept.handle)) }
                     td { bdi { (kept.format) } }
-                    td.num { (words::bytes(kept.bytes)) span.sub { (words::of(kept.lines, "line", "lines")) } }
+                    td.num { (words::bytes(kept.bytes)) span.sub { (words::count_with_noun(kept.lines, "line", "lines")) } }
                     td.when { (words::time(now, &kept.created_at)) }
                 } } }
             } }
@@ -307,7 +307,7 @@ fn outputs(report: &SessionReport) -> Markup {
 }
 
 fn compactions(report: &SessionReport, turns: &[Turn<'_>]) -> Markup {
-    let now = words::now();
+    let now = words::unix_now();
     let heading = html! { "Compactions " span.count { (report.compactions.len()) } };
     card(
         "compactions",
@@ -316,13 +316,13 @@ fn compactions(report: &SessionReport, turns: &[Turn<'_>]) -> Markup {
         &html! { ul.items { @for row in &report.compactions { li {
             span.point.active {}
             div {
-                @let name = html! { "Before turn " (before_turn(&row.created_at, turns)) ": " (words::tokens(row.tokens_before)) " → " (words::tokens(row.tokens_after)) };
+                @let name = html! { "Before turn " (turn_after(&row.created_at, turns)) ": " (words::tokens(row.tokens_before)) " → " (words::tokens(row.tokens_after)) };
                 @match &row.handle {
-                    Some(handle) => a href={ "/endmark/outputs/" (encoded(handle)) } { (name) },
+                    Some(handle) => a href={ "/endmark/outputs/" (percent_encode(handle)) } { (name) },
                     None => b { (name) },
                 }
-                p { (words::of(row.turns, "turn", "turns")) " condensed"
-                    @if !row.dropped.is_empty() { "; no longer in full: " (output::dropped(row)) } ". " (words::time(now, &row.created_at)) }
+                p { (words::count_with_noun(row.turns, "turn", "turns")) " condensed"
+                    @if !row.dropped.is_empty() { "; no longer in full: " (output::describe_dropped(row)) } ". " (words::time(now, &row.created_at)) }
             }
         } } } },
     )

@@ -13,7 +13,7 @@ use crate::reading;
 use crate::reports::usage::{Total, UsageKey, UsageReport, UsageSum};
 
 /// The address of the page.
-const PLACE: &str = "/endmark/usage";
+const PAGE_PATH: &str = "/endmark/usage";
 
 /// Rows that are shown; the JSON route has all.
 const MAX_ROWS: usize = 200;
@@ -28,7 +28,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
     let value = |name: &str| query.text(name).unwrap_or_default();
     let content = html! {
         (lead(&html! { "Usage" }, &html! { p.muted { "Tokens and dollars. Calls of models without a price are in no sum of dollars." } }))
-        form.filters method="get" action=(PLACE) {
+        form.filters method="get" action=(PAGE_PATH) {
             div { label for="by" { "By" } select id="by" name="by" {
                 @for key in UsageKey::ALL { option value=(key.name()) selected[key == by] { (key.name()) } }
             } }
@@ -41,7 +41,8 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
         section.card aria-label="Usage" { (table(&report)) }
     };
     let json = format!("/endmark/api/usage?by={}", by.name());
-    Ok(Frame { place: PLACE, title: "Usage", json: Some(json), ..Frame::default() }.page(console, &content))
+    Ok(Frame { place: PAGE_PATH, title: "Usage", json: Some(json), ..Frame::default() }
+        .page(console, &content))
 }
 
 /// The tokens of each day as columns.

@@ -5,7 +5,7 @@ const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
 /// Attributes whose values are sent back to the gateway and must not be changed.
-const SENT: [&str; 2] = [" value=", " href="];
+const SUBMITTED_ATTRIBUTES: [&str; 2] = [" value=", " href="];
 
 /// Writes such characters of a whole page as codes like `\u{202e}`, so that untrusted text cannot reorder the
 /// text around it. The replacement happens once, for the complete page, so no element can be missed.
@@ -22,7 +22,7 @@ pub(super) fn with_visible_controls(page: String) -> String {
             '>' => in_tag = false,
             '"' if in_tag => {
                 in_value = !in_value;
-                is_sent = in_value && SENT.iter().any(|name| shown.ends_with(name));
+                is_sent = in_value && SUBMITTED_ATTRIBUTES.iter().any(|name| shown.ends_with(name));
             }
             _ => {}
         }

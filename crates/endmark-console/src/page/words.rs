@@ -17,7 +17,7 @@ const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MAX_NAME_CHARS: usize = 60;
 
 /// Returns the seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(super) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
@@ -101,11 +101,11 @@ pub(super) fn cost(total: &Total) -> Markup {
 
 /// Writes a number of calls.
 pub(super) fn calls(number: u64) -> String {
-    of(number, "call", "calls")
+    count_with_noun(number, "call", "calls")
 }
 
 /// Writes a number with the singular or the plural of a word.
-pub(super) fn of(number: u64, one: &str, several: &str) -> String {
+pub(super) fn count_with_noun(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { several })
 }
 
@@ -138,14 +138,14 @@ pub(super) fn span(seconds: u64) -> String {
 }
 
 /// Converts a time in the store's format to seconds since 1970.
-pub(super) fn seconds_of(at: &str) -> Option<u64> {
+pub(super) fn parse_seconds(at: &str) -> Option<u64> {
     let minute = Moment::parse(at)?.unix_seconds();
     Some(minute + at.get(17..19).and_then(|seconds| seconds.parse::<u64>().ok()).unwrap_or(0))
 }
 
 /// A time in the store's format (UTC): how long ago, with the full time in `title`.
 pub(super) fn time(now: u64, at: &str) -> Markup {
-    let Some(then) = seconds_of(at) else { return html! { bdi { (at) } } };
+    let Some(then) = parse_seconds(at) else { return html! { bdi { (at) } } };
     let machine = format!("{}Z", at.replacen(' ', "T", 1));
     html! { time datetime=(machine) title={ (full_time(then)) } { (ago(now, then)) } }
 }
@@ -267,7 +267,7 @@ mod tests {
     fn durations_and_moments_are_those_of_people() {
         let shown = [1.0, 180.0, 4_100.0, 72_000.0, 4_320_000.0].map(duration);
         assert_eq!(shown, ["1 ms", "0.18 s", "4.1 s", "1 min 12 s", "1 h 12 min"]);
-        let now = seconds_of("2026-11-26 16:42:02").unwrap();
+        let now = parse_seconds("2026-11-26 16:42:02").unwrap();
         for (at, expected) in [
             ("2026-11-26 16:41:50.123", "12 s ago"),
             ("2026-11-26 16:40:14", "1 min ago"),
@@ -275,7 +275,7 @@ mod tests {
             ("2026-11-25 16:00:00", "yesterday"),
             ("2026-11-20 16:00:00", "20 Nov"),
         ] {
-            assert_eq!(ago(now, seconds_of(at).unwrap()), expected);
+            assert_eq!(ago(now, parse_seconds(at).unwrap()), expected);
         }
         assert_eq!(weekday("2026-11-20"), ("Fri".to_owned(), "20".to_owned()));
         assert_eq!(full_time(now), "26 Nov 2026, 16:42:02 UTC");

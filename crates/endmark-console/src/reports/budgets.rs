@@ -38,7 +38,7 @@ pub struct BudgetEntry {
 
 impl BudgetEntry {
     /// Builds the report of a row, with its rule or key.
-    pub fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
+    pub fn new(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
         let of_key = keys
             .iter()
             .filter(|key| row.scope == Scope::Key.name() && row.subject == key.identity())
@@ -47,7 +47,7 @@ impl BudgetEntry {
         let rule = rules.into_iter().find(|rule| {
             rule.scope.name() == row.scope
                 && rule.unit.name() == row.unit
-                && Period::of_window(&row.window) == rule.period
+                && Period::from_window(&row.window) == rule.period
         });
         Self {
             scope: row.scope.clone(),

@@ -40,7 +40,7 @@ pub struct CallReport<'a> {
 
 impl<'a> CallReport<'a> {
     /// Builds the report of a row.
-    pub fn of(call: &'a UsageRow) -> Self {
+    pub fn new(call: &'a UsageRow) -> Self {
         Self {
             request_id: &call.request_id,
             call: call.call,

@@ -1,7 +1,7 @@
 //! Cuts: how many replies were cut, how, with which outcome, and what resuming costs (PC-9).
 
 use endmark_context::Models;
-use endmark_store::{CutPeriod, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
+use endmark_store::{CountedCalls, CutPeriod, CutSummary, Reader, StoreError, UsageReport, UsageSummary};
 use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
@@ -104,7 +104,7 @@ impl FoundCuts {
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
     pub fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
-        Self::of(models, |of_recovery| reader.usage_since(seconds, of_recovery))
+        Self::new(models, |of_recovery| reader.usage_since(seconds, of_recovery))
     }
 
     /// Reads the span of the same length before the last `seconds` seconds.
@@ -112,7 +112,7 @@ impl FoundCuts {
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
     pub fn read_before(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
-        Self::of(models, |of_recovery| reader.usage_before(seconds, of_recovery))
+        Self::new(models, |of_recovery| reader.usage_before(seconds, of_recovery))
     }
 
     /// Returns the cut replies by period and outcome.
@@ -120,9 +120,9 @@ impl FoundCuts {
         &self.read.cut_periods
     }
 
-    fn of(
+    fn new(
         models: &Models,
-        read: impl FnOnce(&mut dyn FnMut(&Summed<'_>)) -> Result<UsageReport, StoreError>,
+        read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> Result<UsageReport, StoreError>,
     ) -> Result<Self, StoreError> {
         let (mut sums, mut calls_unreported) = (Sums::new(UsageKey::Purpose, models), 0);
         let read = read(&mut |summed| {
@@ -133,12 +133,12 @@ impl FoundCuts {
             sums.correct(call);
         }
         let (_, total) = sums.finish();
-        Ok(Self { read, spent: Spent::of(total, calls_unreported) })
+        Ok(Self { read, spent: Spent::new(total, calls_unreported) })
     }
 }
 
 impl Spent {
-    fn of(total: Total, calls_unreported: u64) -> Self {
+    fn new(total: Total, calls_unreported: u64) -> Self {
         Self {
             dollars: total.dollars_in_words(DOLLAR_PLACES),
             nano_usd: total.nano_usd,
@@ -170,7 +170,7 @@ pub struct Estimate {
 
 impl<'a> CutsReport<'a> {
     /// Builds the report.
-    pub fn of(found: &'a FoundCuts, since: &'a str, continuation_tokens: u64) -> Self {
+    pub fn new(found: &'a FoundCuts, since: &'a str, continuation_tokens: u64) -> Self {
         let read = &found.read;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();
         let left: Vec<&CutSummary> = read.cuts.iter().filter(|cut| cut.outcome == "cut").collect();

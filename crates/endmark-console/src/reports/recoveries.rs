@@ -53,7 +53,7 @@ pub struct RecoveryEntry<'a> {
 
 impl<'a> RecoveryEntry<'a> {
     /// Builds the report of a row.
-    pub fn of(row: &'a LogRow) -> Self {
+    pub fn new(row: &'a LogRow) -> Self {
         Self {
             id: row.id,
             task_id: &row.task_id,
@@ -73,7 +73,7 @@ impl<'a> RecoveryEntry<'a> {
             extra_prompt_tokens: row.extra_prompt_tokens,
             extra_output_tokens: row.extra_output_tokens,
             reason: &row.reason,
-            not_asked: NotAsked::of(row),
+            not_asked: NotAsked::from_row(row),
             pieces: None,
         }
     }
@@ -110,22 +110,22 @@ pub struct PieceSeam<'a> {
 }
 
 /// Returns a recovery with its pieces.
-pub fn explained(recovery: &Recovery) -> RecoveriesReport<'_> {
+pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
     let rows = recovery.rows.iter().map(|row| {
-        let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
-        RecoveryEntry { pieces: Some(pieces), ..RecoveryEntry::of(row) }
+        let pieces = recovery.row_pieces(row.id).map(PieceReport::new).collect();
+        RecoveryEntry { pieces: Some(pieces), ..RecoveryEntry::new(row) }
     });
     RecoveriesReport { rows: rows.collect(), calls: None }
 }
 
-/// Like `explained`, with the upstream calls. A request without a cut has only these.
-pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
-    let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, explained);
-    RecoveriesReport { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
+/// Like `recovery_report`, with the upstream calls. A request without a cut has only these.
+pub fn report_with_calls<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
+    let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, recovery_report);
+    RecoveriesReport { calls: Some(calls.iter().map(CallReport::new).collect()), ..report }
 }
 
 impl<'a> PieceReport<'a> {
-    fn of(piece: &'a Piece) -> Self {
+    fn new(piece: &'a Piece) -> Self {
         let seam = |at| PieceSeam {
             at,
             style: piece.seam_style.as_deref(),

@@ -61,7 +61,7 @@ pub struct Refusal<'a> {
 impl<'a> From<&'a RefusedRequest> for Refusal<'a> {
     fn from(refused: &'a RefusedRequest) -> Self {
         Self {
-            at: &refused.at,
+            at: &refused.refused_at,
             status: refused.status,
             kind: &refused.kind,
             message: &refused.message,
@@ -75,14 +75,14 @@ impl<'a> From<&'a RefusedRequest> for Refusal<'a> {
 
 impl<'a> RequestEntry<'a> {
     /// Builds the report of a request, with the prices of this table.
-    pub fn of(row: &'a RequestRow, models: &Models) -> Self {
+    pub fn new(row: &'a RequestRow, models: &Models) -> Self {
         Self {
             request_id: row.request_id(),
             outcome: &row.outcome,
-            is_worth_a_look: row.is_worth_a_look(),
+            is_worth_a_look: row.needs_attention(),
             total: total(&row.calls, models),
-            cuts: row.cuts.iter().map(recoveries::RecoveryEntry::of).collect(),
-            calls: row.calls.iter().map(CallReport::of).collect(),
+            cuts: row.cuts.iter().map(recoveries::RecoveryEntry::new).collect(),
+            calls: row.calls.iter().map(CallReport::new).collect(),
             refusal: row.refusal.as_ref().map(Refusal::from),
         }
     }

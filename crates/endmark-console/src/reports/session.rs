@@ -49,10 +49,10 @@ impl SessionReport {
     pub fn read(reader: &Reader, session: &str, models: &Models) -> Result<Option<Self>, StoreError> {
         let report = Self {
             session: session.to_owned(),
-            usage: usage::UsageReport::of_session(reader, session, models)?,
-            compactions: reader.compactions_of(session, MAX_ROWS)?.into_iter().map(Into::into).collect(),
-            outputs: reader.outputs_of(session, MAX_ROWS)?.into_iter().map(Output::from).collect(),
-            runs: reader.runs_of(session, MAX_ROWS)?.into_iter().map(AgentRun::from).collect(),
+            usage: usage::UsageReport::for_session(reader, session, models)?,
+            compactions: reader.session_compactions(session, MAX_ROWS)?.into_iter().map(Into::into).collect(),
+            outputs: reader.session_outputs(session, MAX_ROWS)?.into_iter().map(Output::from).collect(),
+            runs: reader.session_runs(session, MAX_ROWS)?.into_iter().map(AgentRun::from).collect(),
         };
         let is_known =
             report.usage.total.calls > 0 || !report.compactions.is_empty() || !report.outputs.is_empty();

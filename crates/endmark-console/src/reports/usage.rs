@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use endmark_context::{Model, Models, Moment, Tokens, dollars, rounded};
+use endmark_context::{Model, Models, Moment, Tokens, dollars, round_half_up};
 use endmark_store::{
-    Billing, CallClass, CallSums, Dimension, Reader, SharedSums, StoreError, Summed, UsageRow, counted,
+    Billing, CallClass, CallSums, CountedCalls, Dimension, Reader, SharedSums, StoreError, UsageRow, classify,
 };
 use serde::{Serialize, Serializer};
 
 /// A moment before every row, and one after it.
-pub const EVER: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
+pub const ALL_TIME: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
 
 /// The dimension by which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,8 +98,8 @@ impl UsageReport {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    pub fn of_session(reader: &Reader, session: &str, models: &Models) -> Result<Self, StoreError> {
-        Self::sum(reader, UsageKey::Model, (Dimension::Session, Some(session)), EVER, models)
+    pub fn for_session(reader: &Reader, session: &str, models: &Models) -> Result<Self, StoreError> {
+        Self::sum(reader, UsageKey::Model, (Dimension::Session, Some(session)), ALL_TIME, models)
     }
 
     fn sum(
@@ -112,7 +112,7 @@ impl UsageReport {
         let mut sums = Sums::new(by, models);
         // Before the sums, so that each of these calls is also in the sums.
         let session = if of.0 == Dimension::Session { of.1 } else { None };
-        let billed_apart = reader.calls_billed_apart(session, since, until)?;
+        let billed_apart = reader.separately_billed_calls(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
         Ok(Self::of(sums, &billed_apart))
     }
@@ -194,8 +194,8 @@ impl<'a> Sums<'a> {
     }
 
     /// Adds calls that count together.
-    pub fn add(&mut self, summed: &Summed<'_>) {
-        let Summed { at, class, sums, .. } = *summed;
+    pub fn add(&mut self, summed: &CountedCalls<'_>) {
+        let CountedCalls { sample_time: at, class, sums, .. } = *summed;
         let day = at.get(..10).unwrap_or_default();
         let mut total = Total {
             calls: sums.calls,
@@ -218,12 +218,12 @@ impl<'a> Sums<'a> {
 
     /// Adds one call at its own price.
     pub fn add_call(&mut self, call: &UsageRow) {
-        let (class, sums) = counted(call);
+        let (class, sums) = classify(call);
         let key = match self.by {
             UsageKey::Session => &call.session,
             _ => call.credential.as_deref().unwrap_or_default(),
         };
-        self.add(&Summed { at: &call.started_at, key, class: &class, sums: &sums });
+        self.add(&CountedCalls { sample_time: &call.started_at, key, class: &class, sums: &sums });
         if call.billing != Billing::default() {
             self.correct_counted(call, &class, &sums);
         }
@@ -231,7 +231,7 @@ impl<'a> Sums<'a> {
 
     /// Corrects the price of an added call, by its tier, its audio, and the provider's searches.
     pub fn correct(&mut self, call: &UsageRow) {
-        let (class, counts) = counted(call);
+        let (class, counts) = classify(call);
         self.correct_counted(call, &class, &counts);
     }
 
@@ -251,7 +251,7 @@ impl<'a> Sums<'a> {
             web_searches: billing.web_searches,
             ..tokens(counts)
         };
-        let priced = self.priced_at(day, class).and_then(|(model, at)| {
+        let priced = self.pricing_of(day, class).and_then(|(model, at)| {
             let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
             Some(cost)
         });
@@ -282,12 +282,12 @@ impl<'a> Sums<'a> {
 
     /// Returns millionths of nano-dollars, or `None` if a price is unknown.
     fn cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
-        let (model, at) = self.priced_at(day, class)?;
-        model.prices.cost_of_many(&tokens(sums), at, class.above_tokens.saturating_add(1))
+        let (model, at) = self.pricing_of(day, class)?;
+        model.prices.batch_cost(&tokens(sums), at, class.above_tokens.saturating_add(1))
     }
 
     /// Returns the billed model, and a moment with the price of these calls.
-    fn priced_at(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
+    fn pricing_of(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
         // The answering model is billed. Some servers name it differently.
         let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
         let model = named.into_iter().find_map(|name| self.model(name))?;
@@ -311,21 +311,21 @@ impl<'a> Sums<'a> {
         let mut rows: Vec<UsageSum> = Vec::new();
         for (key, sum) in self.rows {
             total.add(&sum);
-            rows.push(UsageSum { by: self.by, key, total: sum.priced() });
+            rows.push(UsageSum { by: self.by, key, total: sum.with_dollars() });
         }
         if self.by != UsageKey::Day {
             let weight =
                 |row: &UsageSum| (row.total.nano_usd, row.total.prompt_tokens + row.total.completion_tokens);
             rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
         }
-        (rows, total.priced())
+        (rows, total.with_dollars())
     }
 }
 
 /// Tokens of calls, as they are priced.
 fn tokens(sums: &CallSums) -> Tokens {
     Tokens {
-        prompt: sums.plain_prompt.saturating_add(sums.in_cache()),
+        prompt: sums.plain_prompt.saturating_add(sums.cache_tokens()),
         cached: sums.cached,
         cache_write: sums.cache_write,
         cache_write_1h: sums.cache_write_1h,
@@ -373,8 +373,8 @@ impl Total {
     }
 
     /// Sets its dollars: null if a price is missing.
-    fn priced(self) -> Self {
-        let nano_usd = rounded(self.millionths);
+    fn with_dollars(self) -> Self {
+        let nano_usd = round_half_up(self.millionths);
         let usd = dollars(nano_usd);
         Self {
             usd: Some(usd.clone()).filter(|_| self.unpriced_calls == 0),
@@ -401,12 +401,12 @@ pub struct Spent {
 
 impl Spent {
     /// Sums calls. Returns `None` without calls.
-    pub fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
+    pub fn from_calls(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);
         let mut largest_call = 0;
         for call in calls {
-            let (_, counts) = counted(call);
+            let (_, counts) = classify(call);
             largest_call = counts.prompt.saturating_add(counts.completion).max(largest_call);
             sums.add_call(call);
         }

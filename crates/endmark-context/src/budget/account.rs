@@ -40,7 +40,7 @@ impl Level {
 
 impl Account {
     /// Returns the amount left, after holds.
-    pub fn left(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.spent).saturating_sub(self.held)
     }
 
@@ -49,10 +49,10 @@ impl Account {
     /// ```
     /// use endmark_context::budget::Account;
     /// let account = Account { limit: 100, spent: 10, held: 80, elsewhere: 50, ..Account::default() };
-    /// assert_eq!((account.left(), account.left_anywhere()), (10, 60));
+    /// assert_eq!((account.remaining(), account.remaining_anywhere()), (10, 60));
     /// ```
-    pub fn left_anywhere(&self) -> u64 {
-        self.left().saturating_add(self.elsewhere)
+    pub fn remaining_anywhere(&self) -> u64 {
+        self.remaining().saturating_add(self.elsewhere)
     }
 
     /// Whether a call that can cost `amount` may be made.
@@ -63,7 +63,7 @@ impl Account {
     /// assert!(account.admits(10) && !account.admits(11));
     /// ```
     pub fn admits(&self, amount: u64) -> bool {
-        !self.is_closed && amount <= self.left()
+        !self.is_closed && amount <= self.remaining()
     }
 
     /// Whether a call that can cost `amount` fits if holds are ignored.
@@ -87,9 +87,9 @@ impl Account {
     /// ```
     /// use endmark_context::budget::Account;
     /// let account = Account { limit: 100, spent: 60, ..Account::default() };
-    /// assert!(account.is_closed_by(41) && !account.is_closed_by(40) && !account.is_closed_by(101));
+    /// assert!(account.is_closing_call(41) && !account.is_closing_call(40) && !account.is_closing_call(101));
     /// ```
-    pub fn is_closed_by(&self, amount: u64) -> bool {
+    pub fn is_closing_call(&self, amount: u64) -> bool {
         !self.is_closed && !self.may_admit(amount) && amount <= self.limit
     }
 

@@ -6,10 +6,10 @@
 use super::Account;
 
 /// How long a lease is usable after the store confirmed it, because other processes may change the budget.
-const SERVED_MS: u64 = 1_000;
+const VALIDITY_MS: u64 = 1_000;
 /// How long a lease of about the right size is used before it is planned again. A plan reads the budget, which costs as
 /// much as the rest of a call's hold. A call each second keeps the lease usable.
-const FRESH_MS: u64 = SERVED_MS / 2;
+const FRESH_MS: u64 = VALIDITY_MS / 2;
 /// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
 /// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share
@@ -55,15 +55,15 @@ pub struct Lease {
     settled: u64,
     /// The part of `settled` in the current transaction.
     flushing: u64,
-    confirmed: Option<Confirmed>,
-    planned: Option<(u64, u64, Confirmed)>,
-    recent: Recent,
+    confirmed: Option<ConfirmedState>,
+    planned: Option<(u64, u64, ConfirmedState)>,
+    recent: RecentCalls,
 }
 
 /// The state of the budget in the store, with its time.
 #[derive(Debug, Clone, Copy)]
-struct Confirmed {
-    standing: Standing,
+struct ConfirmedState {
+    state: Standing,
     at_ms: u64,
 }
 
@@ -72,9 +72,9 @@ impl Lease {
     ///
     /// The store decides all other cases: refusals, warnings, and amounts near the limit.
     pub fn check(&self, now_ms: u64, limit: u64, amount: u64) -> Option<Account> {
-        let Confirmed { standing, at_ms } = self.confirmed?;
+        let ConfirmedState { state: standing, at_ms } = self.confirmed?;
         let account = self.account(&standing, self.settled);
-        let is_served = now_ms < at_ms.saturating_add(SERVED_MS) && limit == self.limit && self.usable > 0;
+        let is_served = now_ms < at_ms.saturating_add(VALIDITY_MS) && limit == self.limit && self.usable > 0;
         let is_reported = account.level().percent() <= standing.warned_percent;
         (is_served && is_reported && amount <= self.free() && account.admits(amount)).then_some(account)
     }
@@ -155,7 +155,7 @@ impl Lease {
         let unwritten = self.settled - self.flushing;
         let account = self.account(&standing, unwritten);
         let covered = self.in_use.saturating_add(unwritten);
-        let room = standing.account.left().saturating_sub(covered);
+        let room = standing.account.remaining().saturating_sub(covered);
         let recent = self.recent.total(now_ms);
         let parts = if standing.is_exclusive { 1 } else { SHARE * standing.other_owners.saturating_add(1) };
         let share = room / parts;
@@ -171,7 +171,7 @@ impl Lease {
         let amount = covered.saturating_add(if is_exact { 0 } else { free });
         self.usable = self.committed.min(amount);
         self.is_stale = false;
-        self.planned = Some((amount, self.in_use, Confirmed { standing, at_ms: now_ms }));
+        self.planned = Some((amount, self.in_use, ConfirmedState { state: standing, at_ms: now_ms }));
         (amount, self.in_use)
     }
 
@@ -191,7 +191,7 @@ impl Lease {
         }
         self.committed = self.committed.saturating_sub(flushed);
         self.usable = self.usable.saturating_sub(flushed);
-        if let Some(Confirmed { standing, .. }) = &mut self.confirmed {
+        if let Some(ConfirmedState { state: standing, .. }) = &mut self.confirmed {
             standing.account.spent = standing.account.spent.saturating_add(flushed);
         }
     }
@@ -229,7 +229,7 @@ impl Lease {
 
 /// Recent calls: those of the last one to two spans.
 #[derive(Debug, Default)]
-struct Recent {
+struct RecentCalls {
     since_ms: u64,
     before: Use,
     now: Use,
@@ -249,7 +249,7 @@ impl Use {
     }
 }
 
-impl Recent {
+impl RecentCalls {
     fn add(&mut self, now_ms: u64, amount: u64) {
         self.advance(now_ms);
         let Use { calls, amount: sum, largest } = self.now;

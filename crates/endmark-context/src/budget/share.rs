@@ -10,7 +10,7 @@ pub mod pace;
 pub use demand::{Demands, WantedShare};
 
 /// An advance grant is at most the free amount, divided by this number and by the number of instances.
-const PART: u64 = 4;
+const ADVANCE_DIVISOR: u64 = 4;
 /// A budget is tight if less than its limit divided by this number is free. Instances then return unused amounts.
 const TIGHT_PART: u64 = 50;
 
@@ -89,7 +89,7 @@ impl Pool {
         let is_filled_up = !is_asked && !self.is_tight && report.ahead > 0;
         if fits && (is_asked || is_filled_up) {
             let waiting = used.saturating_add(report.waiting).min(available);
-            let part = available.saturating_sub(waiting) / (PART * instances.max(1));
+            let part = available.saturating_sub(waiting) / (ADVANCE_DIVISOR * instances.max(1));
             granted = granted.max(waiting.saturating_add(report.ahead.min(part)));
         }
         self.spent = self.spent.saturating_sub(share.spent).saturating_add(spent);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Account, Level, Period, Unit, Zone, oldest_kept_window, rate_retry_seconds};
 use crate::Moment;
 
-fn at(text: &str) -> Moment {
+fn parse_moment(text: &str) -> Moment {
     Moment::parse(text).unwrap()
 }
 
@@ -21,15 +21,15 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
         ("2028-02-28 23:00", "+01:00", "2028-02-29", "2028-02-29 23:00"),
     ] {
         let zone: Zone = zone.parse().unwrap();
-        assert_eq!(Period::Day.window(at(moment), &zone), window, "{moment} {zone}");
+        assert_eq!(Period::Day.window(parse_moment(moment), &zone), window, "{moment} {zone}");
         assert_eq!(
-            Period::Day.resets_at(at(moment), &zone),
-            Some(at(resets).unix_seconds()),
+            Period::Day.resets_at(parse_moment(moment), &zone),
+            Some(parse_moment(resets).unix_seconds()),
             "{moment} {zone}"
         );
     }
     // A clock that jumps back over midnight returns to the previous window.
-    let (before, after) = (at("2026-11-24 23:59"), at("2026-11-25 00:01"));
+    let (before, after) = (parse_moment("2026-11-24 23:59"), parse_moment("2026-11-25 00:01"));
     assert_ne!(Period::Day.window(before, &utc), Period::Day.window(after, &utc));
     assert_eq!(Period::Day.window(before, &utc), "2026-11-24");
     assert_eq!(Period::Ever.resets_at(before, &utc), None);
@@ -39,9 +39,9 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
         ("2028-02-29 23:30", "+01:00", "2028-03", "2028-03-31 23:00"),
     ] {
         let zone: Zone = zone.parse().unwrap();
-        assert_eq!(Period::Month.window(at(moment), &zone), window, "{moment} {zone}");
-        let resets = Some(at(resets).unix_seconds());
-        assert_eq!(Period::Month.resets_at(at(moment), &zone), resets, "{moment} {zone}");
+        assert_eq!(Period::Month.window(parse_moment(moment), &zone), window, "{moment} {zone}");
+        let resets = Some(parse_moment(resets).unix_seconds());
+        assert_eq!(Period::Month.resets_at(parse_moment(moment), &zone), resets, "{moment} {zone}");
     }
     for text in ["", "2", "+2:00", "+02:60", "+15:00", "02:00", "Europe/Atlantis", "+0200", "Etc/Unknown"] {
         assert!(text.parse::<Zone>().is_err(), "{text}");
@@ -65,9 +65,9 @@ fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
         ("2011-12-30 10:00", "Pacific/Apia", Period::Day, "2011-12-31", "2011-12-31 10:00"),
     ] {
         let zone: Zone = zone.parse().unwrap();
-        assert_eq!(period.window(at(moment), &zone), window, "{moment} {zone}");
-        let resets_at = period.resets_at(at(moment), &zone);
-        assert_eq!(resets_at, Some(at(resets).unix_seconds()), "{moment} {zone}");
+        assert_eq!(period.window(parse_moment(moment), &zone), window, "{moment} {zone}");
+        let resets_at = period.resets_at(parse_moment(moment), &zone);
+        assert_eq!(resets_at, Some(parse_moment(resets).unix_seconds()), "{moment} {zone}");
         // A new window begins at the reset.
         let next = Moment::from_unix_seconds(resets_at.unwrap());
         assert_ne!(period.window(next, &zone), window, "{moment} {zone}");
@@ -81,7 +81,7 @@ fn holds_count_as_spent() {
     let account = |spent, held| Account { limit: 1_000, spent, held, ..Account::default() };
     assert!(account(0, 0).admits(1_000) && !account(0, 0).admits(1_001));
     assert!(account(400, 600).admits(0) && !account(400, 600).admits(1));
-    assert_eq!(account(900, 900).left(), 0);
+    assert_eq!(account(900, 900).remaining(), 0);
     assert!(!Account { is_closed: true, ..account(0, 0) }.admits(0));
     for (used, level) in [
         (0, Level::Low),
@@ -104,7 +104,7 @@ proptest! {
         prop_assert_eq!(window(seconds), window(next - 1));
         prop_assert!(window(seconds) < window(next));
         prop_assert_eq!(Period::Minute.resets_at(at(seconds), &Zone::default()), Some(next));
-        prop_assert_eq!(Period::of_window(&window(seconds)), Period::Minute);
+        prop_assert_eq!(Period::from_window(&window(seconds)), Period::Minute);
         // The names sort in the order of time, so that old windows can be found by name.
         prop_assert!(window(seconds) <= window(seconds + later));
         prop_assert!(oldest_kept_window(&window(seconds + 600)).unwrap() <= window(seconds));

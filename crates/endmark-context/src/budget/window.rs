@@ -13,7 +13,7 @@ use crate::moment::{Day, Moment};
 
 const SECONDS_PER_MINUTE: i32 = 60;
 /// The largest offset of a zone from UTC, in minutes.
-const FURTHEST_MINUTES: i32 = 14 * 60;
+const MAX_OFFSET_MINUTES: i32 = 14 * 60;
 
 /// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,7 +85,7 @@ fn minutes_east(text: &str) -> Option<i32> {
     }
     let (hours, minutes) = (hours.parse::<i32>().ok()?, minutes.parse::<i32>().ok()?);
     let east = hours * 60 + minutes;
-    (minutes < 60 && east <= FURTHEST_MINUTES).then_some(sign * east)
+    (minutes < 60 && east <= MAX_OFFSET_MINUTES).then_some(sign * east)
 }
 
 impl fmt::Display for Zone {
@@ -120,10 +120,10 @@ impl Period {
     ///
     /// ```
     /// use endmark_context::budget::Period;
-    /// assert_eq!(["ever", "2026-11-24", "2026-11"].map(Period::of_window), [Period::Ever, Period::Day, Period::Month]);
-    /// assert_eq!(Period::of_window("2026-11-24T18:43"), Period::Minute);
+    /// assert_eq!(["ever", "2026-11-24", "2026-11"].map(Period::from_window), [Period::Ever, Period::Day, Period::Month]);
+    /// assert_eq!(Period::from_window("2026-11-24T18:43"), Period::Minute);
     /// ```
-    pub fn of_window(window: &str) -> Self {
+    pub fn from_window(window: &str) -> Self {
         match window.split('-').count() {
             1 => Self::Ever,
             2 => Self::Month,

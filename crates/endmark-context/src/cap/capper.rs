@@ -3,11 +3,11 @@
 use endmark_envelope::{FieldPath, MORE_TRUNCATED, Size, Warning};
 
 use super::document::{self, Document};
-use super::format::{self, Asked, Format};
+use super::format::{self, Format, RequestedFormat};
 use super::json::Cut;
 use super::limits::Limits;
-use super::lines::Foreign;
-use super::marker::grouped;
+use super::lines::InvalidUtf8;
+use super::marker::group_thousands;
 use super::table::{self, Table};
 use super::text::{Landmarks, Text};
 use super::utf16::Utf16;
@@ -26,9 +26,9 @@ const MAX_WARNINGS: usize = 100;
 /// JSON document of at most [`LARGEST_DOCUMENT_BYTES`].
 ///
 /// ```
-/// use endmark_context::cap::{Asked, Capper, Limits};
+/// use endmark_context::cap::{RequestedFormat, Capper, Limits};
 ///
-/// let mut capper = Capper::new(Asked::Auto, Limits { most: 300, ..Limits::default() })?;
+/// let mut capper = Capper::new(RequestedFormat::Auto, Limits { most: 300, ..Limits::default() })?;
 /// for number in 0..1_000 {
 ///     capper.push(format!("job {number} {}\n", if number == 500 { "FAILED" } else { "done" }).as_bytes())?;
 /// }
@@ -39,7 +39,7 @@ const MAX_WARNINGS: usize = 100;
 /// ```
 #[derive(Debug)]
 pub struct Capper {
-    asked: Asked,
+    requested: RequestedFormat,
     limits: Limits,
     path: FieldPath,
     stage: Stage,
@@ -64,15 +64,22 @@ enum Stage {
 
 impl Capper {
     /// Returns a capper for one value. Fails if the limits leave no room.
-    pub fn new(asked: Asked, limits: Limits) -> Result<Self, CapError> {
+    pub fn new(asked: RequestedFormat, limits: Limits) -> Result<Self, CapError> {
         limits.check()?;
         let path = FieldPath::root().key("text");
-        Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0, utf16: None })
+        Ok(Self {
+            requested: asked,
+            limits,
+            path,
+            stage: Stage::Beginning(Vec::new()),
+            bytes: 0,
+            utf16: None,
+        })
     }
 
     /// Sets the path that warnings show for the value.
     #[must_use]
-    pub fn called(self, path: FieldPath) -> Self {
+    pub fn with_path(self, path: FieldPath) -> Self {
         Self { path, ..self }
     }
 
@@ -96,11 +103,11 @@ impl Capper {
         }
     }
 
-    fn foreign(&self) -> Foreign {
-        if self.asked == Asked::Auto { Foreign::Shown } else { Foreign::Refused }
+    fn foreign(&self) -> InvalidUtf8 {
+        if self.requested == RequestedFormat::Auto { InvalidUtf8::Replace } else { InvalidUtf8::Reject }
     }
 
-    fn stage_of(&self, format: Format) -> Stage {
+    fn stage_for(&self, format: Format) -> Stage {
         let text =
             |landmarks| Stage::Text(format, Box::new(Text::new(&self.limits, landmarks, self.foreign())));
         let table =
@@ -108,8 +115,8 @@ impl Capper {
         match format {
             Format::Text => text(Landmarks::Errors),
             Format::Diff => text(Landmarks::Diff),
-            Format::JsonLines => table(table::Kind::JsonLines),
-            Format::Csv(delimiter) => table(table::Kind::Csv(delimiter)),
+            Format::JsonLines => table(table::TableFormat::JsonLines),
+            Format::Csv(delimiter) => table(table::TableFormat::Csv(delimiter)),
             Format::Json => Stage::Document(Vec::new()),
             Format::Binary(what) => Stage::Binary(what),
         }
@@ -119,7 +126,7 @@ impl Capper {
     fn begin(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
         // The bytes used for detection must not depend on chunking.
         let looked_at = if is_whole { all.len() } else { BEGINNING_BYTES.min(all.len()) };
-        self.utf16 = if self.asked == Asked::Auto { Utf16::of(&all) } else { None };
+        self.utf16 = if self.requested == RequestedFormat::Auto { Utf16::from_mark(&all) } else { None };
         let (all, looked_at) = match &mut self.utf16 {
             Some(utf16) => {
                 let (beginning, rest) = all.split_at(looked_at);
@@ -129,13 +136,13 @@ impl Capper {
             }
             None => (all, looked_at),
         };
-        let mut format = format::of(&all[..looked_at], is_whole, self.asked);
+        let mut format = format::detect(&all[..looked_at], is_whole, self.requested);
         // The marker must not be longer than the value that it replaces.
-        if matches!(format, Format::Binary(what) if self.not_shown(what).chars().count() as u64 > self.bytes)
+        if matches!(format, Format::Binary(what) if self.binary_marker(what).chars().count() as u64 > self.bytes)
         {
             format = Format::Text;
         }
-        self.stage = self.stage_of(format);
+        self.stage = self.stage_for(format);
         match &mut self.stage {
             Stage::Document(document) => {
                 // Moves the bytes to avoid a copy, because this may be the whole document.
@@ -154,14 +161,14 @@ impl Capper {
                 document.extend_from_slice(bytes);
                 if document.len() > LARGEST_DOCUMENT_BYTES {
                     let document = std::mem::take(document);
-                    let shown = &document[..document.len().min(self.limits.held().saturating_mul(4))];
+                    let shown = &document[..document.len().min(self.limits.max_buffered().saturating_mul(4))];
                     let beginning = shown.utf8_chunks().next().map_or("", |chunk| chunk.valid()).to_owned();
-                    self.stage = Stage::LargeDocument { beginning, chars: chars_of(&document) };
+                    self.stage = Stage::LargeDocument { beginning, chars: count_chars(&document) };
                 }
                 Ok(())
             }
             Stage::LargeDocument { chars, .. } => {
-                *chars += chars_of(bytes);
+                *chars += count_chars(bytes);
                 Ok(())
             }
             Stage::Beginning(_) | Stage::Binary(_) => Ok(()),
@@ -185,12 +192,12 @@ impl Capper {
                     original: shortened.original,
                     items: None,
                 };
-                let cuts = shortened.left_out.map(|_| cut);
-                Ok(self.capped(shortened.text, format, cuts.into_iter().collect(), replaced))
+                let cuts = shortened.omitted.map(|_| cut);
+                Ok(self.build_capped(shortened.text, format, cuts.into_iter().collect(), replaced))
             }
             Stage::Table(format, table) => {
                 let (shortened, replaced) = table.finish()?;
-                Ok(self.capped(shortened.text, format, shortened.cuts, replaced))
+                Ok(self.build_capped(shortened.text, format, shortened.cuts, replaced))
             }
             Stage::Document(document) => self.document(document),
             Stage::LargeDocument { beginning, chars } => {
@@ -198,47 +205,47 @@ impl Capper {
                     (Size { bytes: self.bytes, chars }, beginning.trim_start().starts_with('{'));
                 let preview = |most| {
                     let (limits, path) = (&self.limits, &self.path);
-                    Document::beginning("", &beginning, original, is_object, most, limits, path)
+                    Document::from_beginning("", &beginning, original, is_object, most, limits, path)
                 };
                 let Document { text, cuts } = self.limits.fit(preview, |document| &document.text);
-                Ok(self.capped(text, Format::Json, cuts, 0))
+                Ok(self.build_capped(text, Format::Json, cuts, 0))
             }
-            Stage::Beginning(_) => Ok(self.capped(String::new(), Format::Text, Vec::new(), 0)),
+            Stage::Beginning(_) => Ok(self.build_capped(String::new(), Format::Text, Vec::new(), 0)),
             Stage::Binary(what) => {
-                let text = self.not_shown(what);
+                let text = self.binary_marker(what);
                 let original = Size { bytes: self.bytes, chars: 0 };
                 let returned = Size::default();
                 let cut = Cut { path: self.path.clone(), returned, original, items: None };
-                Ok(self.capped(text, Format::Binary(what), vec![cut], 0))
+                Ok(self.build_capped(text, Format::Binary(what), vec![cut], 0))
             }
         }
     }
 
     /// Returns the marker that replaces a binary value.
-    fn not_shown(&self, what: &str) -> String {
-        let handle = self.limits.way_to_read();
-        format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes))
+    fn binary_marker(&self, what: &str) -> String {
+        let handle = self.limits.read_hint();
+        format!("[… {} bytes of {what} are not shown …]{handle}", group_thousands(self.bytes))
     }
 
     fn document(self, document: Vec<u8>) -> Result<Capped, CapError> {
         let text = match String::from_utf8(document) {
             Ok(text) => text,
-            Err(error) if self.foreign() == Foreign::Refused => {
+            Err(error) if self.foreign() == InvalidUtf8::Reject => {
                 return Err(CapError::NotUtf8 { at: error.utf8_error().valid_up_to() as u64 });
             }
-            Err(error) => return self.broken(error.as_bytes()),
+            Err(error) => return self.cap_as_text(error.as_bytes()),
         };
         match document::cap(&text, &self.limits, &self.path) {
-            Some(Document { text, cuts }) => Ok(self.capped(text, Format::Json, cuts, 0)),
-            None => self.broken(text.as_bytes()),
+            Some(Document { text, cuts }) => Ok(self.build_capped(text, Format::Json, cuts, 0)),
+            None => self.cap_as_text(text.as_bytes()),
         }
     }
 
     /// Caps a value as text that looked like JSON, or was requested as JSON, but is not JSON.
-    fn broken(self, bytes: &[u8]) -> Result<Capped, CapError> {
+    fn cap_as_text(self, bytes: &[u8]) -> Result<Capped, CapError> {
         let mut text = Text::new(&self.limits, Landmarks::Errors, self.foreign());
         text.push(bytes)?;
-        let is_asked = self.asked == Asked::Json;
+        let is_asked = self.requested == RequestedFormat::Json;
         let path = self.path.clone();
         let mut capped = Self { stage: Stage::Text(Format::Text, Box::new(text)), ..self }.finish()?;
         if is_asked {
@@ -248,7 +255,7 @@ impl Capper {
         Ok(capped)
     }
 
-    fn capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
+    fn build_capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
         let more = cuts.len().saturating_sub(MAX_WARNINGS);
         let is_cut = !cuts.is_empty();
         let shortened = |cut: &Cut| {
@@ -262,7 +269,8 @@ impl Capper {
             warnings.push(Warning::truncation(MORE_TRUNCATED, message));
         }
         if replaced > 0 {
-            let message = format!("{} places that are no UTF-8 are shown as U+FFFD", grouped(replaced));
+            let message =
+                format!("{} places that are no UTF-8 are shown as U+FFFD", group_thousands(replaced));
             warnings.push(Warning::notice("NOT_UTF8", message));
         }
         if self.utf16.is_some() {
@@ -273,13 +281,15 @@ impl Capper {
 
     fn warning(&self, cut: Cut) -> Warning {
         let message = match cut.items {
-            Some((items, of)) => format!("{} of {} items are left out", grouped(items), grouped(of)),
+            Some((items, of)) => {
+                format!("{} of {} items are left out", group_thousands(items), group_thousands(of))
+            }
             // Binary data has only a size in bytes.
             None if cut.original.chars == 0 => "it is not shown".to_owned(),
             None => {
                 let chars = cut.original.chars;
                 let missing = chars.saturating_sub(cut.returned.chars);
-                format!("{} of {} characters are left out", grouped(missing), grouped(chars))
+                format!("{} of {} characters are left out", group_thousands(missing), group_thousands(chars))
             }
         };
         let warning = Warning::field_truncated(cut.path, cut.returned, message).with_original(cut.original);
@@ -290,6 +300,6 @@ impl Capper {
     }
 }
 
-fn chars_of(bytes: &[u8]) -> u64 {
+fn count_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u64
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::json::{Cut, Kind, Node, Shortener, Tape, cost};
 use super::limits::Limits;
-use super::marker::{Omitted, grouped};
+use super::marker::{OmissionValue, group_thousands};
 
 /// A document within its limits, with its cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
             if lacks_members
-                && let Some(preview) = Document::of_members(&error, text, nodes, most, limits, path)
+                && let Some(preview) = Document::from_members(&error, text, nodes, most, limits, path)
             {
                 return preview;
             }
             match smaller {
                 Some(text) => Document { text, cuts: shortener.cuts },
-                None => Document::beginning(&error, text, original, is_object, most, limits, path),
+                None => Document::from_beginning(&error, text, original, is_object, most, limits, path),
             }
         },
         |document| &document.text,
@@ -47,7 +47,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
 }
 
 /// How many of the largest members a message names, and the longest name that it shows.
-const NAMED_MEMBERS: usize = 3;
+const MAX_NAMED_MEMBERS: usize = 3;
 const LONGEST_MEMBER_NAME: usize = 60;
 
 /// Returns a message that suggests a better filter: the names and sizes of the largest members.
@@ -61,26 +61,28 @@ fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     }
     let count = members.len() as u64;
     members.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    let named =
-        members.iter().filter(|(_, name)| name.chars().count() <= LONGEST_MEMBER_NAME).take(NAMED_MEMBERS);
+    let named = members
+        .iter()
+        .filter(|(_, name)| name.chars().count() <= LONGEST_MEMBER_NAME)
+        .take(MAX_NAMED_MEMBERS);
     let named: Vec<String> = named
         .map(|(size, name)| {
             let name: String = serde_json::from_str(name).unwrap_or_default();
-            format!("`{name}` ({} characters)", grouped(*size))
+            format!("`{name}` ({} characters)", group_thousands(*size))
         })
         .collect();
     let largest =
         if named.is_empty() { String::new() } else { format!(" The largest: {}.", named.join(", ")) };
     format!(
         "The result is too large to be shown ({} characters in {} members), so that members are left out.{largest} Ask for less: name the fields that you need, leave out the largest ones, filter, or ask for pages.",
-        grouped(original.chars),
-        grouped(count)
+        group_thousands(original.chars),
+        group_thousands(count)
     )
 }
 
 /// Returns the replacement for a document that cannot keep its own form. This is the only change of shape (CX-5).
-fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
-    let handle = limits.shown_handle().map_or(Value::Null, Value::from);
+fn replacement_json(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
+    let handle = limits.marker_handle().map_or(Value::Null, Value::from);
     format!(
         r#"{{"error": {}, "preview": {preview}, "original_chars": {}, "handle": {handle}}}"#,
         Value::from(error),
@@ -91,7 +93,7 @@ fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> Stri
 impl Document {
     /// Replaces an object that must lose members. The members that fit become its preview. Returns `None` if the message
     /// would need more room than the preview.
-    fn of_members(
+    fn from_members(
         error: &str,
         text: &str,
         nodes: &[Node],
@@ -100,17 +102,17 @@ impl Document {
         path: &FieldPath,
     ) -> Option<Self> {
         let original = Size::of(text);
-        let form = limits.size(&replaced(error, "", original, limits));
+        let form = limits.size(&replacement_json(error, "", original, limits));
         let room = most.min(limits.size(text)).checked_sub(form).filter(|room| *room >= form)?;
         let mut shortener = Shortener::new(text, nodes, limits);
         let preview = shortener.value(0, room, path, 0)?;
-        let text = replaced(error, &preview, original, limits);
+        let text = replacement_json(error, &preview, original, limits);
         Some(Self { text, cuts: shortener.cuts })
     }
 
     /// Replaces a document that cannot be shortened or parsed by its beginning. `error` is the message if it needs at
     /// most half of the room.
-    pub(super) fn beginning(
+    pub(super) fn from_beginning(
         error: &str,
         beginning: &str,
         original: Size,
@@ -121,10 +123,11 @@ impl Document {
     ) -> Self {
         let short = format!(
             "The result is too large to be shown ({} characters). Ask for less: with a filter, with fewer fields, or in pages.",
-            grouped(original.chars)
+            group_thousands(original.chars)
         );
-        let form =
-            |error: &str, preview: &str| replaced(error, &Value::from(preview).to_string(), original, limits);
+        let form = |error: &str, preview: &str| {
+            replacement_json(error, &Value::from(preview).to_string(), original, limits)
+        };
         let is_short = error.is_empty() || limits.size(&form(error, "")) > most / 2;
         let written = |preview: &str| form(if is_short { &short } else { error }, preview);
         let room = most.checked_sub(limits.size(&written("")));
@@ -140,7 +143,7 @@ impl Document {
         });
         let none = || {
             let of = 1;
-            let omitted = Omitted { items: of, of, handle: limits.shown_handle().map(str::to_owned) };
+            let omitted = OmissionValue { items: of, of, handle: limits.marker_handle().map(str::to_owned) };
             if is_object { omitted.item() } else { format!("[{}]", omitted.item()) }
         };
         let text = text.unwrap_or_else(none);

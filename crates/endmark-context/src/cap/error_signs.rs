@@ -12,7 +12,7 @@ use super::result_lines::{is_failed, is_passed};
 
 /// Levels and words with which logs, compilers, test runners and package managers report a failure. Only whole words
 /// count, in any case.
-const WORDS: [&str; 28] = [
+const ERROR_WORDS: [&str; 28] = [
     // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
     "error",
     "errors",
@@ -58,16 +58,16 @@ const FRAMES: [&str; 7] =
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
 /// Words before an error word that negate it: `0 errors`, `no error`.
-const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
+const NEGATIONS_BEFORE: [&str; 3] = ["0", "no", "without"];
 /// Values after an error word that negate it: `errors: 0`, `"error": null`, `failed=false`.
-const NONE_BEHIND: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
+const NEGATIONS_AFTER: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
 
 /// Searches lower-cased text for many words at once, because a case-insensitive search of this kind is not available.
 ///
 /// If several words match at one position, the longest counts: after the shorter one a letter follows, so it is not a
 /// whole word.
 static SEARCH: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(WORDS).ok());
+    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(ERROR_WORDS).ok());
 /// Beginnings of all words, and the text before the status of a server error.
 ///
 /// A text without any of them reports no error. Searching for fewer patterns is faster.
@@ -90,14 +90,14 @@ const HINTS: [&str; 19] = [
     "out of mem",
     "permission ",
     "connection ",
-    FAULT,
+    SERVER_ERROR_PREFIX,
 ];
 /// Text before the status of a server error in an access log.
-const FAULT: &str = "\" 5";
+const SERVER_ERROR_PREFIX: &str = "\" 5";
 
 static HINT_SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(HINTS).ok());
-static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(FAULT));
+static SERVER_ERROR_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(SERVER_ERROR_PREFIX));
 
 /// Whether a line without colours reports an error. The status decides for a result line, and the words for any
 /// other line.
@@ -108,12 +108,12 @@ pub(super) fn is_error_line(line: &str) -> bool {
 /// Returns a line without colours and other control sequences of ECMA-48. The final letter of a sequence must not
 /// become part of the next word.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
-    const BEGIN: &str = "\x1b[";
+    const ESCAPE_START: &str = "\x1b[";
     // Fast path: most lines have no control sequences.
-    if memchr::memchr(BEGIN.as_bytes()[0], line.as_bytes()).is_none() {
+    if memchr::memchr(ESCAPE_START.as_bytes()[0], line.as_bytes()).is_none() {
         return Cow::Borrowed(line);
     }
-    let mut parts = line.split(BEGIN);
+    let mut parts = line.split(ESCAPE_START);
     let first = parts.next().unwrap_or_default();
     let is_parameter = |sign: char| matches!(sign, ' '..='?');
     let rest = |part: &str| part.trim_start_matches(is_parameter).chars().skip(1).collect::<String>();
@@ -157,7 +157,7 @@ pub(super) struct ErrorHints {
 
 impl ErrorHints {
     /// Searches a part of a text.
-    pub(super) fn of(text: &str, begin: usize) -> Self {
+    pub(super) fn search(text: &str, begin: usize) -> Self {
         Self { lower: text.to_ascii_lowercase(), begin, next: 0 }
     }
 
@@ -207,12 +207,12 @@ fn is_denied(before: &str, behind: &str) -> bool {
         .rsplit(|letter: char| !letter.is_alphanumeric())
         .next()
         .unwrap_or_default();
-    if before.ends_with(' ') && NONE_BEFORE.iter().any(|none| last.eq_ignore_ascii_case(none)) {
+    if before.ends_with(' ') && NEGATIONS_BEFORE.iter().any(|none| last.eq_ignore_ascii_case(none)) {
         return true;
     }
     let value = behind.strip_prefix('"').unwrap_or(behind).trim_start_matches([' ', ':', '=']);
     value.len() < behind.len()
-        && NONE_BEHIND.iter().any(|none| {
+        && NEGATIONS_AFTER.iter().any(|none| {
             let rest = value
                 .get(..none.len())
                 .filter(|begin| begin.eq_ignore_ascii_case(none))
@@ -239,8 +239,8 @@ pub(super) fn is_frame(line: &str) -> bool {
 
 /// Whether a line of an access log has the status of a server error: `"GET / HTTP/1.1" 503 0`.
 fn is_fault_status(text: &str) -> bool {
-    BEFORE_FAULT.find(text.as_bytes()).is_some_and(|at| {
-        let rest = &text.as_bytes()[at + BEFORE_FAULT.needle().len()..];
+    SERVER_ERROR_FINDER.find(text.as_bytes()).is_some_and(|at| {
+        let rest = &text.as_bytes()[at + SERVER_ERROR_FINDER.needle().len()..];
         rest.len() >= 3 && rest[..2].iter().all(u8::is_ascii_digit) && rest[2] == b' '
     })
 }
@@ -305,11 +305,11 @@ mod tests {
         ]), 0..7)) {
             let text = parts.concat();
             let lower = text.to_ascii_lowercase();
-            let is_any = WORDS.iter().any(|word| {
+            let is_any = ERROR_WORDS.iter().any(|word| {
                 lower.match_indices(word).any(|(at, _)| is_word(&text, at, at + word.len()))
             });
             prop_assert_eq!(reports_error(&text), is_any, "{}", text);
-            let hint = ErrorHints::of(&format!("[{text}]"), 0).first_in(1..text.len() + 1);
+            let hint = ErrorHints::search(&format!("[{text}]"), 0).first_in(1..text.len() + 1);
             prop_assert_eq!(hint.is_some_and(|hint| reports_error_from(&text, hint)), is_any, "{}", text);
         }
     }
@@ -364,7 +364,7 @@ mod tests {
         }
         assert!(SEARCH.is_some() && HINT_SEARCH.is_some());
         let begins_with_hint = |word: &&str| HINTS.iter().any(|hint| word.starts_with(hint));
-        assert!(WORDS.iter().all(begins_with_hint));
+        assert!(ERROR_WORDS.iter().all(begins_with_hint));
         assert!(
             is_error_key("lastError")
                 && is_error_key("errors")

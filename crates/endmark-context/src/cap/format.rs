@@ -41,7 +41,7 @@ impl Format {
 
 /// The requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asked {
+pub enum RequestedFormat {
     /// Detect the format.
     #[default]
     Auto,
@@ -57,9 +57,9 @@ pub enum Asked {
     Diff,
 }
 
-impl Asked {
+impl RequestedFormat {
     /// Returns the format of this name, one of [`FORMATS`].
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Auto, Self::Text, Self::Json, Self::JsonLines, Self::Csv, Self::Diff];
         FORMATS.iter().position(|format| *format == name).map(|index| all[index])
     }
@@ -80,29 +80,29 @@ const SIGNATURES: [(&[u8], &str); 10] = [
 ];
 
 /// A value is binary if more than one byte in this many is odd: not UTF-8, or an unusual control character.
-const ODD_ONE_IN: usize = 20;
+const MAX_ODD_BYTE_DIVISOR: usize = 20;
 /// A value with only this many odd bytes is never binary: a log may have NUL bytes after its writer was killed.
-const ALWAYS_ALLOWED_ODD_BYTES: usize = 4;
+const MIN_ODD_BYTES: usize = 4;
 /// Least number of records in a table.
 const MIN_RECORDS: usize = 3;
 /// Longest column name, in words.
 const LONGEST_NAME_WORDS: usize = 5;
 
 /// Returns the format of a value by its beginning. `is_whole` states that the beginning is the complete value.
-pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
+pub(super) fn detect(beginning: &[u8], is_whole: bool, asked: RequestedFormat) -> Format {
     match asked {
-        Asked::Text => return Format::Text,
-        Asked::Json => return Format::Json,
-        Asked::JsonLines => return Format::JsonLines,
-        Asked::Diff => return Format::Diff,
-        Asked::Csv | Asked::Auto => {}
+        RequestedFormat::Text => return Format::Text,
+        RequestedFormat::Json => return Format::Json,
+        RequestedFormat::JsonLines => return Format::JsonLines,
+        RequestedFormat::Diff => return Format::Diff,
+        RequestedFormat::Csv | RequestedFormat::Auto => {}
     }
     let text = String::from_utf8_lossy(beginning);
     // The text after the last line break may be an incomplete line.
     let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
     let text = text.trim_start_matches('\u{FEFF}');
-    if asked == Asked::Csv {
-        return Format::Csv(delimiter_of(text).unwrap_or(','));
+    if asked == RequestedFormat::Csv {
+        return Format::Csv(find_delimiter(text).unwrap_or(','));
     }
     if let Some(what) = binary(beginning) {
         return Format::Binary(what);
@@ -119,7 +119,7 @@ pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     if is_diff(text) {
         return Format::Diff;
     }
-    table_of(text).map_or(Format::Text, Format::Csv)
+    detect_table(text).map_or(Format::Text, Format::Csv)
 }
 
 /// Returns the name of a binary format, or `None` for text. Takes linear time.
@@ -131,7 +131,7 @@ pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
     let foreign = bytes.utf8_chunks().filter(|chunk| chunk.invalid().len() == 1).count();
     let controls = bytes.iter().filter(|byte| is_odd_control(**byte)).count();
     let odd = foreign + controls;
-    (odd > ALWAYS_ALLOWED_ODD_BYTES && odd * ODD_ONE_IN > bytes.len()).then_some("binary data")
+    (odd > MIN_ODD_BYTES && odd * MAX_ODD_BYTE_DIVISOR > bytes.len()).then_some("binary data")
 }
 
 /// Whether a control character is not used by terminals, editors and logs. They use BEL, BS, HT, LF, VT, FF, CR and
@@ -159,9 +159,9 @@ fn is_diff(text: &str) -> bool {
 
 /// Returns the delimiter of a text that is certainly a table: a header with names, and records with the same number of
 /// fields.
-fn table_of(text: &str) -> Option<char> {
-    let delimiter = delimiter_of(text)?;
-    let header: Vec<String> = csv::fields(text.lines().next()?, delimiter).map(csv::unquoted).collect();
+fn detect_table(text: &str) -> Option<char> {
+    let delimiter = find_delimiter(text)?;
+    let header: Vec<String> = csv::fields(text.lines().next()?, delimiter).map(csv::decode_field).collect();
     let is_name = |name: &String| {
         name.starts_with(|first: char| first.is_alphabetic() || first == '_' || first == '#')
             && name.split_whitespace().count() <= LONGEST_NAME_WORDS
@@ -174,10 +174,10 @@ fn table_of(text: &str) -> Option<char> {
 }
 
 /// Returns the delimiter if every record has the same number of fields, at least two.
-fn delimiter_of(text: &str) -> Option<char> {
+fn find_delimiter(text: &str) -> Option<char> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
-        match records.last_mut().filter(|record| csv::goes_on(record)) {
+        match records.last_mut().filter(|record| csv::is_open(record)) {
             Some(record) => {
                 record.push('\n');
                 record.push_str(line);
@@ -186,7 +186,7 @@ fn delimiter_of(text: &str) -> Option<char> {
         }
     }
     // The last record may continue after the examined part.
-    records.pop_if(|record| csv::goes_on(record));
+    records.pop_if(|record| csv::is_open(record));
     csv::DELIMITERS.into_iter().find(|delimiter| {
         let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());
         let is_like = |record: &String| csv::fields(record, *delimiter).count() == columns;
@@ -222,15 +222,17 @@ mod tests {
             ("\u{FEFF}id,name\n1,a\n2,b\n", Format::Csv(',')),
             ("\u{7F}ELF", Format::Binary("ELF program")),
         ] {
-            assert_eq!(of(text.as_bytes(), true, Asked::Auto), expected, "{text:?}");
+            assert_eq!(detect(text.as_bytes(), true, RequestedFormat::Auto), expected, "{text:?}");
         }
-        assert_eq!(of(b"\xFF\xD8\xFF\xE0", true, Asked::Auto), Format::Binary("JPEG image"));
-        assert_eq!(of(b"caf\xE9", true, Asked::Auto), Format::Text);
+        assert_eq!(detect(b"\xFF\xD8\xFF\xE0", true, RequestedFormat::Auto), Format::Binary("JPEG image"));
+        assert_eq!(detect(b"caf\xE9", true, RequestedFormat::Auto), Format::Text);
         let log = format!("{}\0\0\0\0\0 linker failed\n", "compiling a crate\n".repeat(100));
-        assert_eq!(of(log.as_bytes(), true, Asked::Auto), Format::Text);
-        assert_eq!(of(b"1;2\n3;4\n5;6", true, Asked::Csv), Format::Csv(';'));
-        for (name, expected) in [("csv", Some(Asked::Csv)), ("auto", Some(Asked::Auto)), ("xml", None)] {
-            assert_eq!(Asked::named(name), expected);
+        assert_eq!(detect(log.as_bytes(), true, RequestedFormat::Auto), Format::Text);
+        assert_eq!(detect(b"1;2\n3;4\n5;6", true, RequestedFormat::Csv), Format::Csv(';'));
+        for (name, expected) in
+            [("csv", Some(RequestedFormat::Csv)), ("auto", Some(RequestedFormat::Auto)), ("xml", None)]
+        {
+            assert_eq!(RequestedFormat::from_name(name), expected);
         }
     }
 }

@@ -6,5 +6,5 @@ pub(crate) mod tape;
 
 pub(super) use self::container::{Cut, Shortener};
 pub(super) use self::string::cost;
-pub(crate) use self::string::decoded;
+pub(crate) use self::string::decode;
 pub(super) use self::tape::{Kind, Node, Tape};

@@ -33,7 +33,7 @@ pub const READ_TOOL: &str = "endmark_read";
 
 /// How the reader of a marker can read the omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Way {
+pub enum ReadMethod {
     /// The command `endmark read HANDLE`.
     #[default]
     Command,
@@ -41,7 +41,7 @@ pub enum Way {
     Tool,
 }
 
-impl Way {
+impl ReadMethod {
     pub(super) const ALL: [Self; 2] = [Self::Command, Self::Tool];
 
     /// Returns the text before the handle.
@@ -67,7 +67,7 @@ pub struct Limits {
     /// Handle of the full value. Warnings contain it; markers do if there is room.
     pub handle: Option<String>,
     /// How the reader of a marker can read the omitted part.
-    pub way: Way,
+    pub way: ReadMethod,
     /// Whether JSON keeps the types of its items and members. Markers are then neither items nor members, and objects
     /// keep all members, so only the warnings report omissions.
     pub keeps_types: bool,
@@ -108,7 +108,7 @@ impl Default for Limits {
             max_items: DEFAULT_MAX_ITEMS,
             keep: Keep::Both,
             handle: None,
-            way: Way::Command,
+            way: ReadMethod::Command,
             keeps_types: false,
         }
     }
@@ -124,26 +124,26 @@ impl Limits {
     }
 
     /// Returns the handle, if it fits into a marker. Warnings always contain it.
-    pub(super) fn shown_handle(&self) -> Option<&str> {
+    pub(super) fn marker_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
         handle.filter(|handle| self.most >= MIN_LIMIT + HANDLE_ROOM + handle.len())
     }
 
     /// Returns the text after the first marker: how to read the omitted part, if that fits.
-    pub(super) fn way_to_read(&self) -> String {
-        self.shown_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
+    pub(super) fn read_hint(&self) -> String {
+        self.marker_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
     }
 
     /// Returns how many characters or bytes must be buffered before a value is certain to be too large. A text with more
     /// than eight characters per token counts as too large, without counting its tokens.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn max_buffered(&self) -> usize {
         match self.unit {
             Unit::Chars | Unit::Bytes => self.most,
             Unit::Tokens(_) => self.most.saturating_mul(8),
         }
     }
 
-    /// Returns the size of a text in the unit of [`Limits::held`].
+    /// Returns the size of a text in the unit of [`Limits::max_buffered`].
     pub(super) fn size(&self, text: &str) -> usize {
         match self.unit {
             Unit::Bytes => text.len(),
@@ -155,7 +155,7 @@ impl Limits {
     pub(super) fn admits(&self, text: &str) -> bool {
         match self.unit {
             Unit::Tokens(count) => {
-                text.len() <= self.most || self.size(text) <= self.held() && count(text) <= self.most
+                text.len() <= self.most || self.size(text) <= self.max_buffered() && count(text) <= self.most
             }
             Unit::Chars | Unit::Bytes => text.len() <= self.most || self.size(text) <= self.most,
         }

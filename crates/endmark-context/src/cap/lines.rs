@@ -5,15 +5,15 @@ use endmark_envelope::grapheme_boundary;
 use super::CapError;
 
 /// How many bytes after the end of a part are examined to find the end of its last grapheme.
-const LOOK_BEHIND_BYTES: usize = 256;
+const GRAPHEME_LOOKAHEAD_BYTES: usize = 256;
 
 /// How to handle bytes that are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Foreign {
+pub(super) enum InvalidUtf8 {
     /// Reports an error.
-    Refused,
+    Reject,
     /// Replaces each by U+FFFD, and counts them.
-    Shown,
+    Replace,
 }
 
 /// Splits bytes that arrive in chunks of any size. The result does not depend on chunking.
@@ -21,61 +21,61 @@ pub(super) enum Foreign {
 pub(super) struct Lines {
     waiting: Vec<u8>,
     longest: usize,
-    foreign: Foreign,
+    invalid_utf8: InvalidUtf8,
     /// Number of bytes delivered so far.
-    passed: u64,
+    passed_bytes: u64,
     /// Number of replaced sequences that were not UTF-8.
-    pub(super) replaced: u64,
+    pub(super) replaced_bytes: u64,
 }
 
 impl Lines {
     /// Returns a splitter that delivers lines of more than `longest` bytes in parts. `usize::MAX` delivers whole lines.
-    pub(super) fn new(longest: usize, foreign: Foreign) -> Self {
-        Self { waiting: Vec::new(), longest, foreign, passed: 0, replaced: 0 }
+    pub(super) fn new(longest: usize, foreign: InvalidUtf8) -> Self {
+        Self { waiting: Vec::new(), longest, invalid_utf8: foreign, passed_bytes: 0, replaced_bytes: 0 }
     }
 
     /// Reads the next bytes, and delivers complete lines.
     pub(super) fn push(&mut self, bytes: &[u8], take: impl FnMut(&str)) -> Result<(), CapError> {
         self.waiting.extend_from_slice(bytes);
-        self.hand_out(false, take)
+        self.flush_lines(false, take)
     }
 
     /// Delivers the rest.
     pub(super) fn finish(&mut self, take: impl FnMut(&str)) -> Result<(), CapError> {
-        self.hand_out(true, take)
+        self.flush_lines(true, take)
     }
 
     /// Returns the number of bytes that wait for the end of their line.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn pending_bytes(&self) -> usize {
         self.waiting.len()
     }
 
     /// Discards the beginning of a line that is too long to buffer. Returns its number of characters.
     pub(super) fn forget(&mut self) -> u64 {
         let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
-        self.passed += self.waiting.len() as u64;
+        self.passed_bytes += self.waiting.len() as u64;
         self.waiting.clear();
         chars as u64
     }
 
-    fn hand_out(&mut self, is_end: bool, mut take: impl FnMut(&str)) -> Result<(), CapError> {
+    fn flush_lines(&mut self, is_end: bool, mut take: impl FnMut(&str)) -> Result<(), CapError> {
         let mut begin = 0;
         while let Some(length) = self.next_length(begin, is_end) {
             let part = &self.waiting[begin..begin + length];
             match str::from_utf8(part) {
                 Ok(text) => take(text),
-                Err(error) if self.foreign == Foreign::Refused => {
-                    return Err(CapError::NotUtf8 { at: self.passed + error.valid_up_to() as u64 });
+                Err(error) if self.invalid_utf8 == InvalidUtf8::Reject => {
+                    return Err(CapError::NotUtf8 { at: self.passed_bytes + error.valid_up_to() as u64 });
                 }
                 Err(_) => {
                     let text = String::from_utf8_lossy(part);
-                    self.replaced +=
+                    self.replaced_bytes +=
                         part.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count() as u64;
                     take(&text);
                 }
             }
             begin += length;
-            self.passed += length as u64;
+            self.passed_bytes += length as u64;
         }
         self.waiting.drain(..begin);
         Ok(())
@@ -84,19 +84,20 @@ impl Lines {
     /// Returns the length of the next complete part.
     fn next_length(&self, begin: usize, is_end: bool) -> Option<usize> {
         let rest = &self.waiting[begin..];
-        let window = &rest[..rest.len().min(self.longest.saturating_add(LOOK_BEHIND_BYTES))];
+        let window = &rest[..rest.len().min(self.longest.saturating_add(GRAPHEME_LOOKAHEAD_BYTES))];
         if let Some(end) = memchr::memchr(b'\n', window) {
             return Some(end + 1);
         }
-        if window.len() > self.longest && (window.len() - self.longest == LOOK_BEHIND_BYTES || is_end) {
-            return Some(cut_at(window, self.longest));
+        if window.len() > self.longest && (window.len() - self.longest == GRAPHEME_LOOKAHEAD_BYTES || is_end)
+        {
+            return Some(cut_position(window, self.longest));
         }
         (is_end && !rest.is_empty()).then_some(rest.len())
     }
 }
 
 /// Returns where to cut a long line: between graphemes, or characters if one grapheme fills it, or bytes.
-fn cut_at(window: &[u8], longest: usize) -> usize {
+fn cut_position(window: &[u8], longest: usize) -> usize {
     // The window may end inside a character.
     let text = match str::from_utf8(window) {
         Ok(text) => text,
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     fn parts(bytes: &[u8], chunk: usize, longest: usize) -> Vec<String> {
-        let mut lines = Lines::new(longest, Foreign::Shown);
+        let mut lines = Lines::new(longest, InvalidUtf8::Replace);
         let mut parts = Vec::new();
         for chunk in bytes.chunks(chunk) {
             lines.push(chunk, |part| parts.push(part.to_owned())).unwrap();
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_no_utf8_is_refused_with_its_place_or_shown() {
-        let mut lines = Lines::new(64, Foreign::Refused);
+        let mut lines = Lines::new(64, InvalidUtf8::Reject);
         let refused = lines.push(b"abc\nd\xFFe\n", |_| ());
         assert_eq!(refused, Err(CapError::NotUtf8 { at: 5 }));
         assert_eq!(parts(b"abc\nd\xFFe\n", 3, 64), ["abc\n", "d\u{FFFD}e\n"]);

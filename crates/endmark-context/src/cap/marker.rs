@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::limits::Way;
+use super::limits::ReadMethod;
 
-const OPEN: &str = "[… ";
+const MARKER_START: &str = "[… ";
 const CLOSE: &str = " left out …]";
 
 /// The only key of an item, line or member that replaces omitted parts.
@@ -12,65 +12,70 @@ pub(super) const OMITTED: &str = "endmark_omitted";
 
 /// Amount of omitted text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedAmount {
     /// Lines, rows or items that are missing completely.
     pub(super) lines: u64,
     /// Unicode characters.
     pub(super) chars: u64,
 }
 
-impl LeftOut {
-    pub(super) fn and(self, other: Self) -> Self {
+impl OmittedAmount {
+    pub(super) fn plus(self, other: Self) -> Self {
         Self { lines: self.lines + other.lines, chars: self.chars + other.chars }
     }
 }
 
 /// Returns the marker of a text, without the line break after it.
-pub(super) fn of_text(left_out: LeftOut) -> String {
+pub(super) fn text_marker(left_out: OmittedAmount) -> String {
     if left_out.lines == 0 {
-        return of_string(left_out.chars);
+        return string_marker(left_out.chars);
     }
     let plural = if left_out.lines == 1 { "" } else { "s" };
-    format!("{OPEN}{} line{plural} ({} characters){CLOSE}", grouped(left_out.lines), grouped(left_out.chars))
+    format!(
+        "{MARKER_START}{} line{plural} ({} characters){CLOSE}",
+        group_thousands(left_out.lines),
+        group_thousands(left_out.chars)
+    )
 }
 
 /// Returns how to read the omitted part, for the place after the first marker of a text.
-pub(super) fn way_to_read(handle: &str, way: Way) -> String {
+pub(super) fn way_to_read(handle: &str, way: ReadMethod) -> String {
     format!(" {} {handle}", way.words())
 }
 
 /// Returns the marker for a text of one line.
-pub(super) fn of_string(chars: u64) -> String {
-    format!("{OPEN}{} characters{CLOSE}", grouped(chars))
+pub(super) fn string_marker(chars: u64) -> String {
+    format!("{MARKER_START}{} characters{CLOSE}", group_thousands(chars))
 }
 
 /// Parses a line that is a marker, with or without the way to read the rest.
-pub(super) fn in_line(line: &str) -> Option<LeftOut> {
+pub(super) fn parse_line(line: &str) -> Option<OmittedAmount> {
     let line = line.trim_end_matches(['\n', '\r']);
-    let (inside, behind) = line.strip_prefix(OPEN)?.split_once(CLOSE)?;
-    let names_way = |way: Way| behind.strip_prefix(' ').is_some_and(|behind| behind.starts_with(way.words()));
-    if !behind.is_empty() && !Way::ALL.into_iter().any(names_way) {
+    let (inside, behind) = line.strip_prefix(MARKER_START)?.split_once(CLOSE)?;
+    let names_way =
+        |way: ReadMethod| behind.strip_prefix(' ').is_some_and(|behind| behind.starts_with(way.words()));
+    if !behind.is_empty() && !ReadMethod::ALL.into_iter().any(names_way) {
         return None;
     }
     let Some((lines, chars)) = inside.split_once(" (") else {
-        let chars = inside.strip_suffix(" characters").and_then(ungrouped)?;
-        return Some(LeftOut { lines: 0, chars });
+        let chars = inside.strip_suffix(" characters").and_then(parse_grouped)?;
+        return Some(OmittedAmount { lines: 0, chars });
     };
     let (lines, word) = lines.split_once(' ')?;
     let chars = chars.strip_suffix(" characters)")?;
     (word == "lines" || word == "line").then_some(())?;
-    Some(LeftOut { lines: ungrouped(lines)?, chars: ungrouped(chars)? })
+    Some(OmittedAmount { lines: parse_grouped(lines)?, chars: parse_grouped(chars)? })
 }
 
 /// The JSON value that replaces omitted parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Omitted {
+pub(super) struct OmissionValue {
     pub(super) items: u64,
     pub(super) of: u64,
     pub(super) handle: Option<String>,
 }
 
-impl Omitted {
+impl OmissionValue {
     /// Returns the parts that an earlier capping omitted, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
     pub(super) fn read(json: &str) -> Option<Self> {
         if !json.contains(OMITTED) {
@@ -78,11 +83,11 @@ impl Omitted {
         }
         let value: Value = serde_json::from_str(json).ok()?;
         let object = value.as_object().filter(|object| object.len() == 1)?;
-        Self::of_value(object.get(OMITTED)?)
+        Self::from_value(object.get(OMITTED)?)
     }
 
     /// Returns them from the value of the key.
-    pub(super) fn of_value(value: &Value) -> Option<Self> {
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         let handle = value.get("handle").and_then(Value::as_str).map(str::to_owned);
         Some(Self { items: value.get("items")?.as_u64()?, of: value.get("of")?.as_u64()?, handle })
     }
@@ -103,7 +108,7 @@ impl Omitted {
 }
 
 /// Formats a number with commas between its thousands.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -115,7 +120,7 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-fn ungrouped(text: &str) -> Option<u64> {
+fn parse_grouped(text: &str) -> Option<u64> {
     text.replace(',', "").parse().ok()
 }
 
@@ -130,21 +135,21 @@ mod tests {
             (0, 1_000_000, "[… 1,000,000 characters left out …]"),
             (1, 100, "[… 1 line (100 characters) left out …]"),
         ] {
-            let left_out = LeftOut { lines, chars };
-            assert_eq!(of_text(left_out), text);
-            for way in Way::ALL {
-                assert_eq!(in_line(&format!("{text}{}\r\n", way_to_read("h1", way))), Some(left_out));
+            let left_out = OmittedAmount { lines, chars };
+            assert_eq!(text_marker(left_out), text);
+            for way in ReadMethod::ALL {
+                assert_eq!(parse_line(&format!("{text}{}\r\n", way_to_read("h1", way))), Some(left_out));
             }
-            assert_eq!(in_line(text), Some(left_out));
+            assert_eq!(parse_line(text), Some(left_out));
         }
         for other in
             ["", "[… many lines (1 characters) left out …]", "[… 1 line (1 characters) left out …], he said"]
         {
-            assert_eq!(in_line(other), None, "{other}");
+            assert_eq!(parse_line(other), None, "{other}");
         }
-        let omitted = Omitted { items: 10_500, of: 11_000, handle: Some("h1".to_owned()) };
+        let omitted = OmissionValue { items: 10_500, of: 11_000, handle: Some("h1".to_owned()) };
         assert_eq!(omitted.item(), r#"{"endmark_omitted": {"items": 10500, "of": 11000, "handle": "h1"}}"#);
-        assert_eq!(Omitted::read(&omitted.item()), Some(omitted));
-        assert_eq!(Omitted::read(r#"{"endmark_omitted": 1}"#), None);
+        assert_eq!(OmissionValue::read(&omitted.item()), Some(omitted));
+        assert_eq!(OmissionValue::read(r#"{"endmark_omitted": 1}"#), None);
     }
 }

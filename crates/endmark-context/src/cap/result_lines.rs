@@ -20,20 +20,20 @@ const PASSED: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔",
 /// Google Test.
 const STARTED: [&str; 2] = ["Subtest", "RUN"];
 /// Statuses of one character, and Jest's mark of a failed test.
-const MARKS: &str = "✗✘✖✕×✓✔√●";
+const STATUS_MARKS: &str = "✗✘✖✕×✓✔√●";
 /// Separates the names of suite and test, only in lines of failed tests. Lists use Jest's mark, too.
-const BETWEEN_NAMES: &str = " › ";
+const NAME_SEPARATOR: &str = " › ";
 /// The text after a TAP test that is expected to fail.
-const EXPECTED: &str = concat!("# TO", "DO");
+const EXPECTED_FAILURE: &str = concat!("# TO", "DO");
 /// Longer numbers before a title are dates or ids, not numbers of failures.
 const LONGEST_NUMBER: usize = 4;
 
 /// Whether a line without colours reports that a test failed.
 pub(super) fn is_failed(line: &str) -> bool {
-    let text = after_signs(line);
-    let is_jest = || text.strip_prefix("● ").is_some_and(|names| names.contains(BETWEEN_NAMES));
+    let text = skip_markers(line);
+    let is_jest = || text.strip_prefix("● ").is_some_and(|names| names.contains(NAME_SEPARATOR));
     let ends_column = || columns(line).any(|column| column.rsplit(' ').next() == Some(TIMEOUT));
-    FAILED.iter().any(|status| begins(text, status)) && !line.contains(EXPECTED)
+    FAILED.iter().any(|status| begins(text, status)) && !line.contains(EXPECTED_FAILURE)
         || is_jest()
         || is_numbered(line.trim_start())
         || is_in_gutter(line)
@@ -47,15 +47,15 @@ pub(super) fn is_passed(line: &str) -> bool {
     let last = columns(line).filter(|column| !column.starts_with(|sign: char| sign.is_ascii_digit())).last();
     let fills_last =
         |last: &str| PASSED.contains(&last) || last.ends_with(" PASSED") || last.ends_with(" PASS");
-    let text = after_signs(line);
-    begins(text, FAILED[0]) && line.contains(EXPECTED)
+    let text = skip_markers(line);
+    begins(text, FAILED[0]) && line.contains(EXPECTED_FAILURE)
         || PASSED.iter().chain(&STARTED).any(|status| begins(text, status))
         || last.is_some_and(fills_last)
 }
 
 /// Returns a line without the signs before its status, such as `--- FAIL` and `[  OK ]`.
-fn after_signs(line: &str) -> &str {
-    line.trim_start_matches(|sign: char| !sign.is_alphanumeric() && !MARKS.contains(sign))
+fn skip_markers(line: &str) -> &str {
+    line.trim_start_matches(|sign: char| !sign.is_alphanumeric() && !STATUS_MARKS.contains(sign))
 }
 
 fn begins(text: &str, status: &str) -> bool {

@@ -8,14 +8,14 @@ mod facts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use self::column::Column;
-pub(super) use self::facts::{Fact, Facts, is_there};
+pub(super) use self::facts::{Fact, Facts, has_content};
 use super::error_signs::Shapes;
 use super::limits::Keep;
 
 /// Share of the room, and of the number of rows, for rows that report errors, in percent.
 const ERRORS_PERCENT: usize = 40;
 /// The share for prominent rows.
-const STANDING_OUT_PERCENT: usize = 20;
+const PROMINENT_PERCENT: usize = 20;
 /// The share for the last rows.
 const LAST_PERCENT: usize = 10;
 /// Most columns that are examined.
@@ -34,7 +34,7 @@ pub(super) struct Row<R> {
 /// Rows that are read one by one.
 #[derive(Debug)]
 pub(super) struct Rows<R> {
-    most: usize,
+    capacity: usize,
     room: usize,
     count: u64,
     first: Bounded<R>,
@@ -45,9 +45,9 @@ pub(super) struct Rows<R> {
     /// The columns with their hashes, in the order in which they came.
     columns: Vec<(u64, Column<R>)>,
     /// Index of each column by its hash.
-    places: HashMap<u64, usize, column::Hashed>,
+    places: HashMap<u64, usize, column::BuildIdentityHasher>,
     /// Remaining room for rows that may be prominent.
-    spare: usize,
+    reserved: usize,
 }
 
 /// Consecutive rows.
@@ -71,7 +71,7 @@ impl<R: Clone> Rows<R> {
     /// Holds at most `most` rows of at most `room` in total.
     pub(super) fn new(most: usize, room: usize) -> Self {
         Self {
-            most,
+            capacity: most,
             room,
             count: 0,
             first: Bounded { rows: VecDeque::new(), size: 0 },
@@ -81,7 +81,7 @@ impl<R: Clone> Rows<R> {
             shapes: Shapes::default(),
             columns: Vec::new(),
             places: HashMap::default(),
-            spare: room.saturating_mul(4),
+            reserved: room.saturating_mul(4),
         }
     }
 
@@ -94,7 +94,7 @@ impl<R: Clone> Rows<R> {
     pub(super) fn take(&mut self, value: R, size: usize, facts: &Facts<'_>) {
         let row = Row { at: self.count, size, value };
         self.count += 1;
-        if self.first.rows.len() < self.most && self.first.size + size <= self.room {
+        if self.first.rows.len() < self.capacity && self.first.size + size <= self.room {
             self.first.push(row.clone());
         }
         if let Some(shape) = facts.error {
@@ -102,11 +102,11 @@ impl<R: Clone> Rows<R> {
         }
         for (at, fact) in facts.list.iter().enumerate() {
             if let Some(place) = self.place(at, fact.column) {
-                self.columns[place].1.take(&row, *fact, &mut self.spare);
+                self.columns[place].1.take(&row, *fact, &mut self.reserved);
             }
         }
         self.last.push(row);
-        while self.last.rows.len() > self.most || self.last.size > self.room {
+        while self.last.rows.len() > self.capacity || self.last.size > self.room {
             self.last.pop();
         }
     }
@@ -136,7 +136,7 @@ impl<R: Clone> Rows<R> {
         }
         self.errors_size += row.size;
         self.errors.insert((occurrence, row.at), row.clone());
-        while self.errors_size > self.room || self.errors.len() > self.most {
+        while self.errors_size > self.room || self.errors.len() > self.capacity {
             let Some((_, worst)) = self.errors.pop_last() else { return };
             self.errors_size -= worst.size;
         }
@@ -145,18 +145,18 @@ impl<R: Clone> Rows<R> {
     /// Returns the rows to keep, in order.
     pub(super) fn choose(&self, choice: Choice) -> Vec<Row<R>> {
         let errors = || self.errors.values();
-        let standing_out = self.standing_out();
+        let standing_out = self.prominent_rows();
         let (first, last) = (|| self.first.rows.iter(), || self.last.rows.iter().rev());
-        let mut chosen = Chosen {
+        let mut chosen = ChosenRows {
             rows: BTreeMap::new(),
             room: choice.room.saturating_sub(2 * choice.gap),
-            most: choice.most,
+            max_size: choice.most,
         };
         let share = |percent: usize| {
             (choice.room.saturating_mul(percent) / 100, (choice.most.saturating_mul(percent)).div_ceil(100))
         };
-        chosen.some(errors(), share(ERRORS_PERCENT), choice.gap, true);
-        chosen.some(standing_out.iter(), share(STANDING_OUT_PERCENT), choice.gap, true);
+        chosen.choose_within(errors(), share(ERRORS_PERCENT), choice.gap, true);
+        chosen.choose_within(standing_out.iter(), share(PROMINENT_PERCENT), choice.gap, true);
         let last_percent = match choice.keep {
             Keep::Both => LAST_PERCENT,
             Keep::Head => 0,
@@ -164,25 +164,25 @@ impl<R: Clone> Rows<R> {
         };
         let (room, most) = share(last_percent);
         // With very few rows, the first is more useful than the last.
-        chosen.some(
+        chosen.choose_within(
             last(),
             (room, if choice.most > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
             0,
             false,
         );
         let all = (usize::MAX, usize::MAX);
-        chosen.some(first(), all, choice.gap, false);
-        chosen.some(errors(), all, choice.gap, true);
-        chosen.some(standing_out.iter(), all, choice.gap, true);
-        chosen.some(last(), all, choice.gap, false);
+        chosen.choose_within(first(), all, choice.gap, false);
+        chosen.choose_within(errors(), all, choice.gap, true);
+        chosen.choose_within(standing_out.iter(), all, choice.gap, true);
+        chosen.choose_within(last(), all, choice.gap, false);
         chosen.rows.into_values().collect()
     }
 
     /// Returns the rows with rare values or outliers, the rarest first.
-    fn standing_out(&self) -> Vec<Row<R>> {
+    fn prominent_rows(&self) -> Vec<Row<R>> {
         let mut rare = BTreeMap::new();
         for (_, column) in &self.columns {
-            column.standing_out(self.count, |rarity, row| {
+            column.each_prominent(self.count, |rarity, row| {
                 let least = rare.entry(row.at).or_insert((rarity, row.clone()));
                 least.0 = least.0.min(rarity);
             });
@@ -207,15 +207,15 @@ impl<R> Bounded<R> {
 }
 
 /// The rows chosen so far.
-struct Chosen<R> {
+struct ChosenRows<R> {
     rows: BTreeMap<u64, Row<R>>,
     room: usize,
-    most: usize,
+    max_size: usize,
 }
 
-impl<R: Clone> Chosen<R> {
+impl<R: Clone> ChosenRows<R> {
     /// Selects from these rows within their share. Continues after a row that does not fit only if `goes_on`.
-    fn some<'a>(
+    fn choose_within<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row<R>>,
         share: (usize, usize),
@@ -224,7 +224,7 @@ impl<R: Clone> Chosen<R> {
     ) where
         R: 'a,
     {
-        let (mut room, mut most) = (share.0.min(self.room), share.1.min(self.most));
+        let (mut room, mut most) = (share.0.min(self.room), share.1.min(self.max_size));
         for row in rows {
             if self.rows.contains_key(&row.at) {
                 continue;
@@ -237,7 +237,7 @@ impl<R: Clone> Chosen<R> {
             }
             if cost <= room {
                 (room, most) = (room - cost, most - 1);
-                (self.room, self.most) = (self.room - cost, self.most - 1);
+                (self.room, self.max_size) = (self.room - cost, self.max_size - 1);
                 self.rows.insert(row.at, row.clone());
             }
         }

@@ -10,18 +10,18 @@ use endmark_envelope::{FieldPath, Size};
 use super::CapError;
 use super::json::{Cut, Shortener, Tape};
 use super::limits::Limits;
-use super::lines::{Foreign, Lines};
-use super::marker::{self, LeftOut, Omitted};
+use super::lines::{InvalidUtf8, Lines};
+use super::marker::{self, OmissionValue, OmittedAmount};
 use super::rows::{Choice, Facts, Row, Rows};
 
 /// Longest row in bytes. A longer row is counted, but omitted.
 const LONGEST_ROW_BYTES: usize = 8 << 20;
 /// A row may use at most the limit divided by this number.
-const ROW_PART: usize = 8;
+const MAX_ROW_LIMIT_DIVISOR: usize = 8;
 
 /// Format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TableFormat {
     JsonLines,
     /// CSV with this delimiter between the fields.
     Csv(char),
@@ -33,12 +33,12 @@ pub(super) struct Table {
     lines: Lines,
     /// Whether the rest of a too long row is still to come.
     is_skipping: bool,
-    read: Read,
+    read: RowProcessor,
 }
 
 #[derive(Debug)]
-struct Read {
-    kind: Kind,
+struct RowProcessor {
+    kind: TableFormat,
     limits: Limits,
     path: FieldPath,
     /// The complete input so far, while it may still fit into the limit.
@@ -49,36 +49,36 @@ struct Read {
     /// The first CSV record, and the column names in it.
     header: Option<String>,
     names: Vec<String>,
-    rows: Rows<Arc<Kept>>,
+    rows: Rows<Arc<KeptRow>>,
     tape: Tape,
     /// The parts that an earlier capping omitted.
-    before: Option<Omitted>,
-    capped_before: LeftOut,
+    before: Option<OmissionValue>,
+    capped_before: OmittedAmount,
     /// Sum of all rows so far.
-    total: LeftOut,
+    total: OmittedAmount,
     bytes: u64,
 }
 
 /// A row that may be kept.
 #[derive(Debug)]
-struct Kept {
+struct KeptRow {
     text: String,
     cuts: Vec<Cut>,
     /// Sum of the rows before it, and its own size.
-    before: LeftOut,
-    weight: LeftOut,
+    before: OmittedAmount,
+    weight: OmittedAmount,
 }
 
 /// A table within its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shortened {
+pub(super) struct ShortenedTable {
     pub(super) text: String,
     pub(super) cuts: Vec<Cut>,
 }
 
 impl Table {
-    pub(super) fn new(kind: Kind, limits: &Limits, path: &FieldPath, foreign: Foreign) -> Self {
-        let read = Read {
+    pub(super) fn new(kind: TableFormat, limits: &Limits, path: &FieldPath, foreign: InvalidUtf8) -> Self {
+        let read = RowProcessor {
             kind,
             limits: limits.clone(),
             path: path.clone(),
@@ -87,11 +87,11 @@ impl Table {
             record: String::new(),
             header: None,
             names: Vec::new(),
-            rows: Rows::new(limits.max_items, limits.held()),
+            rows: Rows::new(limits.max_items, limits.max_buffered()),
             tape: Tape::default(),
             before: None,
-            capped_before: LeftOut::default(),
-            total: LeftOut::default(),
+            capped_before: OmittedAmount::default(),
+            total: OmittedAmount::default(),
             bytes: 0,
         };
         Self { lines: Lines::new(usize::MAX, foreign), is_skipping: false, read }
@@ -100,8 +100,8 @@ impl Table {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
         self.lines.push(bytes, |line| read.line(line, std::mem::take(is_skipping)))?;
-        if self.lines.waiting() > LONGEST_ROW_BYTES {
-            self.read.too_long(self.lines.waiting() as u64, !self.is_skipping);
+        if self.lines.pending_bytes() > LONGEST_ROW_BYTES {
+            self.read.too_long(self.lines.pending_bytes() as u64, !self.is_skipping);
             let chars = self.lines.forget();
             self.read.total.chars += chars;
             self.is_skipping = true;
@@ -110,18 +110,18 @@ impl Table {
     }
 
     /// Returns the table within its limits, and the number of replaced sequences that were not UTF-8.
-    pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
+    pub(super) fn finish(mut self) -> Result<(ShortenedTable, u64), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
         self.lines.finish(|line| read.line(line, std::mem::take(is_skipping)))?;
         let record = std::mem::take(&mut self.read.record);
         if !record.is_empty() {
             self.read.row(&record);
         }
-        Ok((self.read.finish(), self.lines.replaced))
+        Ok((self.read.finish(), self.lines.replaced_bytes))
     }
 }
 
-impl Read {
+impl RowProcessor {
     fn line(&mut self, line: &str, is_rest: bool) {
         self.bytes += line.len() as u64;
         if is_rest {
@@ -131,15 +131,15 @@ impl Read {
         if let Some(whole) = &mut self.whole {
             self.whole_size += self.limits.size(line);
             whole.push_str(line);
-            if self.whole_size > self.limits.held() {
+            if self.whole_size > self.limits.max_buffered() {
                 self.whole = None;
             }
         }
-        if matches!(self.kind, Kind::JsonLines) {
+        if matches!(self.kind, TableFormat::JsonLines) {
             return self.row(line);
         }
         self.record.push_str(line);
-        if !csv::goes_on(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
+        if !csv::is_open(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
             let record = std::mem::take(&mut self.record);
             self.row(&record);
             // Reuse its memory.
@@ -163,24 +163,26 @@ impl Read {
         if self.is_marker(row) {
             return;
         }
-        let weight = LeftOut { lines: 1, chars: row.chars().count() as u64 };
-        if let Kind::Csv(delimiter) = self.kind
+        let weight = OmittedAmount { lines: 1, chars: row.chars().count() as u64 };
+        if let TableFormat::Csv(delimiter) = self.kind
             && self.header.is_none()
         {
-            self.names = csv::fields(row, delimiter).map(csv::unquoted).collect();
+            self.names = csv::fields(row, delimiter).map(csv::decode_field).collect();
             self.header = Some(row.to_owned());
             return;
         }
-        let mut kept = Kept { text: String::new(), cuts: Vec::new(), before: self.total, weight };
-        self.total = self.total.and(weight);
+        let mut kept = KeptRow { text: String::new(), cuts: Vec::new(), before: self.total, weight };
+        self.total = self.total.plus(weight);
         let size = self.limits.size(row) + 1;
-        let most = (self.limits.held() / ROW_PART).max(1);
+        let most = (self.limits.max_buffered() / MAX_ROW_LIMIT_DIVISOR).max(1);
         let mut facts = Facts::default();
-        let is_json = self.kind == Kind::JsonLines && self.tape.read(row, usize::MAX).is_some();
+        let is_json = self.kind == TableFormat::JsonLines && self.tape.read(row, usize::MAX).is_some();
         match self.kind {
-            Kind::JsonLines if is_json => facts.of_json(row, self.tape.nodes(), 0, Some(0)),
-            Kind::JsonLines => facts.of_stranger(row),
-            Kind::Csv(delimiter) => facts.of_record(row, csv::fields(row, delimiter), &self.names),
+            TableFormat::JsonLines if is_json => facts.collect_json(row, self.tape.nodes(), 0, Some(0)),
+            TableFormat::JsonLines => facts.collect_unlike(row),
+            TableFormat::Csv(delimiter) => {
+                facts.collect_record(row, csv::fields(row, delimiter), &self.names);
+            }
         }
         // A row that cannot be shortened is kept whole or dropped.
         let whole_at_most = |most: usize| if size <= most { row.to_owned() } else { String::new() };
@@ -190,19 +192,19 @@ impl Read {
             let mut shortener = Shortener::new(row, self.tape.nodes(), &self.limits);
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
             let smaller = shortener.value(0, most - 1, &path, 0);
-            kept.text = smaller.unwrap_or_else(|| whole_at_most(self.limits.held() / 2));
+            kept.text = smaller.unwrap_or_else(|| whole_at_most(self.limits.max_buffered() / 2));
             kept.cuts = shortener.cuts;
-        } else if let Kind::Csv(delimiter) = self.kind {
+        } else if let TableFormat::Csv(delimiter) = self.kind {
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
-            if let Some(smaller) = csv::shortened(row, delimiter, most - 1, &self.limits) {
+            if let Some(smaller) = csv::shorten_record(row, delimiter, most - 1, &self.limits) {
                 let (returned, original) = (Size::of(&smaller), Size::of(row));
                 kept.cuts.push(Cut { path, returned, original, items: None });
                 kept.text = smaller;
             } else {
-                kept.text = whole_at_most(self.limits.held() / 2);
+                kept.text = whole_at_most(self.limits.max_buffered() / 2);
             }
         } else {
-            kept.text = whole_at_most(self.limits.held() / 2);
+            kept.text = whole_at_most(self.limits.max_buffered() / 2);
         }
         if !kept.text.is_empty() && !kept.text.ends_with('\n') {
             kept.text.push('\n');
@@ -215,27 +217,27 @@ impl Read {
     /// Whether the row is a marker of an earlier capping. Then it counts as the rows that it replaced.
     fn is_marker(&mut self, row: &str) -> bool {
         match self.kind {
-            Kind::JsonLines => {
-                let Some(before) = Omitted::read(row) else { return false };
+            TableFormat::JsonLines => {
+                let Some(before) = OmissionValue::read(row) else { return false };
                 self.before = Some(before);
             }
-            Kind::Csv(delimiter) => {
-                let first = csv::fields(row, delimiter).next().map(csv::unquoted);
-                let Some(left_out) = first.as_deref().and_then(marker::in_line) else { return false };
-                if self.rows.count() == 0 && self.capped_before == LeftOut::default() {
+            TableFormat::Csv(delimiter) => {
+                let first = csv::fields(row, delimiter).next().map(csv::decode_field);
+                let Some(left_out) = first.as_deref().and_then(marker::parse_line) else { return false };
+                if self.rows.count() == 0 && self.capped_before == OmittedAmount::default() {
                     self.capped_before = left_out;
                 } else {
-                    self.total = self.total.and(left_out);
+                    self.total = self.total.plus(left_out);
                 }
             }
         }
         true
     }
 
-    fn finish(self) -> Shortened {
+    fn finish(self) -> ShortenedTable {
         let rows = self.total.lines;
         let whole = self.whole.as_deref().filter(|whole| self.limits.admits(whole));
-        let as_it_is = |whole: &str| Shortened { text: whole.to_owned(), cuts: Vec::new() };
+        let as_it_is = |whole: &str| ShortenedTable { text: whole.to_owned(), cuts: Vec::new() };
         if let Some(whole) = whole
             && self.rows.count() <= self.limits.max_items as u64
         {
@@ -251,31 +253,35 @@ impl Read {
         }
     }
 
-    fn within(&self, most: usize) -> Shortened {
+    fn within(&self, most: usize) -> ShortenedTable {
         // The result must not be longer than the input either.
         let most = if self.whole.is_some() { most.min(self.whole_size) } else { most };
-        let header = self.header_in(most / 4);
-        let widest = self.total.and(self.capped_before);
+        let header = self.header_within(most / 4);
+        let widest = self.total.plus(self.capped_before);
         let marker = self.marker(widest, widest.lines + self.omitted_before(), "");
         let (first, gap) = match self.kind {
-            Kind::JsonLines => (marker.len(), 0),
-            Kind::Csv(_) => (marker.len() + self.limits.way_to_read().len(), marker.len()),
+            TableFormat::JsonLines => (marker.len(), 0),
+            TableFormat::Csv(_) => (marker.len() + self.limits.read_hint().len(), marker.len()),
         };
         let room = most.saturating_sub(self.limits.size(&header) + first + 2);
         let choice = Choice { room, most: self.limits.max_items, keep: self.limits.keep, gap };
         let rows = self.rows.choose(choice);
         let text = match self.kind {
-            Kind::JsonLines => {
+            TableFormat::JsonLines => {
                 let mut text: String = rows.iter().map(|row| row.value.text.as_str()).collect();
                 let left_out = self.total.lines - rows.len() as u64 + self.omitted_before();
-                text.push_str(&self.marker(LeftOut::default(), left_out, ""));
+                text.push_str(&self.marker(OmittedAmount::default(), left_out, ""));
                 text
             }
-            Kind::Csv(delimiter) => {
+            TableFormat::Csv(delimiter) => {
                 let text = self.csv(&header, &rows);
                 // Empty fields of a record need room, too. With many columns, the marker may be a record of one field.
                 let is_over = rows.is_empty() && self.limits.size(&text) > most;
-                if is_over { csv::record_of(&marker::of_text(widest), delimiter, 1) + "\n" } else { text }
+                if is_over {
+                    csv::record_with(&marker::text_marker(widest), delimiter, 1) + "\n"
+                } else {
+                    text
+                }
             }
         };
         let mut cuts: Vec<Cut> = rows.iter().flat_map(|row| row.value.cuts.iter().cloned()).collect();
@@ -284,14 +290,14 @@ impl Read {
         let original = Size { bytes: self.bytes, chars: self.total.chars + header.chars().count() as u64 };
         let items = Some((of - rows.len() as u64, of)).filter(|(left_out, _)| *left_out > 0);
         cuts.insert(0, Cut { path: self.path.clone(), returned, original, items });
-        Shortened { text, cuts }
+        ShortenedTable { text, cuts }
     }
 
     /// Returns the header, with its longest names cut if it exceeds `most`. It is empty if there is no room.
-    fn header_in(&self, most: usize) -> Cow<'_, str> {
+    fn header_within(&self, most: usize) -> Cow<'_, str> {
         match (self.header.as_deref(), self.kind) {
-            (Some(header), Kind::Csv(delimiter)) if self.limits.size(header) > most => {
-                csv::shortened(header, delimiter, most, &self.limits).unwrap_or_default().into()
+            (Some(header), TableFormat::Csv(delimiter)) if self.limits.size(header) > most => {
+                csv::shorten_record(header, delimiter, most, &self.limits).unwrap_or_default().into()
             }
             (header, _) => header.unwrap_or_default().into(),
         }
@@ -303,27 +309,28 @@ impl Read {
     }
 
     /// Returns the line that replaces omitted rows.
-    fn marker(&self, left_out: LeftOut, rows: u64, behind: &str) -> String {
+    fn marker(&self, left_out: OmittedAmount, rows: u64, behind: &str) -> String {
         match self.kind {
-            Kind::JsonLines => {
+            TableFormat::JsonLines => {
                 let handle = self.before.as_ref().and_then(|before| before.handle.clone());
                 let of = self.total.lines + self.omitted_before();
-                let handle = handle.or_else(|| self.limits.shown_handle().map(str::to_owned));
-                Omitted { items: rows, of, handle }.item() + "\n"
+                let handle = handle.or_else(|| self.limits.marker_handle().map(str::to_owned));
+                OmissionValue { items: rows, of, handle }.item() + "\n"
             }
-            Kind::Csv(delimiter) => {
-                let text = marker::of_text(left_out) + behind;
-                csv::record_of(&text, delimiter, self.names.len()) + "\n"
+            TableFormat::Csv(delimiter) => {
+                let text = marker::text_marker(left_out) + behind;
+                csv::record_with(&text, delimiter, self.names.len()) + "\n"
             }
         }
     }
 
     /// Returns the header, the number of omitted rows, and the rows with a marker at each gap.
-    fn csv(&self, header: &str, rows: &[Row<Arc<Kept>>]) -> String {
-        let (mut body, mut left_out, mut after) = (String::new(), self.capped_before, LeftOut::default());
-        let mut gap = |body: &mut String, before: LeftOut, after: LeftOut| {
-            let gap = LeftOut { lines: before.lines - after.lines, chars: before.chars - after.chars };
-            left_out = left_out.and(gap);
+    fn csv(&self, header: &str, rows: &[Row<Arc<KeptRow>>]) -> String {
+        let (mut body, mut left_out, mut after) =
+            (String::new(), self.capped_before, OmittedAmount::default());
+        let mut gap = |body: &mut String, before: OmittedAmount, after: OmittedAmount| {
+            let gap = OmittedAmount { lines: before.lines - after.lines, chars: before.chars - after.chars };
+            left_out = left_out.plus(gap);
             if gap.lines > 0 && !body.is_empty() {
                 body.push_str(&self.marker(gap, 0, ""));
             }
@@ -331,10 +338,10 @@ impl Read {
         for Row { value: row, .. } in rows {
             gap(&mut body, row.before, after);
             body.push_str(&row.text);
-            after = row.before.and(row.weight);
+            after = row.before.plus(row.weight);
         }
         gap(&mut body, self.total, after);
-        let behind = self.limits.way_to_read();
+        let behind = self.limits.read_hint();
         let line_end = if header.is_empty() || header.ends_with('\n') { "" } else { "\n" };
         format!("{header}{line_end}{}{body}", self.marker(left_out, 0, &behind))
     }

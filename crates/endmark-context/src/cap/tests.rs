@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use self::invariants::{check, words};
-use super::marker::grouped;
-use super::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
+use super::marker::group_thousands;
+use super::{Capper, Format, Keep, Limits, ReadMethod, RequestedFormat, Unit, cap};
 
 fn limits(most: usize) -> Limits {
     Limits { most, ..Limits::default() }
@@ -30,7 +30,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
             max_items,
             keep,
             handle,
-            way: Way::Command,
+            way: ReadMethod::Command,
             keeps_types: false,
         },
     )
@@ -81,12 +81,12 @@ proptest! {
 
     #[test]
     fn a_text_is_capped_honestly(lines in proptest::collection::vec(line(), 0..120), end in "\n?", limits in any_limits(), chunk in 1_usize..5_000) {
-        check((lines.join("\n") + &end).as_bytes(), Asked::Text, &limits, chunk);
+        check((lines.join("\n") + &end).as_bytes(), RequestedFormat::Text, &limits, chunk);
     }
 
     #[test]
     fn any_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
-        for asked in [Asked::Auto, Asked::Text, Asked::Json, Asked::JsonLines, Asked::Csv, Asked::Diff] {
+        for asked in [RequestedFormat::Auto, RequestedFormat::Text, RequestedFormat::Json, RequestedFormat::JsonLines, RequestedFormat::Csv, RequestedFormat::Diff] {
             check(&bytes, asked, &limits, chunk);
         }
     }
@@ -94,13 +94,13 @@ proptest! {
     #[test]
     fn json_stays_json(value in json(), is_pretty: bool, limits in any_limits(), chunk in 1_usize..5_000) {
         let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-        check(text.unwrap().as_bytes(), Asked::Json, &limits, chunk);
+        check(text.unwrap().as_bytes(), RequestedFormat::Json, &limits, chunk);
     }
 
     #[test]
     fn rows_stay_rows(rows in proptest::collection::vec(row(), 0..200), limits in any_limits(), chunk in 1_usize..5_000) {
-        check(format!("[{}]", rows.join(",\n ")).as_bytes(), Asked::Auto, &limits, chunk);
-        check((rows.join("\n") + "\n").as_bytes(), Asked::JsonLines, &limits, chunk);
+        check(format!("[{}]", rows.join(",\n ")).as_bytes(), RequestedFormat::Auto, &limits, chunk);
+        check((rows.join("\n") + "\n").as_bytes(), RequestedFormat::JsonLines, &limits, chunk);
     }
 
     #[test]
@@ -109,7 +109,7 @@ proptest! {
         for (one, two, three) in rows {
             text.extend([&one, ",", &two, ",", &three, "\n"]);
         }
-        check(text.as_bytes(), Asked::Csv, &limits, chunk);
+        check(text.as_bytes(), RequestedFormat::Csv, &limits, chunk);
     }
 }
 
@@ -119,8 +119,8 @@ fn a_list_over_its_items_that_stays_costs_its_neighbours_nothing() {
     let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
     for most in 500..value.len() {
         let own = Limits { max_items: 3, ..limits(most) };
-        let once = cap(value.as_bytes(), Asked::Json, &own).unwrap();
-        assert_eq!(cap(once.text.as_bytes(), Asked::Json, &own).unwrap().text, once.text, "{most}");
+        let once = cap(value.as_bytes(), RequestedFormat::Json, &own).unwrap();
+        assert_eq!(cap(once.text.as_bytes(), RequestedFormat::Json, &own).unwrap().text, once.text, "{most}");
     }
 }
 
@@ -129,7 +129,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     let mut lines: Vec<String> =
         (0..20_000).map(|number| format!("2026-11-24 12:00:00 INFO job {number} done")).collect();
     lines[9_000] = "2026-11-24 12:00:00 ERROR disk sdb: gone".to_owned();
-    let capped = cap(lines.join("\n").as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let capped = cap(lines.join("\n").as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
     let shown: Vec<&str> = capped.text.lines().collect();
     assert!(shown[0].starts_with("[… ") && shown[0].ends_with(" left out …]"), "{}", shown[0]);
     assert_eq!(shown[1], lines[0]);
@@ -161,7 +161,8 @@ fn a_log_keeps_the_frames_of_traces() {
     for trace in traces {
         let noise =
             (0..4_000).fold(String::new(), |noise, job| noise + &format!("12:00:00 INFO job {job} done\n"));
-        let capped = cap(format!("{noise}{trace}{noise}").as_bytes(), Asked::Auto, &limits(6_000)).unwrap();
+        let capped =
+            cap(format!("{noise}{trace}{noise}").as_bytes(), RequestedFormat::Auto, &limits(6_000)).unwrap();
         assert!(capped.text.contains(&trace), "{trace}\n{}", capped.text);
     }
 }
@@ -180,7 +181,7 @@ fn a_list_keeps_what_stands_out() {
     for text in
         [format!("[{}]", rows.join(",")), format!(r#"{{"rows":[{}]}}"#, rows.join(",")), rows.join("\n")]
     {
-        let capped = cap(text.as_bytes(), Asked::Auto, &Limits::default()).unwrap();
+        let capped = cap(text.as_bytes(), RequestedFormat::Auto, &Limits::default()).unwrap();
         for id in [0, 1, 3_000, 5_000, 7_000, 9_000, 10_999] {
             assert!(capped.text.contains(&rows[id]), "{id} of a {}", capped.format.name());
         }
@@ -195,7 +196,8 @@ fn the_same_holds_of_csv() {
         .map(|id| format!("{id},{},{}\n", if id == 2_500 { "lost" } else { "ok" }, 10 + id % 7))
         .collect();
     let capped =
-        cap(("id,state,ms\n".to_owned() + &rows.concat()).as_bytes(), Asked::Auto, &limits(3_000)).unwrap();
+        cap(("id,state,ms\n".to_owned() + &rows.concat()).as_bytes(), RequestedFormat::Auto, &limits(3_000))
+            .unwrap();
     assert_eq!(capped.format, Format::Csv(','));
     assert!(capped.text.starts_with("id,state,ms\n\"[… 4,"), "{}", capped.text);
     assert!(capped.text.contains("\n2500,lost,11\n") && capped.text.contains("\n4999,ok,11\n"));
@@ -207,7 +209,7 @@ fn long_strings_share_the_room_and_logs_in_them_keep_their_errors() {
         .map(|line| if line == 4_000 { "ERROR gone\n" } else { "all is well\n" })
         .collect::<String>();
     let value = serde_json::json!({"code": 1, "stdout": log, "stderr": "x".repeat(90_000)});
-    let capped = cap(value.to_string().as_bytes(), Asked::Auto, &limits(4_000)).unwrap();
+    let capped = cap(value.to_string().as_bytes(), RequestedFormat::Auto, &limits(4_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["code"], 1);
     assert!(shown["stdout"].as_str().unwrap().contains("\nERROR gone\n"));
@@ -221,7 +223,8 @@ fn long_strings_share_the_room_and_logs_in_them_keep_their_errors() {
 fn an_object_gives_up_members_and_at_last_its_shape() {
     let members: serde_json::Map<String, Value> =
         (0..5_000).map(|id| (format!("key{id}"), Value::from(id))).collect();
-    let capped = cap(Value::Object(members).to_string().as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+    let capped =
+        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["preview"]["key0"], 0);
     assert_eq!(shown["preview"]["endmark_omitted"]["of"], 5_000);
@@ -234,17 +237,18 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     let mut members: serde_json::Map<String, Value> =
         (0..200).map(|id| (format!("host{id}"), log(200).into())).collect();
     members.insert("gateway".to_owned(), log(400).into());
-    let capped = cap(Value::Object(members).to_string().as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let capped =
+        cap(Value::Object(members).to_string().as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     let error = shown["error"].as_str().unwrap();
     assert!(error.contains("The largest: `gateway` (5,491 characters)"), "{error}");
     let one = serde_json::json!({"code": 1, "log": log(5_000)}).to_string();
-    let capped = cap(one.as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let capped = cap(one.as_bytes(), RequestedFormat::Auto, &limits(2_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert!(shown["code"] == 1 && shown["log"].is_array(), "{shown}");
 
     let number = format!(r#"{{"n": 1{}}}"#, "0".repeat(5_000));
-    let capped = cap(number.as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+    let capped = cap(number.as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     assert_eq!(shown["original_chars"], number.len());
     assert!(shown["preview"].as_str().unwrap().starts_with(r#"{"n": 1000"#), "{shown}");
@@ -257,40 +261,44 @@ fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
     let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
     let value = serde_json::json!({"count": 2_000, "rows": rows, "log": "x".repeat(9_000)});
     let own = Limits { keeps_types: true, ..limits(2_000) };
-    let capped = cap(value.to_string().as_bytes(), Asked::Json, &own).unwrap();
+    let capped = cap(value.to_string().as_bytes(), RequestedFormat::Json, &own).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
     let shown_rows = shown["rows"].as_array().unwrap();
     assert!(shown_rows.len() > 10 && shown_rows.iter().all(|row| row["id"].is_u64()), "{shown}");
     assert_eq!((&shown["count"], shown.as_object().unwrap().len()), (&2_000.into(), 3));
-    let left_out = format!("{} of 2,000 items are left out", grouped(2_000 - shown_rows.len() as u64));
+    let left_out =
+        format!("{} of 2,000 items are left out", group_thousands(2_000 - shown_rows.len() as u64));
     assert!(capped.warnings.iter().any(|warning| warning.message == left_out), "{:?}", capped.warnings);
 }
 
 /// A line that is one character longer than the limit.
 #[test]
 fn a_long_line_reports_how_much_is_missing() {
-    let capped = cap("x".repeat(200_001).as_bytes(), Asked::Auto, &Limits::default()).unwrap();
+    let capped = cap("x".repeat(200_001).as_bytes(), RequestedFormat::Auto, &Limits::default()).unwrap();
     assert!(capped.text.starts_with("[… 4,096 characters left out …]\nx"), "{}", &capped.text[..90]);
     assert_eq!(capped.warnings[0].message, "4,096 of 200,001 characters are left out");
-    assert_eq!(cap(capped.text.as_bytes(), Asked::Auto, &Limits::default()).unwrap().text, capped.text);
+    assert_eq!(
+        cap(capped.text.as_bytes(), RequestedFormat::Auto, &Limits::default()).unwrap().text,
+        capped.text
+    );
 }
 
 #[test]
 fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
     let image = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 52]].concat();
-    let capped = cap(&image, Asked::Auto, &Limits::default()).unwrap();
+    let capped = cap(&image, RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, "[… 60 bytes of PNG image are not shown …]");
     // A marker would be longer than the value.
-    let capped = cap(&image[..16], Asked::Auto, &Limits::default()).unwrap();
+    let capped = cap(&image[..16], RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, String::from_utf8_lossy(&image[..16]));
     let utf16: Vec<u8> = "\u{FEFF}error: lost\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let capped = cap(&utf16, Asked::Auto, &Limits::default()).unwrap();
+    let capped = cap(&utf16, RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!((capped.text.as_str(), capped.warnings[0].code.as_str()), ("error: lost\n", "UTF_16"));
-    assert!(cap(&utf16, Asked::Text, &Limits::default()).is_err());
+    assert!(cap(&utf16, RequestedFormat::Text, &Limits::default()).is_err());
     let latin = b"caf\xE9 au lait is what it says here\n";
-    let capped = cap(latin, Asked::Auto, &Limits::default()).unwrap();
+    let capped = cap(latin, RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.warnings[0].code, "NOT_UTF8");
-    assert!(cap(latin, Asked::Text, &Limits::default()).is_err());
+    assert!(cap(latin, RequestedFormat::Text, &Limits::default()).is_err());
 }
 
 #[test]
@@ -299,7 +307,7 @@ fn a_handle_that_came_to_nothing_is_named_nowhere() {
     let list = serde_json::to_string(&(0..900).collect::<Vec<_>>()).unwrap();
     for value in ["line\n".repeat(900), list] {
         let named = Limits { handle: Some(handle.to_owned()), ..limits(400) };
-        let capped = cap(value.as_bytes(), Asked::Auto, &named).unwrap();
+        let capped = cap(value.as_bytes(), RequestedFormat::Auto, &named).unwrap();
         assert!(capped.text.contains(handle) && capped.warnings[0].handle.is_some());
         let capped = capped.without_handle(handle);
         assert!(!format!("{capped:?}").contains(handle), "{}", capped.text);
@@ -311,7 +319,7 @@ fn a_handle_that_came_to_nothing_is_named_nowhere() {
 fn a_table_is_one_wherever_its_beginning_ends() {
     let rows = (0..9_000).fold(String::new(), |rows, id| rows + &format!("{{\"id\": {id}}}\n"));
     for chunk in [1 << 16, 1_000, usize::MAX] {
-        let mut capper = Capper::new(Asked::Auto, Limits::default()).unwrap();
+        let mut capper = Capper::new(RequestedFormat::Auto, Limits::default()).unwrap();
         rows.as_bytes().chunks(chunk).for_each(|chunk| capper.push(chunk).unwrap());
         assert_eq!(capper.finish().unwrap().format, Format::JsonLines, "chunks of {chunk}");
     }
@@ -322,11 +330,11 @@ fn limits_that_leave_no_room_are_refused() {
     for refused in
         [Limits { most: 0, ..Limits::default() }, limits(79), Limits { max_items: 0, ..Limits::default() }]
     {
-        assert!(cap(b"a", Asked::Auto, &refused).is_err());
+        assert!(cap(b"a", RequestedFormat::Auto, &refused).is_err());
     }
     // A handle that does not fit into a marker is only in the warning.
     let with_handle = Limits { handle: Some("h".repeat(33)), ..limits(100) };
-    let capped = cap("line\n".repeat(90).as_bytes(), Asked::Auto, &with_handle).unwrap();
+    let capped = cap("line\n".repeat(90).as_bytes(), RequestedFormat::Auto, &with_handle).unwrap();
     assert!(capped.text.len() <= 104 && !capped.text.contains("hhh"), "{}", capped.text);
     assert_eq!(capped.warnings[0].handle, with_handle.handle);
 }
@@ -337,8 +345,8 @@ fn what_was_capped_is_capped_further_with_its_counts() {
     let list = serde_json::to_string(&(0..5_000).collect::<Vec<_>>()).unwrap();
     let table: String = (0..5_000).fold("id,name\n".to_owned(), |table, id| table + &format!("{id},a\n"));
     for (value, total, count) in [(text, "4,", "line "), (list, "\"of\": 5000", ","), (table, "4,", ",a\n")] {
-        let once = cap(value.as_bytes(), Asked::Auto, &limits(3_000)).unwrap();
-        let twice = cap(once.text.as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+        let once = cap(value.as_bytes(), RequestedFormat::Auto, &limits(3_000)).unwrap();
+        let twice = cap(once.text.as_bytes(), RequestedFormat::Auto, &limits(1_000)).unwrap();
         assert!(twice.text.contains(total), "{}", twice.text);
         assert!(twice.text.matches(count).count() < once.text.matches(count).count());
     }
@@ -351,7 +359,7 @@ fn a_table_of_many_columns_stays_within_its_limit() {
         for most in [80, 90, 130] {
             let header = vec!["1"; columns].join(",");
             for text in [format!("{header}\n{header}\n{header}\n"), header.repeat(4)] {
-                check(text.as_bytes(), Asked::Csv, &limits(most), 50);
+                check(text.as_bytes(), RequestedFormat::Csv, &limits(most), 50);
             }
         }
     }

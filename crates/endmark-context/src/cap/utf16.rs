@@ -12,7 +12,7 @@ pub(super) struct Utf16 {
 impl Utf16 {
     /// Returns the decoder for a value with this beginning, or `None` if it does not begin with a byte order mark of
     /// UTF-16.
-    pub(super) fn of(beginning: &[u8]) -> Option<Self> {
+    pub(super) fn from_mark(beginning: &[u8]) -> Option<Self> {
         let is_little_endian = match beginning {
             // The byte order mark of UTF-32 has the same prefix.
             [0xFF, 0xFE, 0, 0, ..] => return None,
@@ -62,15 +62,15 @@ mod tests {
             let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
             let bytes: Vec<u8> = units.flat_map(to_bytes).collect();
             for size in [1, 2, 3, 7, 1_000] {
-                let mut utf16 = Utf16::of(&bytes).unwrap();
+                let mut utf16 = Utf16::from_mark(&bytes).unwrap();
                 let mut decoded: String = bytes.chunks(size).map(|chunk| utf16.decode(chunk)).collect();
                 decoded.push_str(&utf16.finish());
                 assert_eq!(decoded, text, "{size}");
             }
-            let mut utf16 = Utf16::of(&bytes).unwrap();
+            let mut utf16 = Utf16::from_mark(&bytes).unwrap();
             let cut = utf16.decode(&bytes[..15]) + &utf16.finish();
             assert_eq!(cut, "dépôt \u{FFFD}");
         }
-        assert!(Utf16::of(b"\xFF\xFE\0\0a\0\0\0").is_none() && Utf16::of(b"a").is_none());
+        assert!(Utf16::from_mark(b"\xFF\xFE\0\0a\0\0\0").is_none() && Utf16::from_mark(b"a").is_none());
     }
 }

@@ -13,15 +13,15 @@ use std::collections::HashSet;
 use super::repair::is_absent;
 use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
 
-pub(crate) use call::{described, outcome};
-pub(crate) use shape::{Shape, is_strange, shape_of, words};
-pub(crate) use text::{clipped, exact, is_error_line};
+pub(crate) use call::{describe, outcome};
+pub(crate) use shape::{Shape, is_strange, word_shape, words};
+pub(crate) use text::{add_exact_values, clip, is_error_line};
 
 /// Kind of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnchorKind {
     /// A line of the user: a request, a constraint or a decision.
-    Said,
+    UserLine,
     /// An open step of a plan.
     Todo,
     /// A decision that the model stated.
@@ -87,7 +87,7 @@ pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String>
 }
 
 /// Returns the anchors of a turn, in order.
-pub(crate) fn of_turn<'c>(
+pub(crate) fn turn_anchors<'c>(
     conversation: &'c Conversation<'_>,
     pairs: &Pairs,
     position: usize,
@@ -96,8 +96,8 @@ pub(crate) fn of_turn<'c>(
     let Some(turn) = conversation.turns.get(position) else { return anchors };
     for (part, standing) in turn.parts.iter().enumerate() {
         match &standing.content {
-            Content::Text(text) if turn.role == Role::User => text::of_user(text, &mut anchors),
-            Content::Text(text) => text::of_assistant(text, &mut anchors),
+            Content::Text(text) if turn.role == Role::User => text::add_user_lines(text, &mut anchors),
+            Content::Text(text) => text::add_assistant_lines(text, &mut anchors),
             Content::Call(call) => {
                 let result = pairs.result_of(Place { turn: position, part });
                 let result =
@@ -105,11 +105,11 @@ pub(crate) fn of_turn<'c>(
                 call::anchors(call, result, &mut anchors);
             }
             Content::Result(result) if is_absent(&result.text) => {}
-            Content::Result(result) => of_result(&result.text, result.is_error, &mut anchors),
+            Content::Result(result) => add_result_anchors(&result.text, result.is_error, &mut anchors),
             Content::Media(media) => anchors.extend(media.name.as_ref().map(|name| Anchor {
                 kind: AnchorKind::File,
                 key: Cow::default(),
-                value: clipped(name, text::MAX_VALUE_CHARS),
+                value: clip(name, text::MAX_VALUE_CHARS),
                 place: Source::User,
             })),
             Content::Reasoning { .. }
@@ -131,11 +131,11 @@ pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
 }
 
 /// Adds the anchors of a result's text.
-pub(crate) fn of_result<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
+pub(crate) fn add_result_anchors<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     if !tree::anchors(text, Source::Result, anchors) {
-        text::of_output(text, is_error, anchors);
+        text::add_output_lines(text, is_error, anchors);
     } else if is_error {
-        text::error_in(text, anchors);
+        text::add_first_error(text, anchors);
     }
 }
 

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 use super::anchors;
-use super::ledger::{Ledger, Room, ToldAnchors};
+use super::ledger::{Ledger, NarrativeAnchors, Room};
 use super::policy::Count;
 use super::relevance::Relevance;
 use super::summary::value_lines;
 
-const BEGINS: &str = "[Endmark: shortened from ";
-const ENDS: &str = " tokens]";
+const PREFIX: &str = "[Endmark: shortened from ";
+const SUFFIX: &str = " tokens]";
 
 /// Returns a result's text in about `room` tokens. Returns `None` if it already fits, was shortened before, or would
 /// not become smaller.
-pub(super) fn shortened(
+pub(super) fn shorten(
     text: &str,
     tokens: u64,
     room: u64,
@@ -21,25 +21,25 @@ pub(super) fn shortened(
     visible: &HashSet<String>,
     count: Count,
 ) -> Option<String> {
-    if tokens <= room || text.starts_with(BEGINS) {
+    if tokens <= room || text.starts_with(PREFIX) {
         return None;
     }
-    let head = format!("{BEGINS}{tokens}{ENDS}");
+    let head = format!("{PREFIX}{tokens}{SUFFIX}");
     let room = room.saturating_sub(count(&head));
     let mut found = Vec::new();
-    anchors::of_result(text, false, &mut found);
+    anchors::add_result_anchors(text, false, &mut found);
     let mut ledger = Ledger::default();
     ledger.absorb(&found, relevance.turns, count);
     ledger.forget(visible);
-    let told = ToldAnchors::new();
-    let within = |all| Room { all, values: all, is_told: &told };
+    let told = NarrativeAnchors::new();
+    let within = |all| Room { total: all, values: all, narrative: &told };
     let is_tree = text.trim_start().starts_with(['{', '[']);
     let body = if is_tree {
-        value_lines(ledger.bounded(within(room), relevance, count).into_iter())
+        value_lines(ledger.most_valuable(within(room), relevance, count).into_iter())
     } else {
         // Half of the room is for the first and last lines, the other half for exact values between them.
         let ends = first_and_last(text, room / 2, count);
-        let values = value_lines(ledger.bounded(within(room - room / 2), relevance, count).into_iter());
+        let values = value_lines(ledger.most_valuable(within(room - room / 2), relevance, count).into_iter());
         format!("{ends}\n{values}")
     };
     let short = format!("{head}\n{}", body.trim_end());

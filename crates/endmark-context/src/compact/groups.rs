@@ -6,11 +6,11 @@ use super::anchors::is_error_line;
 use super::policy::Count;
 
 /// Prefix of the line for steps that have no line of their own.
-const BEGINS: &str = "(earlier steps are left out";
+const PREFIX: &str = "(earlier steps are left out";
 const CALLS: &str = "; calls among them: ";
-const ENDS: char = ')';
+const SUFFIX: char = ')';
 const SEPARATOR: &str = ", ";
-const TIMES: &str = " × ";
+const TIMES_SIGN: &str = " × ";
 const ARROW: &str = " → ";
 
 /// Number of calls for each name and ending, such as `query → ok`.
@@ -19,7 +19,7 @@ pub(super) struct CallGroups(BTreeMap<String, u64>);
 
 /// The line of a summary for omitted steps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LeftOutLine {
+pub(super) struct OmittedStepsLine {
     pub(super) text: String,
     /// Number of calls in its groups.
     pub(super) calls: u64,
@@ -30,10 +30,10 @@ pub(super) struct LeftOutLine {
 impl CallGroups {
     /// Parses the line of a summary. Returns `None` for any other line.
     pub(super) fn read(line: &str) -> Option<Self> {
-        let rest = line.strip_prefix(BEGINS)?.strip_suffix(ENDS)?;
+        let rest = line.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let mut groups = Self::default();
         for group in rest.strip_prefix(CALLS).unwrap_or_default().split(SEPARATOR) {
-            if let Some((times, label)) = group.split_once(TIMES)
+            if let Some((times, label)) = group.split_once(TIMES_SIGN)
                 && let Ok(times) = times.parse()
             {
                 groups.add(label, times);
@@ -45,7 +45,7 @@ impl CallGroups {
     /// Adds a call in the form of the narrative, `times` times.
     pub(super) fn add_call(&mut self, call: &str, outcome: &str, times: u64) {
         let name = call.split('(').next().unwrap_or_default().replace(SEPARATOR, " ");
-        self.add(&format!("{name}{ARROW}{}", ending(outcome)), times);
+        self.add(&format!("{name}{ARROW}{}", outcome_ending(outcome)), times);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -65,14 +65,14 @@ impl CallGroups {
     }
 
     /// Returns the line with as many of the largest groups as fit.
-    pub(super) fn line(&self, room: u64, count: Count) -> LeftOutLine {
+    pub(super) fn line(&self, room: u64, count: Count) -> OmittedStepsLine {
         let mut groups: Vec<(&String, u64)> = self.0.iter().map(|(label, times)| (label, *times)).collect();
         groups.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         let mut line =
-            LeftOutLine { text: BEGINS.to_owned(), calls: 0, tokens: count(BEGINS) + count(CALLS) };
+            OmittedStepsLine { text: PREFIX.to_owned(), calls: 0, tokens: count(PREFIX) + count(CALLS) };
         for (label, times) in groups {
             let separator = if line.calls == 0 { CALLS } else { SEPARATOR };
-            let written = format!("{separator}{times}{TIMES}{label}");
+            let written = format!("{separator}{times}{TIMES_SIGN}{label}");
             let tokens = line.tokens + count(&written) + 1;
             if tokens > room {
                 break;
@@ -81,13 +81,13 @@ impl CallGroups {
             line.calls = line.calls.saturating_add(times);
             line.text.push_str(&written);
         }
-        line.text.push(ENDS);
+        line.text.push(SUFFIX);
         line
     }
 }
 
 /// Returns how a call ended, without details that differ between calls.
-fn ending(outcome: &str) -> &str {
+fn outcome_ending(outcome: &str) -> &str {
     let head = outcome.split(": ").next().unwrap_or_default();
     let is_status = head.strip_prefix("exit ").is_some_and(|code| code.parse::<i64>().is_ok());
     match head {

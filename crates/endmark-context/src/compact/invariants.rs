@@ -1,6 +1,6 @@
 //! The invariants of every compaction (CX-3): one checker, for debug builds and for tests.
 
-use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, Role, Turn, TurnsOfResults};
+use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, ResultTurns, Role, Turn};
 
 /// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Violation {
     /// A call without its result.
     OrphanCall(Place),
     /// Of turns that must stay or be dropped together, only some have stayed. This is the first of them.
-    Parted(usize),
+    SeparatedResult(usize),
     /// The results of this turn's calls do not follow the turn as the provider requires.
     Order(usize),
     /// The first turn is not a user turn, although it was before.
@@ -25,7 +25,7 @@ pub enum Violation {
 
 /// Checks a conversation after these changes.
 pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
-    let after = changes.applied(before);
+    let after = changes.apply(before);
     let pairs = Pairs::of(&after);
     let mut found: Vec<Violation> =
         pairs.orphans().iter().map(|place| Violation::OrphanResult(*place)).collect();
@@ -35,7 +35,7 @@ pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation
         let gone = step.iter().filter(|turn| changes.drops_turn(**turn)).count();
         gone != 0 && gone != step.len()
     });
-    found.extend(parted.filter_map(|step| step.first()).map(|turn| Violation::Parted(*turn)));
+    found.extend(parted.filter_map(|step| step.first()).map(|turn| Violation::SeparatedResult(*turn)));
     if after.order.results_behind_calls {
         found.extend(
             (0..after.turns.len()).filter(|turn| !is_answered(&after, &pairs, *turn)).map(Violation::Order),
@@ -44,15 +44,16 @@ pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation
     if after.order.user_first && begins_with_user(before) && !begins_with_user(&after) {
         found.push(Violation::UserFirst);
     }
-    let own =
-        |turn: &Turn<'_>| turn.is_of_user() && !turn.texts().any(|text| super::summary::read(text).is_some());
-    if before.turns.iter().find(|turn| own(turn)).map(said)
-        != after.turns.iter().find(|turn| own(turn)).map(said)
+    let own = |turn: &Turn<'_>| {
+        turn.is_from_user() && !turn.texts().any(|text| super::summary::read(text).is_some())
+    };
+    if before.turns.iter().find(|turn| own(turn)).map(spoken_contents)
+        != after.turns.iter().find(|turn| own(turn)).map(spoken_contents)
     {
         found.push(Violation::FirstUser);
     }
-    if before.turns.iter().rfind(|turn| own(turn)).map(said)
-        != after.turns.iter().rfind(|turn| own(turn)).map(said)
+    if before.turns.iter().rfind(|turn| own(turn)).map(spoken_contents)
+        != after.turns.iter().rfind(|turn| own(turn)).map(spoken_contents)
     {
         found.push(Violation::NewestUser);
     }
@@ -61,7 +62,7 @@ pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation
 }
 
 /// Returns the contents of a turn except tool results.
-fn said<'t>(turn: &'t Turn<'_>) -> Vec<&'t Content<'t>> {
+fn spoken_contents<'t>(turn: &'t Turn<'_>) -> Vec<&'t Content<'t>> {
     turn.parts.iter().map(|part| &part.content).filter(|it| !matches!(it, Content::Result(_))).collect()
 }
 
@@ -83,7 +84,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
         for place in places(next) {
             if left == 0 {
                 // A turn with results may have other content only if the provider accepts that.
-                return conversation.order.turns_of_results != TurnsOfResults::OneAlone;
+                return conversation.order.turns_of_results != ResultTurns::SingleTurn;
             }
             if pairs.call_of(place).is_none_or(|call| call.turn != turn) {
                 return false;
@@ -93,7 +94,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
         if left == 0 {
             return true;
         }
-        if conversation.order.turns_of_results == TurnsOfResults::OneAlone {
+        if conversation.order.turns_of_results == ResultTurns::SingleTurn {
             return false;
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of};
+use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, word_shape};
 use super::policy::Count;
 use super::relevance::Relevance;
 
@@ -21,11 +21,11 @@ const CONSTRAINT_WORDS: [&str; 12] = [
 const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid", "hash", "sha", "token"];
 
 /// Largest share of the ledger's room for lines of the user, in tenths.
-const SAID_TENTHS: u64 = 3;
+const USER_LINES_TENTHS: u64 = 3;
 
 /// If a name has more values than this that nothing refers to, they become less valuable: they are timestamps or trace
 /// ids of a log.
-const BULK: u64 = 64;
+const BULK_VALUES: u64 = 64;
 
 /// A date has at least this many bytes; a time of day has fewer.
 const DAY_BYTES: usize = 10;
@@ -77,7 +77,7 @@ fn group(kind: AnchorKind) -> Group {
 impl<'l> Ledger<'l> {
     /// Merges the anchors of a turn into the ledger.
     pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
-        let plans = anchors.iter().any(is_of_plan);
+        let plans = anchors.iter().any(is_plan);
         if plans {
             // A plan replaces the previous plan as a whole.
             for entry in self.entries.iter_mut().filter(|entry| entry.kind == AnchorKind::Todo) {
@@ -91,7 +91,7 @@ impl<'l> Ledger<'l> {
 
     fn add(&mut self, anchor: &'l Anchor<'_>, turn: usize, count: Count) {
         let text: &str = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
-        let text = in_ledger(Cow::Borrowed(text));
+        let text = normalise(Cow::Borrowed(text));
         let name = (group(anchor.kind), text);
         let position = self.by_value.get(&name).copied().unwrap_or_else(|| {
             let (key, value) = match anchor.kind {
@@ -154,14 +154,19 @@ impl<'l> Ledger<'l> {
     }
 
     /// Returns the entries with the highest value per token within this room, in their original order.
-    pub(super) fn bounded(&self, room: Room<'_>, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
+    pub(super) fn most_valuable(
+        &self,
+        room: Room<'_>,
+        relevance: &Relevance,
+        count: Count,
+    ) -> Vec<&Entry<'l>> {
         let mut of_key: HashMap<(&str, AnchorKind), u64> = HashMap::new();
-        for entry in self.entries().filter(|entry| entry.is_only_seen()) {
+        for entry in self.entries().filter(|entry| entry.is_unreferenced()) {
             *of_key.entry((entry.key.as_ref(), entry.kind)).or_default() += 1;
         }
         let bulk = |entry: &Entry<'_>| {
-            let alike = of_key.get(&(entry.key.as_ref(), entry.kind)).filter(|_| entry.is_only_seen());
-            as_float(alike.copied().unwrap_or_default().max(BULK)) / as_float(BULK)
+            let alike = of_key.get(&(entry.key.as_ref(), entry.kind)).filter(|_| entry.is_unreferenced());
+            as_float(alike.copied().unwrap_or_default().max(BULK_VALUES)) / as_float(BULK_VALUES)
         };
         let mut worth: Vec<(f64, usize)> = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
@@ -171,7 +176,7 @@ impl<'l> Ledger<'l> {
         worth.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let mut keys: HashSet<&str> = HashSet::new();
         let mut sections: HashSet<AnchorKind> = HashSet::new();
-        let (mut left, mut left_for_said) = (room.all, room.all * SAID_TENTHS / 10);
+        let (mut left, mut left_for_said) = (room.total, room.total * USER_LINES_TENTHS / 10);
         let mut left_for_values = room.values;
         let mut chosen = Vec::new();
         for (_, position) in worth {
@@ -183,8 +188,8 @@ impl<'l> Ledger<'l> {
                 Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
                 Group::Line(_) => 6,
             };
-            let cost = if entry.is_told(room.is_told) { 0 } else { entry.tokens + label };
-            let is_said = entry.kind == AnchorKind::Said;
+            let cost = if entry.is_in_narrative(room.narrative) { 0 } else { entry.tokens + label };
+            let is_said = entry.kind == AnchorKind::UserLine;
             let is_value = group(entry.kind) == Group::Value || entry.kind == AnchorKind::Error;
             if cost > left || (is_said && cost > left_for_said) || (is_value && cost > left_for_values) {
                 continue;
@@ -205,11 +210,11 @@ impl<'l> Ledger<'l> {
 }
 
 /// Returns a text in the form of the ledger: without the quotation marks that a summary puts around values.
-pub(super) fn in_ledger(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
 }
 
-fn is_of_plan(anchor: &Anchor<'_>) -> bool {
+fn is_plan(anchor: &Anchor<'_>) -> bool {
     anchor.kind == AnchorKind::Todo && anchor.place == Source::Argument
 }
 
@@ -219,44 +224,44 @@ fn as_float(number: u64) -> f64 {
 }
 
 /// Values that another part of a summary contains.
-pub(super) type ToldAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
+pub(super) type NarrativeAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
 
 /// The token limits of a ledger.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room<'r> {
     /// For all entries together.
-    pub(super) all: u64,
+    pub(super) total: u64,
     /// For values and errors.
     pub(super) values: u64,
     /// Anchors in the narrative, which cost no tokens here.
-    pub(super) is_told: &'r ToldAnchors<'r>,
+    pub(super) narrative: &'r NarrativeAnchors<'r>,
 }
 
 impl Entry<'_> {
     /// Whether the narrative contains the entry.
-    pub(super) fn is_told(&self, told: &ToldAnchors<'_>) -> bool {
+    pub(super) fn is_in_narrative(&self, told: &NarrativeAnchors<'_>) -> bool {
         let said = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
         told.contains(&(self.kind, Cow::Borrowed(said.as_ref())))
     }
 
     /// Whether the value appeared only in results, so that nothing has referred to it.
-    fn is_only_seen(&self) -> bool {
+    fn is_unreferenced(&self) -> bool {
         self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
     }
 
     /// Returns the estimated usefulness of the entry, without a unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
-        let is_constraint = self.kind == AnchorKind::Said && self.is_constraint();
+        let is_constraint = self.kind == AnchorKind::UserLine && self.is_constraint();
         let base = match self.kind {
-            AnchorKind::Said if is_constraint => 40.0,
-            AnchorKind::Said | AnchorKind::Url => 12.0,
+            AnchorKind::UserLine if is_constraint => 40.0,
+            AnchorKind::UserLine | AnchorKind::Url => 12.0,
             AnchorKind::Todo => 60.0,
             AnchorKind::Decision => 30.0,
             AnchorKind::Error => 25.0,
             AnchorKind::Command if self.in_arguments > 0 => 20.0,
             AnchorKind::Command => 4.0,
             AnchorKind::File => 14.0,
-            AnchorKind::Identifier => match shape_of(&self.value) {
+            AnchorKind::Identifier => match word_shape(&self.value) {
                 // Joined words without a digit are usually one of a few values that a field may have.
                 Shape::Identifier if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') => {
                     16.0
@@ -305,7 +310,7 @@ mod tests {
         text.len() as u64 / 3 + 1
     }
 
-    fn absorbed<'a>(turns: &'a [impl AsRef<[Anchor<'a>]>]) -> Ledger<'a> {
+    fn absorb_all<'a>(turns: &'a [impl AsRef<[Anchor<'a>]>]) -> Ledger<'a> {
         let mut ledger = Ledger::default();
         for (turn, anchors) in turns.iter().enumerate() {
             ledger.absorb(anchors.as_ref(), turn, count);
@@ -313,14 +318,19 @@ mod tests {
         ledger
     }
 
-    fn kept(ledger: &Ledger<'_>, room: u64) -> Vec<String> {
+    fn kept_lines(ledger: &Ledger<'_>, room: u64) -> Vec<String> {
         let relevance = Relevance::default();
-        ledger.bounded(within(room), &relevance, count).iter().map(|entry| entry.value.to_string()).collect()
+        ledger
+            .most_valuable(within(room), &relevance, count)
+            .iter()
+            .map(|entry| entry.value.to_string())
+            .collect()
     }
 
     fn within(all: u64) -> Room<'static> {
-        static NOTHING: std::sync::LazyLock<ToldAnchors<'static>> = std::sync::LazyLock::new(HashSet::new);
-        Room { all, values: all, is_told: &NOTHING }
+        static NOTHING: std::sync::LazyLock<NarrativeAnchors<'static>> =
+            std::sync::LazyLock::new(HashSet::new);
+        Room { total: all, values: all, narrative: &NOTHING }
     }
 
     #[test]
@@ -328,7 +338,7 @@ mod tests {
         let call = |end| anchor(AnchorKind::Command, "run(make)", end, Source::Argument);
         let value = |key| anchor(AnchorKind::Identifier, key, "a-1", Source::Result);
         let turns = [[call("exit 2"), value("")], [call("exit 0"), value("order")]];
-        let ledger = absorbed(&turns);
+        let ledger = absorb_all(&turns);
         let entries: Vec<(&str, &str)> =
             ledger.entries().map(|entry| (entry.key.as_ref(), entry.value.as_ref())).collect();
         assert_eq!(entries, [("run(make)", "exit 0"), ("order", "a-1")]);
@@ -338,7 +348,7 @@ mod tests {
     fn a_plan_that_is_written_anew_replaces_the_one_before() {
         let step = |text| anchor(AnchorKind::Todo, "", text, Source::Argument);
         let turns = [vec![step("one"), step("two")], vec![step("two")]];
-        assert_eq!(kept(&absorbed(&turns), 100), ["two"]);
+        assert_eq!(kept_lines(&absorb_all(&turns), 100), ["two"]);
     }
 
     #[test]
@@ -347,29 +357,29 @@ mod tests {
         let seen = |number| anchor(AnchorKind::Number, "count", number, Source::Result);
         let asked = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
         let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![asked]];
-        let kept = kept(&absorbed(&turns), 12);
+        let kept = kept_lines(&absorb_all(&turns), 12);
         assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
     }
 
     #[test]
     fn a_demand_outlasts_the_wishes_after_it() {
         let wishes: Vec<String> = (0..80).map(|number| format!("Go on with order {number}.")).collect();
-        let said = |line| [anchor(AnchorKind::Said, "", line, Source::User)];
+        let said = |line| [anchor(AnchorKind::UserLine, "", line, Source::User)];
         let demand = "Send all of them only from the dock.";
         let lines = [demand].into_iter().chain(wishes.iter().map(String::as_str));
         let turns: Vec<_> = lines.map(said).collect();
-        let ledger = absorbed(&turns);
+        let ledger = absorb_all(&turns);
         let mut relevance = Relevance::default();
         relevance.turns = turns.len();
-        let kept = ledger.bounded(within(200), &relevance, count);
+        let kept = ledger.most_valuable(within(200), &relevance, count);
         assert_eq!(kept.first().map(|entry| entry.value.as_ref()), Some(demand));
     }
 
     #[test]
     fn what_can_be_read_elsewhere_takes_no_room() {
         let turns = [[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)]];
-        let mut ledger = absorbed(&turns);
+        let mut ledger = absorb_all(&turns);
         ledger.forget(&HashSet::from(["src/a.rs".to_owned()]));
-        assert_eq!((kept(&ledger, 100).len(), ledger.tokens()), (0, 0));
+        assert_eq!((kept_lines(&ledger, 100).len(), ledger.tokens()), (0, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! The narrative: one line for each text and each call, in order (CX-1, CX-2).
 
-use super::anchors::{Anchor, AnchorKind, Source, clipped, described, outcome};
+use super::anchors::{Anchor, AnchorKind, Source, clip, describe, outcome};
 use super::policy::Mode;
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
 
@@ -52,7 +52,7 @@ pub(super) fn lines(
     let style = style(mode);
     let Some(turn) = conversation.turns.get(position) else { return Vec::new() };
     let said = |beginning: &str, text: &str| {
-        let text = clipped(text, MAX_SAID_CHARS);
+        let text = clip(text, MAX_SAID_CHARS);
         (!text.is_empty()).then(|| format!("{beginning}{text}"))
     };
     let line = |(part, content): (usize, &Content<'_>)| match content {
@@ -65,7 +65,7 @@ pub(super) fn lines(
         Content::Call(call) => {
             let result = pairs.result_of(Place { turn: position, part });
             let result = result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
-            Some(format!("{}{}{ARROW}{}", style.call, described(call), outcome(result)))
+            Some(format!("{}{}{ARROW}{}", style.call, describe(call), outcome(result)))
         }
         Content::Media(media) => {
             let name = media.name.as_deref().unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn lines(
 }
 
 /// Returns the lines, with consecutive duplicates merged: `(3 times)`.
-pub(super) fn grouped(lines: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn merge_duplicates(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut grouped: Vec<(String, usize)> = Vec::new();
     for line in lines {
         match grouped.last_mut().filter(|(last, _)| *last == line) {
@@ -113,7 +113,7 @@ pub(super) fn is_conclusion(line: &str) -> bool {
 pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
     for style in [SENTENCES, BULLETS] {
         if let Some(said) = line.strip_prefix(style.user) {
-            return Some(anchor(AnchorKind::Said, "", said));
+            return Some(anchor(AnchorKind::UserLine, "", said));
         }
     }
     call(line).map(|(call, outcome, _)| anchor(AnchorKind::Command, call, outcome))

@@ -18,7 +18,7 @@ pub(super) const VALUE_TENTHS: u64 = 2;
 
 /// Parts of a conversation that do not depend on the budget.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fixed {
+pub(super) struct FixedParts {
     /// The begin of the history, after the instructions.
     pub(super) head: usize,
     /// The first turn that may be condensed.
@@ -31,13 +31,13 @@ pub(super) struct Fixed {
     may_begin: Vec<bool>,
 }
 
-impl Fixed {
+impl FixedParts {
     pub(super) fn of(conversation: &Conversation<'_>, pairs: &Pairs) -> Self {
         let turns = &conversation.turns;
         let summaries: Vec<(usize, Summary)> =
-            (0..turns.len()).filter_map(|at| Some((at, own(conversation, at)?))).collect();
+            (0..turns.len()).filter_map(|at| Some((at, own_summary(conversation, at)?))).collect();
         let is_own = |at: usize| summaries.iter().any(|(own, _)| *own == at);
-        let of_user = |at: &usize| turns[*at].is_of_user() && !is_own(*at);
+        let of_user = |at: &usize| turns[*at].is_from_user() && !is_own(*at);
         let first_user = (0..turns.len()).find(of_user);
         let newest_user = (0..turns.len()).rfind(of_user);
         let head = turns.iter().take_while(|turn| turn.role == Role::System).count();
@@ -75,7 +75,7 @@ impl Fixed {
 }
 
 /// Returns the summary in a turn that consists only of one.
-fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
+fn own_summary(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     let turn = conversation.turns.get(at)?;
     match turn.parts.as_slice() {
         [only] if turn.role == Role::User => match &only.content {
@@ -129,7 +129,7 @@ pub(super) struct Plan {
 /// Input of a plan.
 pub(super) struct Planner<'p> {
     pub(super) conversation: &'p Conversation<'p>,
-    pub(super) fixed: &'p Fixed,
+    pub(super) fixed: &'p FixedParts,
     pub(super) sizes: &'p Sizes,
     /// For each turn: the tokens of the anchors in all earlier turns.
     pub(super) anchors_before: &'p [u64],
@@ -153,7 +153,7 @@ impl Planner<'_> {
             }
             for shortens in [false, true] {
                 if shortens || before.is_none() {
-                    plan = self.at(tail, shortens);
+                    plan = self.plan_for(tail, shortens);
                     if plan.fits {
                         return plan;
                     }
@@ -164,9 +164,9 @@ impl Planner<'_> {
         plan
     }
 
-    fn at(&self, tail: usize, shortens: bool) -> Plan {
+    fn plan_for(&self, tail: usize, shortens: bool) -> Plan {
         let kept: u64 = self.always().filter(|at| *at < tail).map(|at| self.sizes.turn(at)).sum::<u64>()
-            + self.sizes.from(tail);
+            + self.sizes.tokens_from(tail);
         let wanted = self.anchors_before.get(tail).copied().unwrap_or_default();
         let pinned: u64 = self.always().map(|at| self.sizes.turn(at)).sum();
         let claim = wanted.min(self.budget.saturating_sub(pinned) * self.ledger_tenths / 10);

@@ -70,15 +70,15 @@ impl Policy {
     pub fn with_sizes(self, trigger: Option<u64>, budget: Option<u64>) -> Self {
         let trigger_tokens = match (trigger, budget) {
             (Some(trigger), _) => trigger,
-            (None, Some(budget)) => scaled(budget, self.trigger_tokens, self.budget_tokens),
+            (None, Some(budget)) => scale(budget, self.trigger_tokens, self.budget_tokens),
             (None, None) => self.trigger_tokens,
         };
-        let in_ratio = || scaled(trigger_tokens, self.budget_tokens, self.trigger_tokens).max(1);
+        let in_ratio = || scale(trigger_tokens, self.budget_tokens, self.trigger_tokens).max(1);
         Self { trigger_tokens, budget_tokens: budget.unwrap_or_else(in_ratio), ..self }
     }
 }
 
 /// Returns a number times a ratio.
-fn scaled(number: u64, to: u64, from: u64) -> u64 {
+fn scale(number: u64, to: u64, from: u64) -> u64 {
     u64::try_from(u128::from(number) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
 }

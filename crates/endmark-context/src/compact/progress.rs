@@ -1,45 +1,45 @@
 //! Stops further attempts on a conversation that compaction does not make smaller (CX-1).
 
 use super::MIN_GAIN_TENTHS;
-use super::receipt::{NotMade, Receipt};
+use super::receipt::{NotCompacted, Receipt};
 
 /// Compaction stops after this many attempts in a row without progress.
-const MAX_IN_VAIN: u8 = 3;
+const MAX_FAILED_ATTEMPTS: u8 = 3;
 
 /// The outcome of attempts to compact a growing conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    in_vain: u8,
+    failed_attempts: u8,
     /// Tokens of the history at the newest attempt.
     tokens: u64,
     was_over_budget: bool,
-    why: Option<NotMade>,
+    stop_reason: Option<NotCompacted>,
 }
 
 impl Progress {
     /// Returns the reason if the newest attempts failed, so that compaction has stopped.
-    pub fn stopped(&self) -> Option<NotMade> {
-        self.why.filter(|_| self.in_vain >= MAX_IN_VAIN)
+    pub fn stop_reason(&self) -> Option<NotCompacted> {
+        self.stop_reason.filter(|_| self.failed_attempts >= MAX_FAILED_ATTEMPTS)
     }
 
     /// Records that a planned compaction could not be applied, so that another attempt would fail, too.
     pub fn fail(&mut self, receipt: &Receipt) {
         *self = Self {
-            in_vain: MAX_IN_VAIN,
+            failed_attempts: MAX_FAILED_ATTEMPTS,
             tokens: receipt.tokens_before,
             was_over_budget: true,
-            why: Some(NotMade::NotWritten),
+            stop_reason: Some(NotCompacted::NotWritten),
         };
     }
 
-    /// Like [`Self::stopped`], for a history of `tokens` tokens.
+    /// Like [`Self::stop_reason`], for a history of `tokens` tokens.
     ///
     /// Attempts resume when new turns make up a fifth of the history. They also resume when the history first exceeds the
     /// budget, because more may be dropped then.
-    pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
+    pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotCompacted> {
         let has_grown = tokens * (10 - MIN_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;
-        self.stopped().filter(|_| !has_grown && !is_newly_over)
+        self.stop_reason().filter(|_| !has_grown && !is_newly_over)
     }
 
     /// Records the outcome of an attempt.
@@ -47,10 +47,10 @@ impl Progress {
         *self = match receipt.not_made {
             None => Self::default(),
             why => Self {
-                in_vain: self.in_vain.saturating_add(1),
+                failed_attempts: self.failed_attempts.saturating_add(1),
                 tokens: receipt.tokens_before,
                 was_over_budget: receipt.tokens_before > budget,
-                why,
+                stop_reason: why,
             },
         };
     }
@@ -58,7 +58,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Policy, Sizes, compact_on};
+    use super::super::{Policy, Sizes, compact_further};
     use super::*;
     use crate::conversation::{Content, Conversation, Part, Role, Turn};
 
@@ -82,7 +82,7 @@ mod tests {
         let conversation = conversation(answers);
         let policy = Policy { trigger_tokens: 800, budget_tokens, keep_turns: 2, ..Policy::window(count) };
         let sizes = Sizes::of(&conversation, count);
-        !compact_on(&conversation, &policy, &sizes, None, progress).edits.is_empty()
+        !compact_further(&conversation, &policy, &sizes, None, progress).edits.is_empty()
     }
 
     #[test]
@@ -90,10 +90,10 @@ mod tests {
         let mut progress = Progress::default();
         for answers in 3..5 {
             assert!(!attempt(answers, 900, &mut progress));
-            assert_eq!(progress.stopped(), None);
+            assert_eq!(progress.stop_reason(), None);
         }
         assert!(!attempt(5, 900, &mut progress));
-        assert_eq!(progress.stopped(), Some(NotMade::TooLittleGain));
+        assert_eq!(progress.stop_reason(), Some(NotCompacted::TooLittleGain));
         let stopped = progress;
         for answers in 6..14 {
             assert!(!attempt(answers, 900, &mut progress));
@@ -107,9 +107,9 @@ mod tests {
     fn a_compaction_that_cannot_be_carried_out_is_not_tried_again_at_once() {
         let mut progress = Progress::default();
         progress.fail(&Receipt { tokens_before: 1_070, ..Receipt::default() });
-        assert_eq!(progress.stopped(), Some(NotMade::NotWritten));
+        assert_eq!(progress.stop_reason(), Some(NotCompacted::NotWritten));
         assert!(!attempt(3, 900, &mut progress));
-        assert_eq!(progress.stopped(), Some(NotMade::NotWritten));
+        assert_eq!(progress.stop_reason(), Some(NotCompacted::NotWritten));
         assert!(attempt(60, 900, &mut progress));
     }
 
@@ -119,7 +119,7 @@ mod tests {
         for answers in [3, 3, 3] {
             attempt(answers, 1_200, &mut progress);
         }
-        assert!(progress.stopped().is_some());
+        assert!(progress.stop_reason().is_some());
         let stopped = progress;
         attempt(4, 1_200, &mut progress);
         assert_eq!(progress, stopped);

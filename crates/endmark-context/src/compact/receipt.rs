@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::anchors::AnchorKind;
 use super::ledger::Ledger;
-use super::summary::Written;
+use super::summary::WrittenSummary;
 use crate::conversation::{Content, Conversation};
 
 /// What was done, with sizes before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// Why nothing was done; `None` if something was done.
-    pub not_made: Option<NotMade>,
+    pub not_made: Option<NotCompacted>,
     /// Estimated tokens of the history before.
     pub tokens_before: u64,
     /// Estimated tokens of the history afterwards.
@@ -28,7 +28,7 @@ pub struct Receipt {
 
 /// Why a conversation is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NotMade {
+pub enum NotCompacted {
     /// The history is too small.
     BelowTrigger,
     /// All turns must stay.
@@ -39,7 +39,7 @@ pub enum NotMade {
     NotWritten,
 }
 
-impl NotMade {
+impl NotCompacted {
     /// Returns the reason in words.
     pub fn reason(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl AnchorKind {
     /// Returns the name that is used in receipts.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Said => "user_lines",
+            Self::UserLine => "user_lines",
             Self::Todo => "todos",
             Self::Decision => "decisions",
             Self::Error => "errors",
@@ -81,7 +81,7 @@ impl AnchorKind {
 }
 
 impl Receipt {
-    pub(super) fn nothing(history: u64, reason: NotMade) -> Self {
+    pub(super) fn unchanged(history: u64, reason: NotCompacted) -> Self {
         Self { not_made: Some(reason), tokens_before: history, tokens_after: history, ..Self::default() }
     }
 
@@ -113,7 +113,7 @@ fn name(content: &Content<'_>) -> &'static str {
 pub(super) fn anchors(
     ledger: &Ledger<'_>,
     conclusions: u64,
-    written: &Written,
+    written: &WrittenSummary,
 ) -> BTreeMap<AnchorKind, (u64, u64)> {
     let mut all: BTreeMap<AnchorKind, (u64, u64)> = BTreeMap::new();
     for entry in ledger.entries() {
@@ -126,7 +126,7 @@ pub(super) fn anchors(
         all.insert(AnchorKind::GroupedCall, (written.calls_left_out, 0));
     }
     for (kind, count) in &mut all {
-        count.1 = written.kept.get(kind).copied().unwrap_or_default();
+        count.1 = written.kept_anchors.get(kind).copied().unwrap_or_default();
     }
     all
 }

@@ -23,10 +23,10 @@ impl Relevance {
     pub(super) fn of(conversation: &Conversation<'_>) -> Self {
         let turns = &conversation.turns;
         let mut topics = HashSet::new();
-        let of_user = || turns.iter().filter(|turn| turn.is_of_user());
+        let of_user = || turns.iter().filter(|turn| turn.is_from_user());
         let said = turns.iter().rfind(|turn| turn.role == Role::Assistant && turn.texts().next().is_some());
         for turn in of_user().next().into_iter().chain(of_user().next_back()).chain(said) {
-            turn.texts().for_each(|text| topics.extend(words_of(text)));
+            turn.texts().for_each(|text| topics.extend(lowercase_words(text)));
         }
         Self { arguments: anchors::argument_names(conversation), topics, turns: turns.len() }
     }
@@ -38,12 +38,12 @@ impl Relevance {
 
     /// Whether a word of this name belongs to the topics.
     pub(super) fn is_topic(&self, name: &str) -> bool {
-        words_of(name).any(|word| self.topics.contains(&word))
+        lowercase_words(name).any(|word| self.topics.contains(&word))
     }
 }
 
 /// Returns the lower-case words of a text or a name, without a plural `s`.
-fn words_of(text: &str) -> impl Iterator<Item = String> {
+fn lowercase_words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|character: char| !character.is_alphabetic());
     words.filter(|word| word.chars().nth(MIN_WORD_CHARS - 1).is_some()).map(|word| {
         let lower = word.to_lowercase();
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn names_are_spoken_of_in_any_number() {
-        let topics = words_of("Cancel my Reservations, and the order").collect();
+        let topics = lowercase_words("Cancel my Reservations, and the order").collect();
         let relevance = Relevance { topics, ..Relevance::default() };
         assert!(relevance.is_topic("reservation_id") && relevance.is_topic("reservations"));
         assert!(!relevance.is_topic("payment_methods") && !relevance.is_topic("id"));

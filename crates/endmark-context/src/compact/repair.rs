@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place, TurnsOfResults};
+use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place, ResultTurns};
 
 /// Text of the placeholder for a missing result.
 const ABSENT: &str = "No result was recorded for this call.";
 /// Most bytes that a format adds around the placeholder when it writes an error.
-const AROUND_BYTES: usize = 40;
+const PLACEHOLDER_MARGIN_BYTES: usize = 40;
 
 /// Whether a result is our own placeholder, in the wording of any format.
 pub(super) fn is_absent(text: &str) -> bool {
-    text.len() <= ABSENT.len() + AROUND_BYTES && text.contains(ABSENT)
+    text.len() <= ABSENT.len() + PLACEHOLDER_MARGIN_BYTES && text.contains(ABSENT)
 }
 
 /// Returns the edits that repair the turns that stay. `stays` states this for each turn.
@@ -30,8 +30,8 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
             }
         }
     }
-    let (unanswerable, absent) = unanswered(conversation, pairs, &is_kept);
-    let dropped = dropped_with(conversation, &unanswerable, &is_kept);
+    let (unanswerable, absent) = unanswered_calls(conversation, pairs, &is_kept);
+    let dropped = dropped_calls(conversation, &unanswerable, &is_kept);
     edits.extend(dropped.iter().map(|place| Edit::DropPart(*place)));
     let order = conversation.order;
     for (turn, standing) in conversation.turns.iter().enumerate().filter(|(turn, _)| is_kept(*turn)) {
@@ -47,7 +47,7 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
             continue;
         }
         let message = if order.results_behind_calls {
-            if stands_right(conversation, turn, &answers, &is_kept) {
+            if has_valid_results(conversation, turn, &answers, &is_kept) {
                 continue;
             }
             Message::Results(answers)
@@ -65,7 +65,7 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
 }
 
 /// Returns the calls without a result: those that no text can answer, and those that a text can answer.
-fn unanswered(
+fn unanswered_calls(
     conversation: &Conversation<'_>,
     pairs: &Pairs,
     is_kept: &impl Fn(usize) -> bool,
@@ -83,7 +83,7 @@ fn unanswered(
 }
 
 /// Returns the calls to drop, and the reasoning before them that only led to these calls.
-fn dropped_with(
+fn dropped_calls(
     conversation: &Conversation<'_>,
     calls: &BTreeSet<Place>,
     is_kept: &impl Fn(usize) -> bool,
@@ -101,7 +101,7 @@ fn dropped_with(
 }
 
 /// Whether the results of a turn's calls follow the turn as the provider requires.
-fn stands_right(
+fn has_valid_results(
     conversation: &Conversation<'_>,
     turn: usize,
     answers: &[NewResult],
@@ -114,7 +114,7 @@ fn stands_right(
             NewResult::Absent { .. } => return false,
         };
     }
-    let in_one_turn = conversation.order.turns_of_results == TurnsOfResults::OneAlone;
+    let in_one_turn = conversation.order.turns_of_results == ResultTurns::SingleTurn;
     let turns = (turn + 1..conversation.turns.len()).filter(|turn| is_kept(*turn));
     for next in turns {
         for part in 0..conversation.turns[next].parts.len() {

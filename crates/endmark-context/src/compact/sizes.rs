@@ -20,11 +20,11 @@ pub struct Sizes {
 impl Sizes {
     /// Counts a whole conversation.
     pub fn of(conversation: &Conversation<'_>, count: Count) -> Self {
-        Self::known(conversation, |_, turn| sizes_of(turn, count))
+        Self::from_known(conversation, |_, turn| turn_sizes(turn, count))
     }
 
-    /// Uses known sizes of each turn, by position, from earlier calls of [`sizes_of`].
-    pub fn known(
+    /// Uses known sizes of each turn, by position, from earlier calls of [`turn_sizes`].
+    pub fn from_known(
         conversation: &Conversation<'_>,
         mut sizes: impl FnMut(usize, &Turn<'_>) -> Arc<[u64]>,
     ) -> Self {
@@ -40,13 +40,13 @@ impl Sizes {
     }
 
     /// Returns the tokens of this turn and all later ones.
-    pub(super) fn from(&self, turn: usize) -> u64 {
+    pub(super) fn tokens_from(&self, turn: usize) -> u64 {
         (turn..self.parts.len()).map(|turn| self.turn(turn)).sum()
     }
 }
 
 /// Returns the tokens of each part of a turn. They depend only on the turn.
-pub fn sizes_of(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
+pub fn turn_sizes(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
     turn.parts.iter().map(|part| part_tokens(part, count)).collect()
 }
 

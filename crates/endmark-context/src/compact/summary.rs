@@ -6,24 +6,24 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
-use super::anchors::{Anchor, AnchorKind, Shape, Source, exact, shape_of};
-use super::groups::{CallGroups, LeftOutLine};
-use super::ledger::{Entry, Ledger, Room, ToldAnchors, in_ledger};
+use super::anchors::{Anchor, AnchorKind, Shape, Source, add_exact_values, word_shape};
+use super::groups::{CallGroups, OmittedStepsLine};
+use super::ledger::{Entry, Ledger, NarrativeAnchors, Room, normalise};
 use super::narrative;
 use super::policy::Count;
 use super::relevance::Relevance;
 
-const BEGINS: &str = "[Endmark: ";
+const PREFIX: &str = "[Endmark: ";
 const MESSAGES: &str = " earlier messages (";
 const TOKENS: &str = " tokens) in short; the first task may be finished]";
-const HAPPENED: &str = "What happened:";
+const NARRATIVE_HEADING: &str = "What happened:";
 const VALUES: &str = "Values:";
 /// Key of values without a name.
-const NAMELESS: &str = "(others)";
+const UNNAMED_KEY: &str = "(others)";
 
 /// The sections of lines, in the order in which they are written.
 const SECTIONS: [(AnchorKind, &str); 5] = [
-    (AnchorKind::Said, "The user said:"),
+    (AnchorKind::UserLine, "The user said:"),
     (AnchorKind::Todo, "Still to do:"),
     (AnchorKind::Decision, "Decided:"),
     (AnchorKind::Error, "Errors:"),
@@ -50,16 +50,17 @@ pub(super) struct Summary {
 /// Parses our own summary. Returns `None` for any other text.
 pub(super) fn read(text: &str) -> Option<Summary> {
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-    let (messages, rest) = head.strip_prefix(BEGINS)?.split_once(MESSAGES)?;
+    let (messages, rest) = head.strip_prefix(PREFIX)?.split_once(MESSAGES)?;
     let tokens = rest.strip_suffix(TOKENS)?;
     let mut summary =
         Summary { messages: messages.parse().ok()?, tokens: tokens.parse().ok()?, ..Summary::default() };
     let mut section = "";
     for line in body.lines() {
-        let is_title = [HAPPENED, VALUES].contains(&line) || SECTIONS.iter().any(|(_, title)| *title == line);
+        let is_title =
+            [NARRATIVE_HEADING, VALUES].contains(&line) || SECTIONS.iter().any(|(_, title)| *title == line);
         if is_title {
             section = line;
-        } else if section == HAPPENED {
+        } else if section == NARRATIVE_HEADING {
             if let Some(groups) = CallGroups::read(line) {
                 summary.earlier_calls.merge(&groups);
             } else {
@@ -67,7 +68,7 @@ pub(super) fn read(text: &str) -> Option<Summary> {
                 summary.lines.push(line.to_owned());
             }
         } else if section == VALUES {
-            summary.anchors.extend(values_in(line));
+            summary.anchors.extend(parse_values(line));
         } else if let Some((kind, _)) = SECTIONS.iter().find(|(_, title)| *title == section) {
             summary.anchors.extend(item(*kind, line).into_iter().flat_map(|it| with_values(&it)));
         }
@@ -88,16 +89,16 @@ fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
 fn with_values(anchor: &Anchor<'_>) -> Vec<Anchor<'static>> {
     let mut anchors = vec![anchor.clone()];
     if anchor.kind == AnchorKind::Command {
-        exact(&anchor.key, Source::Ledger, &mut anchors);
+        add_exact_values(&anchor.key, Source::Ledger, &mut anchors);
     }
     anchors.into_iter().map(Anchor::into_owned).collect()
 }
 
-fn values_in(line: &str) -> Vec<Anchor<'static>> {
+fn parse_values(line: &str) -> Vec<Anchor<'static>> {
     let Some((key, values)) = line.split_once(": ") else { return Vec::new() };
-    let key = if key == NAMELESS { "" } else { key };
+    let key = if key == UNNAMED_KEY { "" } else { key };
     let anchor = |value: &str| {
-        let kind = match shape_of(value) {
+        let kind = match word_shape(value) {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Number => AnchorKind::Number,
@@ -140,24 +141,24 @@ pub(super) struct Draft<'d> {
 
 /// A written summary.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenSummary {
     pub(super) text: String,
     pub(super) tokens: u64,
     /// Number of anchors in the summary, by kind.
-    pub(super) kept: BTreeMap<AnchorKind, u64>,
+    pub(super) kept_anchors: BTreeMap<AnchorKind, u64>,
     /// Number of calls without a line of their own.
     pub(super) calls_left_out: u64,
 }
 
 /// If the narrative has priority, values get at most the room divided by this number.
-const VALUES_ONE_IN: u64 = 4;
+const VALUES_DIVISOR: u64 = 4;
 
 /// If the narrative needs at most the room divided by this number, it is kept completely, however many values there
 /// are.
-const STORY_ONE_IN: u64 = 4;
+const NARRATIVE_DIVISOR: u64 = 4;
 
 /// The line for omitted steps gets at most the narrative's room divided by this number.
-const GROUPS_ONE_IN: u64 = 4;
+const GROUPS_DIVISOR: u64 = 4;
 
 /// How often the room is corrected, because token counts of pieces do not add up to that of the whole.
 const ROOM_CORRECTIONS: usize = 4;
@@ -165,9 +166,9 @@ const ROOM_CORRECTIONS: usize = 4;
 impl Draft<'_> {
     /// Writes the summary within this room. The narrative is shortened first, starting with its oldest line, then the
     /// ledger.
-    pub(super) fn write(&self, room: u64, count: Count) -> Written {
+    pub(super) fn write(&self, room: u64, count: Count) -> WrittenSummary {
         let mut aim = room;
-        let mut written = Written::default();
+        let mut written = WrittenSummary::default();
         for _ in 0..ROOM_CORRECTIONS {
             written = self.attempt(aim, count);
             if written.tokens <= room {
@@ -178,44 +179,44 @@ impl Draft<'_> {
         written
     }
 
-    fn attempt(&self, room: u64, count: Count) -> Written {
-        let head = format!("{BEGINS}{}{MESSAGES}{}{TOKENS}", self.messages, self.tokens);
+    fn attempt(&self, room: u64, count: Count) -> WrittenSummary {
+        let head = format!("{PREFIX}{}{MESSAGES}{}{TOKENS}", self.messages, self.tokens);
         let room = room.saturating_sub(count(&head));
         let wanted = self.ledger.tokens() * 5 / 4;
-        let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_ONE_IN));
+        let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_DIVISOR));
         let mut left: u64 = room.saturating_sub(wanted.min(for_values));
         let story: u64 = self.lines.iter().map(|line| count(line) + 1).sum();
-        if story <= room / STORY_ONE_IN {
+        if story <= room / NARRATIVE_DIVISOR {
             left = left.max(story);
         }
         let mut lines = self.newest(left, count);
-        let for_groups = left / GROUPS_ONE_IN;
+        let for_groups = left / GROUPS_DIVISOR;
         // Dropping lines for the groups makes the groups slightly longer.
-        let for_groups = for_groups.min(self.left_out(lines, &[], for_groups, count).1.tokens * 5 / 4);
+        let for_groups = for_groups.min(self.left_out_calls(lines, &[], for_groups, count).1.tokens * 5 / 4);
         if for_groups > 0 {
             lines = self.newest(left - for_groups, count);
         }
         let told_tokens = for_groups + lines.iter().map(|line| count(line) + 1).sum::<u64>();
-        let is_told = told_anchors(lines);
-        let room = Room { all: room.saturating_sub(told_tokens), values: for_values, is_told: &is_told };
-        let entries = self.ledger.bounded(room, self.relevance, count);
+        let is_told = narrative_anchors(lines);
+        let room = Room { total: room.saturating_sub(told_tokens), values: for_values, narrative: &is_told };
+        let entries = self.ledger.most_valuable(room, self.relevance, count);
         let mut kept: BTreeMap<AnchorKind, u64> = BTreeMap::new();
         for entry in &entries {
             *kept.entry(entry.kind).or_default() += 1;
         }
         let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count();
         kept.insert(AnchorKind::Conclusion, conclusions as u64);
-        let (calls_left_out, left_out) = self.left_out(lines, &entries, for_groups, count);
+        let (calls_left_out, left_out) = self.left_out_calls(lines, &entries, for_groups, count);
         kept.insert(AnchorKind::GroupedCall, left_out.calls);
         let mut text = head;
         if !lines.is_empty() || left_out.calls > 0 {
-            let _ = write!(text, "\n{HAPPENED}");
+            let _ = write!(text, "\n{NARRATIVE_HEADING}");
             for line in Some(&left_out.text).filter(|text| !text.is_empty()).into_iter().chain(lines) {
                 let _ = write!(text, "\n{line}");
             }
         }
         write_entries(&mut text, &entries, &is_told);
-        Written { tokens: count(&text), text, kept, calls_left_out }
+        WrittenSummary { tokens: count(&text), text, kept_anchors: kept, calls_left_out }
     }
 
     /// Returns as many of the newest lines as fit into this room.
@@ -234,22 +235,22 @@ impl Draft<'_> {
 
     /// Returns the number of calls that are missing from these lines and entries, and the line for their groups. The line
     /// is empty if nothing is omitted.
-    fn left_out(
+    fn left_out_calls(
         &self,
         lines: &[String],
         entries: &[&Entry<'_>],
         room: u64,
         count: Count,
-    ) -> (u64, LeftOutLine) {
+    ) -> (u64, OmittedStepsLine) {
         let without = &self.lines[..self.lines.len() - lines.len()];
         if without.is_empty() && self.earlier_calls == CallGroups::default() {
-            return (0, LeftOutLine::default());
+            return (0, OmittedStepsLine::default());
         }
         let written = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
         let written: HashSet<&str> = written.map(|entry| entry.key.as_ref()).collect();
         let mut groups = self.earlier_calls.clone();
         for (call, outcome, times) in without.iter().filter_map(|line| narrative::call(line)) {
-            if !written.contains(in_ledger(call.into()).as_ref()) {
+            if !written.contains(normalise(call.into()).as_ref()) {
                 groups.add_call(call, outcome, times);
             }
         }
@@ -258,18 +259,18 @@ impl Draft<'_> {
 }
 
 /// Returns the anchors in these lines, with the values in their calls.
-fn told_anchors(lines: &[String]) -> ToldAnchors<'static> {
+fn narrative_anchors(lines: &[String]) -> NarrativeAnchors<'static> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
-    anchors.flat_map(|anchor| with_values(&anchor)).map(told).collect()
+    anchors.flat_map(|anchor| with_values(&anchor)).map(narrative_key).collect()
 }
 
-fn told(anchor: Anchor<'_>) -> (AnchorKind, Cow<'_, str>) {
-    (anchor.kind, in_ledger(if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value }))
+fn narrative_key(anchor: Anchor<'_>) -> (AnchorKind, Cow<'_, str>) {
+    (anchor.kind, normalise(if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value }))
 }
 
-fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchors<'_>) {
+fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &NarrativeAnchors<'_>) {
     for (kind, title) in SECTIONS {
-        let is_new = |entry: &&&Entry<'_>| entry.kind == kind && !entry.is_told(is_told);
+        let is_new = |entry: &&&Entry<'_>| entry.kind == kind && !entry.is_in_narrative(is_told);
         let mut of_kind = entries.iter().filter(is_new).peekable();
         if of_kind.peek().is_some() {
             let _ = write!(text, "\n{title}");
@@ -283,9 +284,9 @@ fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchor
     }
     let calls = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
     let mut in_calls = Vec::new();
-    calls.for_each(|call| exact(&call.key, Source::Ledger, &mut in_calls));
-    let in_calls: ToldAnchors<'_> = in_calls.into_iter().map(told).collect();
-    let is_new = |entry: &&Entry<'_>| !entry.is_told(is_told) && !entry.is_told(&in_calls);
+    calls.for_each(|call| add_exact_values(&call.key, Source::Ledger, &mut in_calls));
+    let in_calls: NarrativeAnchors<'_> = in_calls.into_iter().map(narrative_key).collect();
+    let is_new = |entry: &&Entry<'_>| !entry.is_in_narrative(is_told) && !entry.is_in_narrative(&in_calls);
     let lines = value_lines(entries.iter().copied().filter(is_new));
     if !lines.is_empty() {
         let _ = write!(text, "\n{VALUES}\n{lines}");
@@ -306,7 +307,7 @@ pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> S
     // Values without a name come last.
     order.sort_by_key(|key| key.is_empty());
     let lines = order.into_iter().filter_map(|key| {
-        let name = if key.is_empty() { NAMELESS } else { key };
+        let name = if key.is_empty() { UNNAMED_KEY } else { key };
         Some(format!("{name}: {}", by_key.get(key)?.join(" ")))
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let anchors = [
-            anchor(AnchorKind::Said, "", "never touch ZX-1"),
+            anchor(AnchorKind::UserLine, "", "never touch ZX-1"),
             anchor(AnchorKind::Todo, "", "write the docs"),
             anchor(AnchorKind::Error, "", "error: no header"),
             anchor(AnchorKind::Command, "run(make)", "exit 2"),

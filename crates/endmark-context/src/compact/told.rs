@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::policy::Count;
 use super::{Compacted, summary};
-use crate::cap::{Asked, Limits, MIN_LIMIT, cap};
+use crate::cap::{Limits, MIN_LIMIT, RequestedFormat, cap};
 use crate::conversation::{Content, Conversation, Part, Role};
 
 /// The text of the question before the material.
@@ -30,17 +30,17 @@ const LINE_LIMIT_CHARS: usize = 2_000;
 const WORD_LETTERS: usize = 5;
 /// At least one in this many words of a reply must occur in the material, which is not the case for an excuse or an
 /// error.
-const KNOWN_WORDS_ONE_IN: usize = 3;
+const KNOWN_WORDS_DIVISOR: usize = 3;
 
 /// A model's narrative that passed the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ModelNarrative {
     pub(super) lines: Vec<String>,
 }
 
 /// Why a reply cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotTold {
+pub enum NarrativeRejection {
     /// The reply is empty.
     #[error("the answer is empty")]
     Empty,
@@ -49,7 +49,7 @@ pub enum NotTold {
     Cut,
     /// The reply does not refer to the material: it is an excuse, an error, or about something else.
     #[error("the answer is not about the conversation")]
-    Elsewhere,
+    OffTopic,
     /// The reply is not shorter than the material.
     #[error("the summary is not shorter than the original")]
     TooLong,
@@ -62,7 +62,8 @@ pub enum NotTold {
 /// The question has at most about `room_chars` characters: long parts are capped, then the oldest parts are omitted. A
 /// note about omitted parts can exceed the limit by some 60 characters.
 pub fn question(conversation: &Conversation<'_>, compacted: &Compacted, room_chars: usize) -> Option<String> {
-    let parts: Vec<String> = compacted.folded.iter().flat_map(|turn| shown(conversation, *turn)).collect();
+    let parts: Vec<String> =
+        compacted.folded.iter().flat_map(|turn| question_parts(conversation, *turn)).collect();
     if parts.is_empty() {
         return None;
     }
@@ -87,25 +88,30 @@ pub fn question(conversation: &Conversation<'_>, compacted: &Compacted, room_cha
     (told > 0).then_some(text)
 }
 
-impl Told {
+impl ModelNarrative {
     /// Accepts the reply to a [`question`] if it can replace the condensed turns.
-    pub fn of(answer: &str, is_whole: bool, question: &str, count: Count) -> Result<Self, NotTold> {
+    pub fn accept(
+        answer: &str,
+        is_whole: bool,
+        question: &str,
+        count: Count,
+    ) -> Result<Self, NarrativeRejection> {
         let lines: Vec<String> = answer.lines().filter_map(line).collect();
         if lines.is_empty() {
-            return Err(NotTold::Empty);
+            return Err(NarrativeRejection::Empty);
         }
         if !is_whole {
-            return Err(NotTold::Cut);
+            return Err(NarrativeRejection::Cut);
         }
         let material = question.strip_prefix(QUESTION).unwrap_or(question);
         let known = words(material);
         let said = words(answer);
         let told = said.iter().filter(|word| known.contains(*word)).count();
-        if said.is_empty() || told * KNOWN_WORDS_ONE_IN < said.len() {
-            return Err(NotTold::Elsewhere);
+        if said.is_empty() || told * KNOWN_WORDS_DIVISOR < said.len() {
+            return Err(NarrativeRejection::OffTopic);
         }
         if count(answer) >= count(material) {
-            return Err(NotTold::TooLong);
+            return Err(NarrativeRejection::TooLong);
         }
         Ok(Self { lines })
     }
@@ -126,7 +132,7 @@ fn words(text: &str) -> HashSet<String> {
 }
 
 /// Returns the parts of a turn in the form of the question. Of an earlier summary, these are its narrative lines.
-fn shown(conversation: &Conversation<'_>, turn: usize) -> Vec<String> {
+fn question_parts(conversation: &Conversation<'_>, turn: usize) -> Vec<String> {
     let Some(turn) = conversation.turns.get(turn) else { return Vec::new() };
     let own = turn.parts.iter().find_map(|part| match &part.content {
         Content::Text(text) => summary::read(text),
@@ -156,7 +162,8 @@ fn shown(conversation: &Conversation<'_>, turn: usize) -> Vec<String> {
 fn short(text: &str) -> String {
     let limits = Limits { most: PART_LIMIT_CHARS.max(MIN_LIMIT), ..Limits::default() };
     // This cannot fail, because the input is text, and a marker fits within the limit.
-    cap(text.as_bytes(), Asked::default(), &limits).map_or_else(|_| String::new(), |capped| capped.text)
+    cap(text.as_bytes(), RequestedFormat::default(), &limits)
+        .map_or_else(|_| String::new(), |capped| capped.text)
 }
 
 #[cfg(test)]
@@ -198,7 +205,7 @@ mod tests {
         assert!(question.chars().count() <= 20_000 && question.contains("Order ZX-"));
         let answer =
             "- The orders were sorted by customer, one number after another.\nValues:\n\n* Nothing failed.";
-        let told = Told::of(answer, true, &question, count).unwrap();
+        let told = ModelNarrative::accept(answer, true, &question, count).unwrap();
         let sizes = Sizes::of(&conversation, count);
         let compacted = compact_with(&conversation, &policy(), &sizes, Some(&told));
         assert_eq!(compacted.folded, plain.folded);
@@ -225,15 +232,19 @@ mod tests {
     fn an_answer_that_does_not_hold_up_is_refused() {
         let conversation = conversation();
         let question = question(&conversation, &compact(&conversation, &policy()), 20_000).unwrap();
-        let refused = |answer: &str, is_whole| Told::of(answer, is_whole, &question, count).unwrap_err();
-        assert_eq!(refused(" \n---\n", true), NotTold::Empty);
-        assert_eq!(refused("The orders were sorted by cus", false), NotTold::Cut);
-        assert_eq!(refused("I'm sorry, I cannot help with that request.", true), NotTold::Elsewhere);
+        let refused =
+            |answer: &str, is_whole| ModelNarrative::accept(answer, is_whole, &question, count).unwrap_err();
+        assert_eq!(refused(" \n---\n", true), NarrativeRejection::Empty);
+        assert_eq!(refused("The orders were sorted by cus", false), NarrativeRejection::Cut);
+        assert_eq!(
+            refused("I'm sorry, I cannot help with that request.", true),
+            NarrativeRejection::OffTopic
+        );
         assert_eq!(
             refused(r#"{"error":{"message":"Internal server error","code":500}}"#, true),
-            NotTold::Elsewhere
+            NarrativeRejection::OffTopic
         );
-        assert_eq!(refused(&question[QUESTION.len()..].repeat(2), true), NotTold::TooLong);
+        assert_eq!(refused(&question[QUESTION.len()..].repeat(2), true), NarrativeRejection::TooLong);
     }
 
     #[test]

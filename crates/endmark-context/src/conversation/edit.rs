@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn, TurnsOfResults};
+use super::{Content, Conversation, Part, Place, ResultTurns, Role, ToolResult, Turn};
 
 /// One edit. Its positions refer to the conversation before all edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,14 +87,14 @@ pub struct Changes {
     dropped_turns: BTreeSet<usize>,
     dropped_parts: BTreeSet<Place>,
     texts: BTreeMap<Place, String>,
-    inserted: BTreeMap<usize, Vec<Message>>,
+    insertions: BTreeMap<usize, Vec<Message>>,
 }
 
 impl Changes {
     /// Checks edits against their conversation and combines them.
     ///
     /// If several edits set the text of the same part, the last one applies.
-    pub fn of(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
+    pub fn new(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
         let mut changes = Self::default();
         for edit in edits {
             changes.add(conversation, edit)?;
@@ -164,7 +164,7 @@ impl Changes {
                 }
             }
         }
-        self.inserted.entry(before).or_default().push(message.clone());
+        self.insertions.entry(before).or_default().push(message.clone());
         Ok(())
     }
 
@@ -204,21 +204,21 @@ impl Changes {
     }
 
     /// Returns the messages that are inserted before this turn, in order.
-    pub fn inserted(&self, before: usize) -> &[Message] {
-        self.inserted.get(&before).map(Vec::as_slice).unwrap_or_default()
+    pub fn inserted_messages(&self, before: usize) -> &[Message] {
+        self.insertions.get(&before).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the positions of inserted messages, in order.
-    pub fn inserted_before(&self) -> impl Iterator<Item = usize> {
-        self.inserted.keys().copied()
+    pub fn insertion_positions(&self) -> impl Iterator<Item = usize> {
+        self.insertions.keys().copied()
     }
 
     /// Returns the conversation after the changes. Inserted parts have empty spans.
-    pub fn applied<'a>(&self, conversation: &Conversation<'a>) -> Conversation<'a> {
+    pub fn apply<'a>(&self, conversation: &Conversation<'a>) -> Conversation<'a> {
         let mut turns = Vec::with_capacity(conversation.turns.len());
         for position in 0..=conversation.turns.len() {
-            for message in self.inserted(position) {
-                turns.extend(self.turns_of(conversation, message));
+            for message in self.inserted_messages(position) {
+                turns.extend(self.message_turns(conversation, message));
             }
             let Some(turn) = conversation.turns.get(position) else { break };
             if self.drops_turn(position) {
@@ -247,7 +247,7 @@ impl Changes {
         Some(part)
     }
 
-    fn turns_of<'a>(&self, conversation: &Conversation<'a>, message: &Message) -> Vec<Turn<'a>> {
+    fn message_turns<'a>(&self, conversation: &Conversation<'a>, message: &Message) -> Vec<Turn<'a>> {
         let turn = |role, parts| Turn { role, span: 0..0, parts };
         let results = match message {
             Message::User(text) => {
@@ -269,7 +269,7 @@ impl Changes {
                 Some(Part { span: 0..0, content })
             }
         });
-        if conversation.order.turns_of_results == TurnsOfResults::Each {
+        if conversation.order.turns_of_results == ResultTurns::OnePerResult {
             return parts.map(|part| turn(Role::Tool, vec![part])).collect();
         }
         vec![turn(Role::Tool, parts.collect())]

@@ -25,7 +25,7 @@ pub struct Place {
 pub struct Pairs {
     results: HashMap<Place, Place>,
     calls: HashMap<Place, Place>,
-    unanswered: Vec<Place>,
+    unanswered_calls: Vec<Place>,
     orphans: Vec<Place>,
     steps: Vec<Vec<usize>>,
 }
@@ -34,7 +34,7 @@ impl Pairs {
     /// Pairs the calls and results of a conversation.
     pub fn of(conversation: &Conversation<'_>) -> Self {
         let mut pairs = Self::default();
-        let mut open = Open::default();
+        let mut open = OpenCalls::default();
         // Items by id, and the turns that a later item connects.
         let (mut items, mut links) = (HashMap::new(), Vec::new());
         for (turn, standing) in conversation.turns.iter().enumerate() {
@@ -62,12 +62,12 @@ impl Pairs {
                 }
             }
         }
-        pairs.unanswered = open.left();
+        pairs.unanswered_calls = open.remaining();
         let mut steps = references::steps(conversation, &mut pairs.orphans);
         steps.extend(links.into_iter().map(|(item, turn)| {
             pairs.result_of(item).map(|result| result.turn).into_iter().chain([item.turn, turn]).collect()
         }));
-        pairs.steps = joined(&steps);
+        pairs.steps = join_steps(&steps);
         pairs
     }
 
@@ -88,7 +88,7 @@ impl Pairs {
 
     /// Returns the calls without a result, in order.
     pub fn unanswered(&self) -> &[Place] {
-        &self.unanswered
+        &self.unanswered_calls
     }
 
     /// Returns the groups of turns that must stay or be dropped together, each in order.
@@ -111,7 +111,7 @@ impl Pairs {
 }
 
 /// Joins steps that share a turn.
-fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
+fn join_steps(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut parents: Vec<usize> = (0..steps.len()).collect();
     let root = |parents: &mut [usize], mut step: usize| {
         while parents[step] != step {
@@ -137,12 +137,12 @@ fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// Calls that have no result yet.
 #[derive(Debug, Default)]
-struct Open<'c> {
+struct OpenCalls<'c> {
     by_id: HashMap<&'c str, Vec<Place>>,
     /// The same calls by name, for results without an id and results of calls without an id.
     by_name: HashMap<&'c str, Vec<Waiting>>,
-    answered: HashSet<Place>,
-    all: Vec<Place>,
+    answered_calls: HashSet<Place>,
+    calls: Vec<Place>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +151,7 @@ struct Waiting {
     has_id: bool,
 }
 
-impl<'c> Open<'c> {
+impl<'c> OpenCalls<'c> {
     fn add(&mut self, place: Place, call: &'c Call<'_>) {
         if let Some(id) = call.id.as_deref() {
             self.by_id.entry(id).or_default().push(place);
@@ -160,22 +160,22 @@ impl<'c> Open<'c> {
             .entry(call.name.as_ref())
             .or_default()
             .push(Waiting { place, has_id: call.id.is_some() });
-        self.all.push(place);
+        self.calls.push(place);
     }
 
     fn take(&mut self, result: &ToolResult<'_>) -> Option<Place> {
         let found = match result.call_id.as_deref() {
-            Some(id) => self.newest_of(id).or_else(|| self.first_named(result.name.as_deref()?, false)),
-            None => self.first_named(result.name.as_deref()?, true),
+            Some(id) => self.take_newest(id).or_else(|| self.take_named(result.name.as_deref()?, false)),
+            None => self.take_named(result.name.as_deref()?, true),
         }?;
-        self.answered.insert(found);
+        self.answered_calls.insert(found);
         Some(found)
     }
 
-    fn newest_of(&mut self, id: &str) -> Option<Place> {
+    fn take_newest(&mut self, id: &str) -> Option<Place> {
         let places = self.by_id.get_mut(id)?;
         while let Some(place) = places.pop() {
-            if !self.answered.contains(&place) {
+            if !self.answered_calls.contains(&place) {
                 return Some(place);
             }
         }
@@ -183,16 +183,16 @@ impl<'c> Open<'c> {
     }
 
     /// Returns the first waiting call with this name, in the newest turn with such a call.
-    fn first_named(&mut self, name: &str, with_ids: bool) -> Option<Place> {
+    fn take_named(&mut self, name: &str, with_ids: bool) -> Option<Place> {
         let waiting = self.by_name.get_mut(name)?;
-        waiting.retain(|call| !self.answered.contains(&call.place));
+        waiting.retain(|call| !self.answered_calls.contains(&call.place));
         let fits = |call: &&Waiting| with_ids || !call.has_id;
         let newest = waiting.iter().rfind(fits)?.place.turn;
         waiting.iter().filter(fits).find(|call| call.place.turn == newest).map(|call| call.place)
     }
 
-    fn left(self) -> Vec<Place> {
-        self.all.into_iter().filter(|place| !self.answered.contains(place)).collect()
+    fn remaining(self) -> Vec<Place> {
+        self.calls.into_iter().filter(|place| !self.answered_calls.contains(place)).collect()
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
         Content::Result(ToolResult { call_id: word(id), name: word(name), ..ToolResult::default() })
     }
 
-    fn at(turn: usize) -> Place {
+    fn place(turn: usize) -> Place {
         Place { turn, part: 0 }
     }
 
@@ -235,9 +235,9 @@ mod tests {
             call("c", "f"),
         ]);
         let pairs = Pairs::of(&conversation);
-        let results = [0, 1, 6, 8].map(|turn| pairs.result_of(at(turn)).map(|place| place.turn));
+        let results = [0, 1, 6, 8].map(|turn| pairs.result_of(place(turn)).map(|place| place.turn));
         assert_eq!(results, [Some(4), Some(3), Some(7), None]);
-        assert_eq!((pairs.orphans(), pairs.unanswered()), (&[at(5)][..], &[at(8)][..]));
+        assert_eq!((pairs.orphans(), pairs.unanswered()), (&[place(5)][..], &[place(8)][..]));
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
             result("", "g"),
         ]);
         let pairs = Pairs::of(&conversation);
-        let results = [0, 1, 5, 7].map(|turn| pairs.result_of(at(turn)).map(|place| place.turn));
+        let results = [0, 1, 5, 7].map(|turn| pairs.result_of(place(turn)).map(|place| place.turn));
         assert_eq!(results, [Some(3), Some(2), Some(6), Some(9)]);
-        assert_eq!(pairs.orphans(), [at(4), at(8)]);
+        assert_eq!(pairs.orphans(), [place(4), place(8)]);
     }
 }

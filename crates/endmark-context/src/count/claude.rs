@@ -65,16 +65,19 @@ pub(super) fn drop_unused() {
 /// Returns the tokens of a text as a single message, without the frame. Stops counting once `is_stopped` returns true.
 /// counted.
 pub(super) fn tokens(text: &str, generation: Generation, is_stopped: fn() -> bool) -> u64 {
-    let normal = normal::normalised(text, generation.folds_quotes());
+    let normal = normal::normalise_text(text, generation.folds_quotes());
     let body = normal.trim_end_matches('\n');
     // The frame after a message begins with two newlines, which may form one token with the newlines before them.
     let newlines = normal.len() - body.len();
-    let tail =
-        if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation, is_stopped).saturating_sub(1) };
+    let tail = if newlines == 0 {
+        0
+    } else {
+        count_newlines(newlines + 2, generation, is_stopped).saturating_sub(1)
+    };
     stream::tokens(body, generation, text.starts_with(' '), is_stopped) + tail
 }
 
-fn of_newlines(count: usize, generation: Generation, is_stopped: fn() -> bool) -> u64 {
+fn count_newlines(count: usize, generation: Generation, is_stopped: fn() -> bool) -> u64 {
     let mut tally = Tally::new(generation.vocabulary().get(), is_stopped);
     tally.add(&"\n".repeat(count));
     tally.tokens()

@@ -5,7 +5,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 /// Assumed size of an image whose size cannot be read.
-pub(super) const USUAL_IMAGE: Dimensions = Dimensions { width: 1_024, height: 1_024 };
+pub(super) const ASSUMED_DIMENSIONS: Dimensions = Dimensions { width: 1_024, height: 1_024 };
 
 /// How much base64 text is decoded. In a JPEG, a preview and a colour profile may precede the size.
 const HEAD_BASE64_BYTES: usize = 256 << 10;
@@ -26,15 +26,15 @@ impl Dimensions {
 
     /// Scales down until no edge is longer than `longest`.
     pub(super) fn within_edge(self, longest: u64) -> Self {
-        self.scaled(longest, self.long_edge())
+        self.scale(longest, self.long_edge())
     }
 
     /// Scales down until the shorter edge is at most `longest`.
     pub(super) fn with_short_edge(self, longest: u64) -> Self {
-        self.scaled(longest, self.width.min(self.height))
+        self.scale(longest, self.width.min(self.height))
     }
 
-    fn scaled(self, to: u64, from: u64) -> Self {
+    fn scale(self, to: u64, from: u64) -> Self {
         if from <= to {
             return self;
         }

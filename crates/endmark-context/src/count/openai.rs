@@ -134,17 +134,17 @@ impl Vocabulary {
             return u64::from(!piece.is_empty());
         }
         if piece.len() > MAX_SCANNED_BYTES {
-            return Parts::of(piece).merged(&self.ranks);
+            return Parts::new(piece).merged_count(&self.ranks);
         }
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
-        *known.entry(piece).or_insert_with(|| scanned(piece, &self.ranks))
+        *known.entry(piece).or_insert_with(|| scanned_count(piece, &self.ranks))
     }
 }
 
-/// Returns the tokens of a short piece like [`Parts::merged`], but scans all pairs before each merge.
-fn scanned(piece: &[u8], ranks: &Ranks) -> u64 {
+/// Returns the tokens of a short piece like [`Parts::merged_count`], but scans all pairs before each merge.
+fn scanned_count(piece: &[u8], ranks: &Ranks) -> u64 {
     const NO_PAIR: u32 = u32::MAX;
     // Begin of each part, and the rank of the pair that it forms with the next one.
     let mut parts = [(0, NO_PAIR); MAX_SCANNED_BYTES + 1];
@@ -181,14 +181,14 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Each byte is one part.
-    fn of(piece: &'a [u8]) -> Self {
+    fn new(piece: &'a [u8]) -> Self {
         let before = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
         Self { piece, ends: (1..=piece.len()).collect(), before }
     }
 
     /// Merges until no two neighbours form a token, and returns the number of parts. Skips queued pairs that have changed
     /// since, so that a piece of n bytes needs n log n steps.
-    fn merged(mut self, ranks: &Ranks) -> u64 {
+    fn merged_count(mut self, ranks: &Ranks) -> u64 {
         let mut pairs: BinaryHeap<Reverse<(u32, usize, usize)>> =
             (0..self.piece.len()).filter_map(|at| self.pair(at, ranks)).collect();
         let mut count = self.piece.len() as u64;

@@ -12,7 +12,7 @@ use super::tally::FEATURES;
 const VOCABULARIES: usize = 4;
 
 /// Returns the rates of a family in thousandths of a token, and the percentage to apply to the sum.
-pub(super) fn of(family: Family) -> (impl Iterator<Item = u64>, u64) {
+pub(super) fn family_rates(family: Family) -> (impl Iterator<Item = u64>, u64) {
     let (vocabulary, percent) = match family {
         Family::O200k | Family::LaterOpenAi => (0, 100),
         Family::Cl100k => (1, 100),

@@ -12,7 +12,7 @@ use std::fmt;
 use endmark_text::replace_lone_surrogates;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::image::{USUAL_IMAGE, dimensions};
+use super::image::{ASSUMED_DIMENSIONS, dimensions};
 use super::{Count, Family, TextTally};
 use compact::Compact;
 
@@ -93,7 +93,7 @@ pub struct RequestTokens {
 ///
 /// # Errors
 /// [`Unreadable::Json`] if the body is not JSON.
-pub fn estimated_request(body: &str, model: &str) -> Result<RequestTokens, Unreadable> {
+pub fn estimate_request(body: &str, model: &str) -> Result<RequestTokens, Unreadable> {
     read(body, model, Measure::Tally)
 }
 
@@ -118,7 +118,7 @@ impl RequestTokens {
     }
 }
 
-fn is_in(names: &[&str], name: &str) -> bool {
+fn contains_name(names: &[&str], name: &str) -> bool {
     names.contains(&name)
 }
 
@@ -140,13 +140,13 @@ impl<'de> Visitor<'de> for Body {
         let (mut tokens, mut others) = (RequestTokens::default(), RequestTokens::default());
         let (mut has_conversation, reads_others) = (false, matches!(self.0.measure, Measure::Tally));
         while let Some(name) = fields.next_key::<String>()? {
-            if is_in(READ_FIELDS, &name) {
+            if contains_name(READ_FIELDS, &name) {
                 has_conversation = true;
                 tokens.add(fields.next_value_seed(self.0)?.tokens);
-            } else if is_in(OFFER_FIELDS, &name) {
+            } else if contains_name(OFFER_FIELDS, &name) {
                 let mut json = String::new();
                 fields.next_value_seed(Compact(&mut json))?;
-                tokens.text += self.0.of(&json);
+                tokens.text += self.0.count_text(&json);
             } else if reads_others && !has_conversation {
                 others.add(fields.next_value_seed(self.0)?.tokens);
             } else {
@@ -189,109 +189,111 @@ enum Mode {
 
 /// Tokens of a value, and its kept text.
 #[derive(Default)]
-struct Found<'de> {
+struct MeasuredValue<'de> {
     tokens: RequestTokens,
     kept: Option<Cow<'de, str>>,
 }
 
 impl<'de> Texts {
-    fn of(self, text: &str) -> u64 {
+    fn count_text(self, text: &str) -> u64 {
         match self.measure {
             Measure::Vocabulary(is_stopped) => self.family.count(text, is_stopped).tokens,
             Measure::Tally => TextTally::of(text).tokens(self.family),
         }
     }
 
-    fn of_text(self, text: &str) -> RequestTokens {
-        RequestTokens { text: self.of(text), images: 0 }
+    fn text_tokens(self, text: &str) -> RequestTokens {
+        RequestTokens { text: self.count_text(text), images: 0 }
     }
 
     /// In OpenAI's format an image is a URL, which may contain the image itself. A data URL of another medium is not
     /// counted.
-    fn of_text_or_medium(self, text: &str) -> RequestTokens {
+    fn text_or_medium_tokens(self, text: &str) -> RequestTokens {
         let inline = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
         match inline {
-            Some((kind, image)) if kind.starts_with("image/") => self.of_image(image),
+            Some((kind, image)) if kind.starts_with("image/") => self.image_tokens(image),
             Some(_) => RequestTokens::default(),
-            None => self.of_text(text),
+            None => self.text_tokens(text),
         }
     }
 
-    fn of_image(self, base64: &str) -> RequestTokens {
-        let images = self.family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE));
+    fn image_tokens(self, base64: &str) -> RequestTokens {
+        let images = self.family.image_tokens(dimensions(base64).unwrap_or(ASSUMED_DIMENSIONS));
         RequestTokens { text: 0, images }
     }
 
-    fn text(self, text: Cow<'de, str>) -> Found<'de> {
+    fn text(self, text: Cow<'de, str>) -> MeasuredValue<'de> {
         match self.mode {
-            Mode::Keep => Found { kept: Some(text), ..Found::default() },
-            Mode::Texts | Mode::Json => Found { tokens: self.of_text_or_medium(&text), kept: None },
+            Mode::Keep => MeasuredValue { kept: Some(text), ..MeasuredValue::default() },
+            Mode::Texts | Mode::Json => {
+                MeasuredValue { tokens: self.text_or_medium_tokens(&text), kept: None }
+            }
         }
     }
 }
 
 impl<'de> DeserializeSeed<'de> for Texts {
-    type Value = Found<'de>;
+    type Value = MeasuredValue<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Found<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<MeasuredValue<'de>, D::Error> {
         value.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Texts {
-    type Value = Found<'de>;
+    type Value = MeasuredValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Found<'de>, E> {
-        Ok(Found::default())
+    fn visit_bool<E: Error>(self, _: bool) -> Result<MeasuredValue<'de>, E> {
+        Ok(MeasuredValue::default())
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Found<'de>, E> {
-        Ok(Found::default())
+    fn visit_i64<E: Error>(self, _: i64) -> Result<MeasuredValue<'de>, E> {
+        Ok(MeasuredValue::default())
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Found<'de>, E> {
-        Ok(Found::default())
+    fn visit_u64<E: Error>(self, _: u64) -> Result<MeasuredValue<'de>, E> {
+        Ok(MeasuredValue::default())
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Found<'de>, E> {
-        Ok(Found::default())
+    fn visit_f64<E: Error>(self, _: f64) -> Result<MeasuredValue<'de>, E> {
+        Ok(MeasuredValue::default())
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Found<'de>, E> {
-        Ok(Found::default())
+    fn visit_unit<E: Error>(self) -> Result<MeasuredValue<'de>, E> {
+        Ok(MeasuredValue::default())
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Found<'de>, E> {
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<MeasuredValue<'de>, E> {
         Ok(self.text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Found<'de>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<MeasuredValue<'de>, E> {
         Ok(self.text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {
-        let mut found = Found::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<MeasuredValue<'de>, A::Error> {
+        let mut found = MeasuredValue::default();
         while let Some(item) = items.next_element_seed(Self { mode: Mode::Texts, ..self })? {
             found.tokens.add(item.tokens);
         }
         Ok(found)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Found<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<MeasuredValue<'de>, A::Error> {
         if self.mode == Mode::Json {
             let mut json = String::new();
             Compact(&mut json).visit_map(fields)?;
-            return Ok(Found { tokens: self.of_text(&json), kept: None });
+            return Ok(MeasuredValue { tokens: self.text_tokens(&json), kept: None });
         }
         let mut tokens = RequestTokens::default();
         let (mut medium, mut data) = (None, None);
         while let Some(name) = fields.next_key::<String>()? {
-            let is_media_type = is_in(MEDIA_TYPE_FIELDS, &name);
-            if !is_media_type && is_in(UNREAD_FIELDS, &name) {
+            let is_media_type = contains_name(MEDIA_TYPE_FIELDS, &name);
+            if !is_media_type && contains_name(UNREAD_FIELDS, &name) {
                 tokens.text += if name == "role" { MESSAGE_TOKENS } else { 0 };
                 fields.next_value::<IgnoredAny>()?;
                 continue;
@@ -299,7 +301,7 @@ impl<'de> Visitor<'de> for Texts {
             let mode = match name.as_str() {
                 "data" => Mode::Keep,
                 _ if is_media_type => Mode::Keep,
-                name if is_in(JSON_FIELDS, name) => Mode::Json,
+                name if contains_name(JSON_FIELDS, name) => Mode::Json,
                 _ => Mode::Texts,
             };
             let found = fields.next_value_seed(Self { mode, ..self })?;
@@ -313,13 +315,13 @@ impl<'de> Visitor<'de> for Texts {
         // In the formats of Anthropic and Google such an object is an image, and its other fields are not read.
         let is_of = |kind: &str| medium.as_ref().is_none_or(|medium| medium.starts_with(kind));
         let tokens = match data {
-            Some(image) if medium.is_some() && is_of("image/") => self.of_image(&image),
+            Some(image) if medium.is_some() && is_of("image/") => self.image_tokens(&image),
             Some(text) if is_of("text/") => {
-                tokens.add(self.of_text_or_medium(&text));
+                tokens.add(self.text_or_medium_tokens(&text));
                 tokens
             }
             _ => tokens,
         };
-        Ok(Found { tokens, kept: None })
+        Ok(MeasuredValue { tokens, kept: None })
     }
 }

@@ -6,36 +6,36 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Holds one vocabulary.
 pub(super) struct Shelf<T> {
     read: fn() -> T,
-    held: RwLock<Option<Arc<T>>>,
+    vocabulary: RwLock<Option<Arc<T>>>,
     /// Whether it was used since the last call of [`drop_unused`](Self::drop_unused).
     is_used: AtomicBool,
 }
 
 impl<T> Shelf<T> {
     pub(super) const fn new(read: fn() -> T) -> Self {
-        Self { read, held: RwLock::new(None), is_used: AtomicBool::new(false) }
+        Self { read, vocabulary: RwLock::new(None), is_used: AtomicBool::new(false) }
     }
 
     /// Returns the vocabulary, and loads it first if it is not in memory.
     pub(super) fn get(&self) -> Arc<T> {
         self.is_used.store(true, Ordering::Relaxed);
         // Nothing is changed in place, so a panic elsewhere cannot have corrupted the vocabulary.
-        if let Some(held) = &*self.held.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(held) = &*self.vocabulary.read().unwrap_or_else(PoisonError::into_inner) {
             return Arc::clone(held);
         }
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.vocabulary.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(held.get_or_insert_with(|| Arc::new((self.read)())))
     }
 
     /// Whether the vocabulary is in memory.
     pub(super) fn is_filled(&self) -> bool {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.vocabulary.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Drops the vocabulary if it was not used since the last call.
     pub(super) fn drop_unused(&self) {
         if !self.is_used.swap(false, Ordering::Relaxed) {
-            *self.held.write().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.vocabulary.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
 }

@@ -4,7 +4,7 @@
 //! is updated as a text arrives, in pieces of any size. The tokens for each kind of character were measured with the
 //! vocabularies in `data/`; see `rates.rs`.
 
-use super::image::USUAL_IMAGE;
+use super::image::ASSUMED_DIMENSIONS;
 use super::{Family, rates};
 
 /// Number of unread bytes that count as one token.
@@ -153,10 +153,10 @@ impl TextTally {
 
     /// Returns the estimated tokens for models of this family. It is 0 only if nothing was added.
     pub fn tokens(&self, family: Family) -> u64 {
-        let (rates, percent) = rates::of(family);
+        let (rates, percent) = rates::family_rates(family);
         let terms = self.features().into_iter().zip(rates).map(|(count, rate)| u64::from(count) * rate);
         let text = terms.fold(0, u64::saturating_add).saturating_mul(percent).div_ceil(100_000);
-        let media = u64::from(self.media).saturating_mul(family.image_tokens(USUAL_IMAGE));
+        let media = u64::from(self.media).saturating_mul(family.image_tokens(ASSUMED_DIMENSIONS));
         text.max(u64::from(self.last != Kind::Start)).saturating_add(media)
     }
 
@@ -185,7 +185,7 @@ impl TextTally {
             ' ' | '\t' => Kind::Space,
             '\n' | '\r' => Kind::LineEnd,
             '\0'..='\x7f' => Kind::Sign(c as u8),
-            _ => of_script(c),
+            _ => script_kind(c),
         };
         let last = std::mem::replace(&mut self.last, kind);
         match kind {
@@ -226,7 +226,7 @@ impl TextTally {
                     _ => false,
                 };
                 self.count(feature);
-                if !is_in_word && let Some(word) = word_of(feature) {
+                if !is_in_word && let Some(word) = word_feature(feature) {
                     self.count(word);
                 }
             }
@@ -265,7 +265,7 @@ impl TextTally {
 }
 
 /// Returns the feature for the words of a script, or `None` if only its letters count.
-fn word_of(letters: Feature) -> Option<Feature> {
+fn word_feature(letters: Feature) -> Option<Feature> {
     match letters {
         Feature::Latin => Some(Feature::Word),
         Feature::Greek => Some(Feature::GreekWord),
@@ -277,7 +277,7 @@ fn word_of(letters: Feature) -> Option<Feature> {
 }
 
 /// Returns the kind of a character outside ASCII.
-fn of_script(c: char) -> Kind {
+fn script_kind(c: char) -> Kind {
     let feature = match u32::from(c) {
         0x80..=0xa9 | 0xab..=0xb4 | 0xb6..=0xb9 | 0xbb..=0xbf | 0xd7 | 0xf7 => return Kind::Symbol,
         0xaa..=0x36f | 0x1e00..=0x1eff => Feature::Latin,

@@ -4,7 +4,7 @@ use super::{AfterCall, BeforeCall, Meter, NotAdmitted};
 use crate::budget::{Level, Unit};
 use crate::{Model, Models, Moment, Prices, Rates, Tokens};
 
-fn at() -> Moment {
+fn moment() -> Moment {
     Moment::parse("2026-11-24 12:00").unwrap()
 }
 
@@ -21,7 +21,7 @@ fn call(model: &str, prompt_tokens: u64, max_output_tokens: u64) -> BeforeCall<'
     BeforeCall { model, prompt_tokens, max_output_tokens }
 }
 
-fn reported(prompt: u64, completion: u64) -> AfterCall {
+fn usage_report(prompt: u64, completion: u64) -> AfterCall {
     AfterCall::Reported(Tokens { prompt, completion, ..Tokens::default() })
 }
 
@@ -29,32 +29,32 @@ fn reported(prompt: u64, completion: u64) -> AfterCall {
 fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(10_000);
-    let first = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
-    let second = meter.before_call(&call("m", 1_000, 2_000), at()).unwrap();
+    let first = meter.admit_call(&call("m", 1_000, 4_000), moment()).unwrap();
+    let second = meter.admit_call(&call("m", 1_000, 2_000), moment()).unwrap();
     assert_eq!((first.warning, second.warning), (None, None));
     // Nothing is spent yet, and the held calls may cost less. This does not close the session.
-    let refused = meter.before_call(&call("m", 1_000, 4_000), at());
+    let refused = meter.admit_call(&call("m", 1_000, 4_000), moment());
     assert!(
         matches!(&refused, Err(NotAdmitted::Held { unit: Unit::Tokens, account }) if account.held == 8_000)
     );
-    assert_eq!(meter.after_call(first, &reported(900, 100), at()).tokens, 1_000);
-    let closing = meter.before_call(&call("m", 1_000, 8_001), at()).unwrap();
+    assert_eq!(meter.settle_call(first, &usage_report(900, 100), moment()).tokens, 1_000);
+    let closing = meter.admit_call(&call("m", 1_000, 8_001), moment()).unwrap();
     assert!(closing.is_closing);
     assert_eq!((closing.max_output_tokens, closing.warning), (1_024, None));
-    let refused = meter.before_call(&call("m", 1, 1), at());
+    let refused = meter.admit_call(&call("m", 1, 1), moment());
     assert!(
         matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 5_024)
     );
-    assert_eq!(meter.after_call(second, &AfterCall::Unanswered, at()).tokens, 0);
+    assert_eq!(meter.settle_call(second, &AfterCall::NoAnswer, moment()).tokens, 0);
     // A call that exceeds the whole budget does not close the session.
     let mut other = Meter::new(&models).with_tokens(10_000);
-    let refused = other.before_call(&call("m", 1_000, 9_001), at());
+    let refused = other.admit_call(&call("m", 1_000, 9_001), moment());
     assert!(matches!(refused, Err(NotAdmitted::TooLarge { needed: 10_001, .. })), "{refused:?}");
-    assert!(!other.before_call(&call("m", 1_000, 9_000), at()).unwrap().is_closing);
-    let cost = meter.after_call(closing, &AfterCall::Unreported { output_tokens: 100 }, at());
+    assert!(!other.admit_call(&call("m", 1_000, 9_000), moment()).unwrap().is_closing);
+    let cost = meter.settle_call(closing, &AfterCall::Unreported { output_tokens: 100 }, moment());
     assert_eq!((cost.tokens, cost.is_estimated), (1_100, true));
-    assert_eq!((meter.held(), meter.left()), (0, Some(7_900)));
-    assert!(meter.before_call(&call("m", 1, 1), at()).is_err(), "it is closed, whatever is left");
+    assert_eq!((meter.held_tokens(), meter.remaining_tokens()), (0, Some(7_900)));
+    assert!(meter.admit_call(&call("m", 1, 1), moment()).is_err(), "it is closed, whatever is left");
     let usage = meter.usage();
     assert_eq!((usage.calls, usage.estimated_calls, usage.unpriced_calls), (2, 1, 2));
     assert_eq!((usage.tokens.prompt, usage.tokens.completion), (1_900, 200));
@@ -64,11 +64,11 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
 fn a_continuation_leaves_the_closing_call_to_the_answer() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(1_000);
-    let first = meter.before_continuation(&call("m", 700, 200), at()).unwrap();
-    meter.after_call(first, &reported(700, 200), at());
-    let refused = meter.before_continuation(&call("m", 100, 100), at());
+    let first = meter.admit_continuation(&call("m", 700, 200), moment()).unwrap();
+    meter.settle_call(first, &usage_report(700, 200), moment());
+    let refused = meter.admit_continuation(&call("m", 100, 100), moment());
     assert!(matches!(refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, .. })), "{refused:?}");
-    assert!(meter.before_call(&call("m", 100, 100), at()).unwrap().is_closing);
+    assert!(meter.admit_call(&call("m", 100, 100), moment()).unwrap().is_closing);
 }
 
 #[test]
@@ -76,28 +76,28 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
     let models = models();
     let mut meter = Meter::new(&models).with_nano_usd(1_000_000_000);
     assert_eq!(
-        meter.before_call(&call("of-nobody", 1, 1), at()),
+        meter.admit_call(&call("of-nobody", 1, 1), moment()),
         Err(NotAdmitted::NoPrice("of-nobody".to_owned()))
     );
-    let admitted = meter.before_call(&call("dear", 500, 400), at()).unwrap();
+    let admitted = meter.admit_call(&call("dear", 500, 400), moment()).unwrap();
     assert_eq!(admitted.warning, None, "what is held is not spent");
-    let cost = meter.after_call(admitted, &reported(500, 100), at());
+    let cost = meter.settle_call(admitted, &usage_report(500, 100), moment());
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
     // A hold is not a limit: the actual usage is charged.
-    let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
-    let cost = meter.after_call(admitted, &AfterCall::Unreported { output_tokens: 120 }, at());
+    let admitted = meter.admit_call(&call("dear", 100, 100), moment()).unwrap();
+    let cost = meter.settle_call(admitted, &AfterCall::Unreported { output_tokens: 120 }, moment());
     assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(220_000_000), 820_000_000));
-    let admitted = meter.before_call(&call("dear", 1, 1), at()).unwrap();
+    let admitted = meter.admit_call(&call("dear", 1, 1), moment()).unwrap();
     assert_eq!(admitted.warning, Some(Level::High), "spent");
-    assert_eq!(meter.before_call(&call("dear", 1, 1), at()).unwrap().warning, None, "once");
+    assert_eq!(meter.admit_call(&call("dear", 1, 1), moment()).unwrap().warning, None, "once");
 }
 
 #[test]
 fn nothing_is_no_budget() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(0).with_nano_usd(0);
-    let admitted = meter.before_call(&call("of-nobody", u64::MAX, u64::MAX), at()).unwrap();
+    let admitted = meter.admit_call(&call("of-nobody", u64::MAX, u64::MAX), moment()).unwrap();
     assert!(!admitted.is_closing);
-    assert_eq!((meter.left(), meter.held()), (None, u64::MAX));
-    assert_eq!(meter.after_call(admitted, &reported(1, 1), at()).nano_usd, None);
+    assert_eq!((meter.remaining_tokens(), meter.held_tokens()), (None, u64::MAX));
+    assert_eq!(meter.settle_call(admitted, &usage_report(1, 1), moment()).nano_usd, None);
 }

@@ -48,7 +48,7 @@ impl PriceEntry {
 
     pub(super) fn rates_for(&self, prompt_tokens: u64) -> Rates {
         match self.above {
-            Some((start, above)) if prompt_tokens > start => above.over(self.rates),
+            Some((start, above)) if prompt_tokens > start => above.or_base(self.rates),
             _ => self.rates,
         }
     }

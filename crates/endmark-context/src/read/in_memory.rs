@@ -15,14 +15,14 @@ use crate::cap::Limits;
 ///
 /// let output = b"one\ntwo\nthree\n";
 /// let limits = Limits::default();
-/// let part = part_of(output, &Part::Grep("^t".to_owned()), &limits)?;
+/// let part = read_part(output, &Part::Grep("^t".to_owned()), &limits)?;
 /// assert_eq!(part.text(&limits)?, "2:two\n3:three\n");
 /// # Ok::<(), endmark_context::read::ExcerptError>(())
 /// ```
 ///
 /// # Errors
 /// [`ExcerptError`] if the part does not exist, or the limits leave no room.
-pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, ExcerptError> {
+pub fn read_part(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, ExcerptError> {
     let bytes = output.len() as u64;
     match part {
         Part::Page(page) => {
@@ -34,7 +34,7 @@ pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, E
             Ok(Excerpt { content, place: Place::Page { page, pages, bytes: span } })
         }
         Part::Bytes(span) => {
-            let range = span.bytes_of(bytes, limits.most)?;
+            let range = span.resolve_bytes(bytes, limits.most)?;
             Ok(Excerpt {
                 content: Content::Bytes(slice(output, &range).to_vec()),
                 place: Place::Bytes(range),
@@ -42,14 +42,14 @@ pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, E
         }
         Part::Lines(span) => {
             let lines = output.split_inclusive(|byte| *byte == b'\n').count() as u64;
-            picked(output, Picking::between(span.lines_of(lines)?, limits)?)
+            pick(output, Picking::line_range(span.resolve_lines(lines)?, limits)?)
         }
-        Part::Grep(pattern) => picked(output, Picking::matching(pattern, limits)?),
-        Part::Pointer(pointer) => Excerpt::pointed_to(output, pointer, limits),
+        Part::Grep(pattern) => pick(output, Picking::matching(pattern, limits)?),
+        Part::Pointer(pointer) => Excerpt::from_pointer(output, pointer, limits),
     }
 }
 
-fn picked(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
+fn pick(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
     for (number, line) in (1..).zip(output.split_inclusive(|byte| *byte == b'\n')) {
         if picking.line(number, line)?.is_break() {
             break;
@@ -74,7 +74,7 @@ mod tests {
         let limits = Limits { most: 1_000, ..Limits::default() };
         let mut read = Vec::new();
         for page in 1.. {
-            let Ok(part) = part_of(output.as_bytes(), &Part::Page(page), &limits) else { break };
+            let Ok(part) = read_part(output.as_bytes(), &Part::Page(page), &limits) else { break };
             let Content::Bytes(bytes) = part.content else { panic!("a page is bytes") };
             assert!(bytes.len() <= 1_000 && bytes.starts_with(b"line"), "page {page}");
             read.extend(bytes);
@@ -88,8 +88,8 @@ mod tests {
         for part in
             [Part::Page(2), Part::Page(0), Part::Lines("9:".parse().unwrap()), Part::Pointer("/a".into())]
         {
-            assert!(part_of(b"one\n", &part, &limits).is_err(), "{part:?}");
+            assert!(read_part(b"one\n", &part, &limits).is_err(), "{part:?}");
         }
-        assert!(part_of(b"", &Part::Page(1), &limits).is_ok());
+        assert!(read_part(b"", &Part::Page(1), &limits).is_ok());
     }
 }

@@ -8,7 +8,7 @@ use endmark_envelope::grapheme_boundary;
 pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;
 
 /// How many bytes after a position are needed to find the end of a character.
-const LOOK_AHEAD_BYTES: u64 = 64;
+const CHARACTER_LOOKAHEAD_BYTES: u64 = 64;
 
 /// The division of a value of this many bytes into pages of at most `most_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Pages {
             if place == 0 || place == self.bytes {
                 return Ok(place);
             }
-            let first = place - place.min(self.look_behind() as u64);
-            let near = read(first..place + LOOK_AHEAD_BYTES)?;
+            let first = place - place.min(self.bytes_before() as u64);
+            let near = read(first..place + CHARACTER_LOOKAHEAD_BYTES)?;
             let before = usize::try_from(place - first).unwrap_or_default().min(near.len());
             let (before, behind) = near.split_at(before);
             Ok(place - page_begin(before, behind) as u64)
@@ -54,10 +54,10 @@ impl Pages {
     /// Returns the distance between the nominal positions of two pages. A page may begin slightly earlier, but must not
     /// exceed its limit because of that.
     fn step(self) -> u64 {
-        (self.most_bytes - self.look_behind()).max(1) as u64
+        (self.most_bytes - self.bytes_before()).max(1) as u64
     }
 
-    fn look_behind(self) -> usize {
+    fn bytes_before(self) -> usize {
         PAGE_LOOK_BEHIND_BYTES.min(self.most_bytes / 4)
     }
 }

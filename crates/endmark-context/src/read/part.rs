@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use endmark_envelope::WarningKind;
 
-use super::{PointerError, Span, pointed_to, value_path};
-use crate::cap::{Asked, CapError, Capped, Capper, Limits, binary, cap};
+use super::{PointerError, Span, resolve_pointer, value_path};
+use crate::cap::{CapError, Capped, Capper, Limits, RequestedFormat, binary, cap};
 
 /// Largest output in bytes for a pointer, because it must be read as a whole.
-pub const LARGEST_POINTED_INTO_BYTES: u64 = 256 << 20;
+pub const MAX_POINTER_TARGET_BYTES: u64 = 256 << 20;
 
 /// A part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Span {
     /// Resolves this span in an output of `lines` lines.
     ///
     /// A begin outside the output is an error. An end outside the output means the last line.
-    pub fn lines_of(self, lines: u64) -> Result<[u64; 2], PartError> {
+    pub fn resolve_lines(self, lines: u64) -> Result<[u64; 2], PartError> {
         let from = self.from.unwrap_or(1);
         if from == 0 || from > lines {
             return Err(PartError::NoLine { line: from, lines });
@@ -145,7 +145,7 @@ impl Span {
     /// Resolves this span in an output of `bytes` bytes.
     ///
     /// The range may have at most `most` bytes in any unit, because each character or token has at least one byte.
-    pub fn bytes_of(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
+    pub fn resolve_bytes(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
         let (from, most) = (self.from.unwrap_or(0), most as u64);
         if from >= bytes {
             return Err(PartError::NoByte { byte: from, bytes });
@@ -157,10 +157,10 @@ impl Span {
 
 impl Excerpt {
     /// Reads the value at a pointer in an output, capped as JSON.
-    pub fn pointed_to(output: &[u8], pointer: &str, limits: &Limits) -> Result<Self, ExcerptError> {
+    pub fn from_pointer(output: &[u8], pointer: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let text = str::from_utf8(output).map_err(|_| PartError::from(PointerError::NotJson))?;
-        let value = pointed_to(text, pointer).map_err(PartError::from)?;
-        let mut capper = Capper::new(Asked::Json, limits.clone())?.called(value_path());
+        let value = resolve_pointer(text, pointer).map_err(PartError::from)?;
+        let mut capper = Capper::new(RequestedFormat::Json, limits.clone())?.with_path(value_path());
         capper.push(value.as_bytes())?;
         Ok(Self { content: Content::Capped(capper.finish()?), place: Place::Value })
     }
@@ -174,10 +174,10 @@ impl Excerpt {
     /// [`CapError`] if the limits leave no room.
     pub fn text(&self, limits: &Limits) -> Result<String, CapError> {
         match &self.content {
-            Content::Capped(capped) => Ok(noted(capped)),
+            Content::Capped(capped) => Ok(with_notices(capped)),
             Content::Bytes(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => Ok(text.to_owned()),
-                Err(_) => shown(bytes, limits),
+                Err(_) => display_bytes(bytes, limits),
             },
         }
     }
@@ -186,7 +186,7 @@ impl Excerpt {
     ///
     /// # Errors
     /// [`CapError`] if the limits leave no room.
-    pub fn for_a_model(&self, limits: &Limits) -> Result<String, CapError> {
+    pub fn to_model_text(&self, limits: &Limits) -> Result<String, CapError> {
         let text = self.text(limits)?;
         Ok(match &self.place {
             Place::Page { page, pages, .. } if *pages > 1 => format!("{text}\n[page {page} of {pages}]"),
@@ -208,18 +208,18 @@ pub enum ExcerptError {
 }
 
 /// Returns bytes that are not UTF-8 in a textual form.
-fn shown(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
+fn display_bytes(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
     let base64_bytes = bytes.len().div_ceil(3) * 4;
     if binary(bytes).is_some() && base64_bytes <= limits.most {
         return Ok(format!("[this part is not text; in Base64:]\n{}", STANDARD.encode(bytes)));
     }
     // The bytes are already within the limit, so `cap` only detects their format.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };
-    Ok(noted(&cap(bytes, Asked::Auto, &limits)?))
+    Ok(with_notices(&cap(bytes, RequestedFormat::Auto, &limits)?))
 }
 
 /// Returns a capped text followed by its notices.
-fn noted(capped: &Capped) -> String {
+fn with_notices(capped: &Capped) -> String {
     let notices = capped.warnings.iter().filter(|warning| warning.kind == WarningKind::Notice);
     notices.fold(capped.text.clone(), |text, notice| format!("{text}\n[{}]", notice.message))
 }
@@ -231,16 +231,19 @@ mod tests {
     #[test]
     fn a_range_is_within_the_output_or_an_error() {
         let span = |from, to| Span { from, to };
-        assert_eq!(span(Some(3), Some(99)).lines_of(7), Ok([3, 7]));
-        assert_eq!(span(None, Some(2)).lines_of(7), Ok([1, 2]));
+        assert_eq!(span(Some(3), Some(99)).resolve_lines(7), Ok([3, 7]));
+        assert_eq!(span(None, Some(2)).resolve_lines(7), Ok([1, 2]));
         for (from, lines) in [(0, 7), (8, 7), (1, 0)] {
-            assert_eq!(span(Some(from), None).lines_of(lines), Err(PartError::NoLine { line: from, lines }));
+            assert_eq!(
+                span(Some(from), None).resolve_lines(lines),
+                Err(PartError::NoLine { line: from, lines })
+            );
         }
-        assert_eq!(span(Some(2), None).bytes_of(9, 80), Ok(2..9));
+        assert_eq!(span(Some(2), None).resolve_bytes(9, 80), Ok(2..9));
         // An empty range is valid and has no content.
-        assert_eq!(span(Some(2), Some(2)).bytes_of(9, 80), Ok(2..2));
-        assert!(span(Some(9), None).bytes_of(9, 80).is_err());
-        let many = span(None, None).bytes_of(900, 80).unwrap_err().to_string();
+        assert_eq!(span(Some(2), Some(2)).resolve_bytes(9, 80), Ok(2..2));
+        assert!(span(Some(9), None).resolve_bytes(9, 80).is_err());
+        let many = span(None, None).resolve_bytes(900, 80).unwrap_err().to_string();
         assert!(many.contains("900 bytes") && many.ends_with("0:80 is the first part"), "{many}");
     }
 
@@ -262,6 +265,6 @@ mod tests {
         assert_eq!(text(&large), "[… 94 bytes of ELF program are not shown …]");
         let page = Place::Page { page: 2, pages: 3, bytes: 0..1 };
         let page = Excerpt { content: Content::Bytes(b"x".to_vec()), place: page };
-        assert_eq!(page.for_a_model(&limits).unwrap(), "x\n[page 2 of 3]");
+        assert_eq!(page.to_model_text(&limits).unwrap(), "x\n[page 2 of 3]");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{Content, Excerpt, ExcerptError, PartError, Place, value_path};
-use crate::cap::{Asked, CapError, Capper, Limits};
+use crate::cap::{CapError, Capper, Limits, RequestedFormat};
 
 /// Most memory for a compiled pattern.
 const PATTERN_BYTES: usize = 4 << 20;
@@ -13,38 +13,38 @@ const PATTERN_BYTES: usize = 4 << 20;
 /// Picks lines, and caps them like an output.
 #[derive(Debug)]
 pub struct Picking {
-    which: Which,
+    selection: LineSelection,
     capper: Capper,
 }
 
 #[derive(Debug)]
-enum Which {
+enum LineSelection {
     Between([u64; 2]),
     Matching { pattern: Regex, matches: u64 },
 }
 
 impl Picking {
     /// Picks the lines between two numbers, inclusive.
-    pub fn between(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
-        Ok(Self { which: Which::Between(lines), capper: capper(limits)? })
+    pub fn line_range(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
+        Ok(Self { selection: LineSelection::Between(lines), capper: capper(limits)? })
     }
 
     /// Picks the lines that match a regular expression, and puts its number before each of them.
     pub fn matching(pattern: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
         let pattern = regex.map_err(|error| PartError::Pattern(error.to_string()))?;
-        Ok(Self { which: Which::Matching { pattern, matches: 0 }, capper: capper(limits)? })
+        Ok(Self { selection: LineSelection::Matching { pattern, matches: 0 }, capper: capper(limits)? })
     }
 
     /// Examines a line. Its number is counted from 1, and its line break is included.
     ///
     /// A very long line may arrive in parts. Returns whether further lines may match.
     pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
-        match &mut self.which {
-            Which::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
-            Which::Between([from, _]) if number < *from => {}
-            Which::Between(_) => self.capper.push(line)?,
-            Which::Matching { pattern, matches } => {
+        match &mut self.selection {
+            LineSelection::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
+            LineSelection::Between([from, _]) if number < *from => {}
+            LineSelection::Between(_) => self.capper.push(line)?,
+            LineSelection::Matching { pattern, matches } => {
                 let line = line.strip_suffix(b"\n").unwrap_or(line);
                 if pattern.is_match(line.strip_suffix(b"\r").unwrap_or(line)) {
                     *matches += 1;
@@ -59,14 +59,14 @@ impl Picking {
 
     /// Returns the picked lines.
     pub fn finish(self) -> Result<Excerpt, CapError> {
-        let place = match self.which {
-            Which::Between(lines) => Place::Lines(lines),
-            Which::Matching { matches, .. } => Place::Matches(matches),
+        let place = match self.selection {
+            LineSelection::Between(lines) => Place::Lines(lines),
+            LineSelection::Matching { matches, .. } => Place::Matches(matches),
         };
         Ok(Excerpt { content: Content::Capped(self.capper.finish()?), place })
     }
 }
 
 fn capper(limits: &Limits) -> Result<Capper, CapError> {
-    Ok(Capper::new(Asked::Auto, limits.clone())?.called(value_path()))
+    Ok(Capper::new(RequestedFormat::Auto, limits.clone())?.with_path(value_path()))
 }

@@ -14,7 +14,7 @@ pub enum PointerError {
     NotJson,
     /// The pointer addresses nothing.
     #[error("there is nothing at `{pointer}`: `{at}` is {what}")]
-    Nothing {
+    NotFound {
         /// The pointer.
         pointer: String,
         /// The part of the pointer that could be resolved.
@@ -27,11 +27,11 @@ pub enum PointerError {
 /// Returns the value at a pointer.
 ///
 /// ```
-/// use endmark_context::read::pointed_to;
-/// assert_eq!(pointed_to(r#"{"a": [1, 2.50]}"#, "/a/1"), Ok("2.50"));
-/// assert!(pointed_to(r#"{"a": [1]}"#, "/a/7").unwrap_err().to_string().contains("a list of 1"));
+/// use endmark_context::read::resolve_pointer;
+/// assert_eq!(resolve_pointer(r#"{"a": [1, 2.50]}"#, "/a/1"), Ok("2.50"));
+/// assert!(resolve_pointer(r#"{"a": [1]}"#, "/a/7").unwrap_err().to_string().contains("a list of 1"));
 /// ```
-pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerError> {
+pub fn resolve_pointer<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerError> {
     let form = || PointerError::Form(pointer.to_owned());
     let mut tape = Tape::default();
     tape.read(text, usize::MAX).ok_or(PointerError::NotJson)?;
@@ -42,7 +42,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
         return Err(form());
     }
     for step in pointer.split('/').skip(1) {
-        let key = unescaped(step).ok_or_else(form)?;
+        let key = unescape_step(step).ok_or_else(form)?;
         let own = &nodes[node];
         let mut child = node + 1;
         let mut found = None;
@@ -60,7 +60,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
             found = if is_it { Some(value) } else { found };
             (child, index) = (nodes[value].next as usize, index + 1);
         }
-        node = found.ok_or_else(|| PointerError::Nothing {
+        node = found.ok_or_else(|| PointerError::NotFound {
             pointer: pointer.to_owned(),
             at: if at.is_empty() { "the document".to_owned() } else { at.clone() },
             what: match own.kind {
@@ -76,7 +76,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
     Ok(&text[nodes[node].begin as usize..nodes[node].end as usize])
 }
 
-fn unescaped(step: &str) -> Option<String> {
+fn unescape_step(step: &str) -> Option<String> {
     let mut parts = step.split('~');
     let mut key = parts.next()?.to_owned();
     for part in parts {
@@ -108,11 +108,11 @@ mod tests {
             ("/x/y/1/z", "1.0"),
             ("/é", "3"),
         ] {
-            assert_eq!(pointed_to(text, pointer), Ok(value), "{pointer}");
+            assert_eq!(resolve_pointer(text, pointer), Ok(value), "{pointer}");
         }
         for pointer in ["foo", "/foo/2", "/foo/00", "/foo/-", "/bar", "/foo/0/x", "/m~2n", "/m~n"] {
-            assert!(pointed_to(text, pointer).is_err(), "{pointer}");
+            assert!(resolve_pointer(text, pointer).is_err(), "{pointer}");
         }
-        assert_eq!(pointed_to("[1", "/0"), Err(PointerError::NotJson));
+        assert_eq!(resolve_pointer("[1", "/0"), Err(PointerError::NotJson));
     }
 }

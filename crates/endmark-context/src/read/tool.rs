@@ -18,7 +18,7 @@ pub const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"str
 
 /// The request in a call of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ReadRequest {
     /// The handle as written by the model.
     pub handle: String,
     /// The requested part of the output.
@@ -27,7 +27,7 @@ pub struct Wanted {
 
 /// Why the arguments of a call are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum WantedError {
+pub enum ReadRequestError {
     /// The arguments do not match the schema.
     #[error("bad arguments: {0}")]
     Arguments(#[from] serde_json::Error),
@@ -50,17 +50,17 @@ struct Arguments {
     grep: Option<String>,
 }
 
-impl Wanted {
+impl ReadRequest {
     /// Parses the arguments of a call.
     ///
     /// ```
-    /// use endmark_context::read::{Part, tool::Wanted};
-    /// let wanted = Wanted::parse(r#"{"handle": "h1", "grep": "ERROR"}"#).unwrap();
+    /// use endmark_context::read::{Part, tool::ReadRequest};
+    /// let wanted = ReadRequest::parse(r#"{"handle": "h1", "grep": "ERROR"}"#).unwrap();
     /// assert_eq!(wanted.part, Part::Grep("ERROR".to_owned()));
-    /// assert_eq!(Wanted::parse(r#"{"handle": "h1", "lines": null}"#).unwrap().part, Part::Page(1));
-    /// assert!(Wanted::parse(r#"{"handle": "h1", "grep": "a", "page": 2}"#).is_err());
+    /// assert_eq!(ReadRequest::parse(r#"{"handle": "h1", "lines": null}"#).unwrap().part, Part::Page(1));
+    /// assert!(ReadRequest::parse(r#"{"handle": "h1", "grep": "a", "page": 2}"#).is_err());
     /// ```
-    pub fn parse(arguments: &str) -> Result<Self, WantedError> {
+    pub fn parse(arguments: &str) -> Result<Self, ReadRequestError> {
         let Arguments { handle, page, lines, bytes, pointer, grep } = serde_json::from_str(arguments)?;
         let part = match (page, lines, bytes, pointer, grep) {
             (page, None, None, None, None) => Part::Page(page.unwrap_or(1)),
@@ -68,7 +68,7 @@ impl Wanted {
             (None, None, Some(bytes), None, None) => Part::Bytes(bytes.parse()?),
             (None, None, None, Some(pointer), None) => Part::Pointer(pointer),
             (None, None, None, None, Some(grep)) => Part::Grep(grep),
-            _ => return Err(WantedError::Several),
+            _ => return Err(ReadRequestError::Several),
         };
         Ok(Self { handle, part })
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arguments::{Arguments, Command};
 use endmark_envelope::{Checked, Envelope, ErrorBody, FieldRule, Pages, run};
 use serde_json::{Value, json};
-use store::{NewIssue, Store, failed};
+use store::{NewIssue, Store, store_failure};
 
 fn main() -> ExitCode {
     run(|| answer(Arguments::read(std::env::args_os().skip(1))?))
@@ -29,7 +29,7 @@ fn answer(arguments: Arguments) -> Result<Envelope<Value>, ErrorBody> {
         Command::Show { number } => {
             let issue = Store::open(&arguments.file)?.show(number)?;
             // A value that returns exactly at its declared limit was probably cut.
-            Envelope::from_backend(issue).into_json().map_err(failed)?
+            Envelope::from_backend(issue).into_json().map_err(store_failure)?
         }
         Command::List { label, items, cursor } => {
             list(&arguments.file, label.as_deref(), items, cursor.as_deref())?
@@ -53,17 +53,17 @@ fn list(
     cursor: Option<&str>,
 ) -> Result<Envelope<Value>, ErrorBody> {
     let pages = Pages::of("issues").filtered_by("label", label.unwrap_or_default()).with_items(items);
-    let after: Option<i64> = pages.after(cursor)?;
+    let after: Option<i64> = pages.decode_cursor(cursor)?;
     let rows = Store::open(file)?.list(label, after.unwrap_or(0), pages.rows_to_fetch())?;
-    let page = pages.page(rows, |row| row.number).map_err(failed)?;
+    let page = pages.page(rows, |row| row.number).map_err(store_failure)?;
     // The database returns the beginnings of the bodies, and their lengths.
     let excerpt = FieldRule {
         bytes_in: Some("body_bytes".to_owned()),
         chars_in: Some("body_chars".to_owned()),
         ..FieldRule::default()
     };
-    let places = "data.items[*].excerpt".parse().map_err(failed)?;
-    Envelope::success(page).with_rule(places, excerpt).into_json().map_err(failed)
+    let places = "data.items[*].excerpt".parse().map_err(store_failure)?;
+    Envelope::success(page).with_rule(places, excerpt).into_json().map_err(store_failure)
 }
 
 #[expect(clippy::panic, reason = "it shows what a panic answers")]

@@ -50,28 +50,28 @@ pub(crate) struct Entry {
 pub(crate) struct Store(Connection);
 
 /// Returns the error for a failure of the file: exit code 4.
-pub(crate) fn failed(error: impl Display) -> ErrorBody {
+pub(crate) fn store_failure(error: impl Display) -> ErrorBody {
     ErrorBody::new("store", 4, error.to_string())
 }
 
 impl Store {
     pub(crate) fn open(file: &Path) -> Result<Self, ErrorBody> {
-        let connection = Connection::open(file).map_err(failed)?;
-        connection.execute(SCHEMA, []).map_err(failed)?;
+        let connection = Connection::open(file).map_err(store_failure)?;
+        connection.execute(SCHEMA, []).map_err(store_failure)?;
         Ok(Self(connection))
     }
 
     /// Writes an issue, and returns its number. The type guarantees that its limits were checked.
     pub(crate) fn create(&self, issue: &Checked<NewIssue>) -> Result<i64, ErrorBody> {
-        let labels = serde_json::to_string(&issue.labels).map_err(failed)?;
+        let labels = serde_json::to_string(&issue.labels).map_err(store_failure)?;
         let insert = "INSERT INTO issues (title, body, labels) VALUES (?1, ?2, ?3)";
-        self.0.execute(insert, params![issue.title, issue.body, labels]).map_err(failed)?;
+        self.0.execute(insert, params![issue.title, issue.body, labels]).map_err(store_failure)?;
         Ok(self.0.last_insert_rowid())
     }
 
     pub(crate) fn show(&self, number: i64) -> Result<Issue, ErrorBody> {
         let query = "SELECT number, title, body, labels FROM issues WHERE number = ?1";
-        let issue = self.0.query_row(query, [number], issue).optional().map_err(failed)?;
+        let issue = self.0.query_row(query, [number], issue).optional().map_err(store_failure)?;
         issue.ok_or_else(|| {
             ErrorBody::new("not_found", 1, format!("there is no issue {number}"))
                 .with_hint("`tracker list` shows what there is.")
@@ -89,9 +89,10 @@ impl Store {
             WHERE number > ?2 AND (?3 IS NULL OR ?3 IN (SELECT value FROM json_each(labels)))
             ORDER BY number LIMIT ?4";
         let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let mut statement = self.0.prepare(query).map_err(failed)?;
-        let rows = statement.query_map(params![EXCERPT, after, label, at_most], entry).map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
+        let mut statement = self.0.prepare(query).map_err(store_failure)?;
+        let rows =
+            statement.query_map(params![EXCERPT, after, label, at_most], entry).map_err(store_failure)?;
+        rows.collect::<Result<_, _>>().map_err(store_failure)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::warning::{MORE_TRUNCATED, Warning};
 
 /// Returns the size of the document in bytes with all possible warnings folded into one, or `None` without such warnings.
 pub(super) fn least_bytes(document: &Document) -> Option<usize> {
-    let fold = Fold::of(document, 0, &HashSet::new())?;
+    let fold = Fold::plan(document, 0, &HashSet::new())?;
     Some(fold.bytes)
 }
 
@@ -17,7 +17,7 @@ pub(super) fn least_bytes(document: &Document) -> Option<usize> {
 /// truncated fields stay as fit, in order, and one more summarises the others. The warnings of `kept` fields always
 /// stay.
 pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPath>) -> Document {
-    let Some(Fold { positions, warning, .. }) = Fold::of(&document, limit, kept) else {
+    let Some(Fold { positions, warning, .. }) = Fold::plan(&document, limit, kept) else {
         return document;
     };
     let mut position = 0;
@@ -40,7 +40,7 @@ struct Fold {
 }
 
 impl Fold {
-    fn of(document: &Document, limit: usize, kept: &HashSet<FieldPath>) -> Option<Self> {
+    fn plan(document: &Document, limit: usize, kept: &HashSet<FieldPath>) -> Option<Self> {
         let mut bytes = document.bytes();
         if bytes <= limit {
             return None;
@@ -53,23 +53,23 @@ impl Fold {
         }
         let (_, _, last) = foldable.last()?;
         // The common path of all fields is not longer than the path of one of them.
-        bytes += json_size(&folded((*last).clone(), foldable.len())) + 1;
+        bytes += json_size(&folded_warning((*last).clone(), foldable.len())) + 1;
         let mut place = (*last).clone();
         let mut positions = HashSet::new();
         while bytes > limit
             && let Some((position, warning, field)) = foldable.pop()
         {
             bytes -= json_size(warning) + 1;
-            place = place.in_common_with(field);
+            place = place.common_prefix(field);
             positions.insert(position);
         }
-        let warning = folded(place, positions.len());
+        let warning = folded_warning(place, positions.len());
         (positions.len() > 1).then_some(Self { positions, warning, bytes })
     }
 }
 
 /// Returns one warning for this many values at a path.
-fn folded(place: FieldPath, count: usize) -> Warning {
+fn folded_warning(place: FieldPath, count: usize) -> Warning {
     let message =
         format!("{count} more values in it are incomplete: there is no room for a warning for each");
     let field = Some(place).filter(|place| *place != FieldPath::root());

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::document::{Document, counted};
+use crate::document::{Document, measure_json};
 use crate::path::FieldPath;
 
 /// Corrects the sizes that warnings report of lists and objects: texts in them may have got markers, or been
 /// shortened, since. Warnings about texts already have the size without the marker.
-pub(super) fn measured(mut document: Document) -> Document {
+pub(super) fn correct_sizes(mut document: Document) -> Document {
     let data = FieldPath::data();
     for warning in &mut document.warnings {
         let Some(field) =
@@ -17,7 +17,7 @@ pub(super) fn measured(mut document: Document) -> Document {
         };
         if let Some(value @ (Value::Array(_) | Value::Object(_))) = field.without_first().find(&document.data)
         {
-            let size = counted(value);
+            let size = measure_json(value);
             warning.returned_bytes = warning.returned_bytes.map(|_| size.bytes);
             warning.truncated_length = warning.truncated_length.map(|_| size.chars);
         }

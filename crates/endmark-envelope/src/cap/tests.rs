@@ -87,7 +87,7 @@ fn cut_by_a_backend(short: usize, others: &[String]) -> Envelope<Vec<String>> {
 }
 
 /// Returns the number of values that the last warning summarises.
-fn folded(document: &Document) -> usize {
+fn folded_count(document: &Document) -> usize {
     let last = document.warnings.last().unwrap();
     assert_eq!((last.code.as_str(), last.kind), (MORE_TRUNCATED, WarningKind::Truncation));
     assert_eq!(last.field, Some(FieldPath::data()));
@@ -105,7 +105,7 @@ fn warnings_that_do_not_fit_are_folded_into_one_and_the_data_stays() {
     assert!((limit - 500..=limit).contains(&capped.bytes()), "{} bytes", capped.bytes());
     let kept = capped.warnings.len() - 1;
     assert!(kept > 5000);
-    assert_eq!(kept + folded(&capped), 7000);
+    assert_eq!(kept + folded_count(&capped), 7000);
     let place = |index| Some(FieldPath::data().index(index));
     assert_eq!((&capped.warnings[0].field, &capped.warnings[kept - 1].field), (&place(0), &place(kept - 1)));
     // Once more and smaller: what was folded is not folded again.
@@ -127,7 +127,7 @@ fn a_long_text_is_shortened_with_a_warning_of_its_own_beside_folded_ones() {
     let warning = capped.warnings.iter().find(|warning| warning.field.as_ref() == Some(&place)).unwrap();
     assert_eq!(warning.original_bytes, Some(story.len() as u64));
     assert!(warning.returned_bytes > Some(40_000), "{warning:?}");
-    assert_eq!(capped.warnings.len() - 2 + folded(&capped), 3000);
+    assert_eq!(capped.warnings.len() - 2 + folded_count(&capped), 3000);
 }
 
 #[test]

@@ -67,14 +67,14 @@ fn issue() -> Issue<'static> {
     }
 }
 
-fn found(value: &impl Limits) -> Vec<(String, u64, u64, &'static str)> {
+fn exceeded_limits(value: &impl Limits) -> Vec<(String, u64, u64, &'static str)> {
     let fields = value.check_limits().err().map(|error| error.fields().to_vec()).unwrap_or_default();
     fields.into_iter().map(|field| (field.field.to_string(), field.limit, field.actual, field.unit)).collect()
 }
 
 #[test]
 fn exactly_the_limit_is_within_it() {
-    assert_eq!(found(&issue()), []);
+    assert_eq!(exceeded_limits(&issue()), []);
     assert_eq!(Checked::new(issue()).unwrap().number, 7);
 }
 
@@ -99,7 +99,7 @@ fn whatever_is_over_is_named_by_its_path_in_the_json() {
         (r#"fields["odd key"]"#, 5, 6, "bytes"),
     ];
     assert_eq!(
-        found(&over),
+        exceeded_limits(&over),
         expected.map(|(field, limit, actual, unit)| (field.to_owned(), limit, actual, unit))
     );
     let error = ErrorBody::from(over.check_limits().unwrap_err());
@@ -138,14 +138,14 @@ fn what_a_backend_returns_at_its_limit_is_told_for_cut() {
 fn a_type_can_contain_itself() {
     let leaf = || Tree { label: "ab".to_owned(), children: Vec::new(), value: 1 };
     let tree = Tree { label: "abc".to_owned(), children: vec![leaf(), leaf()], value: 2 };
-    assert_eq!(found(&tree), [("label".to_owned(), 2, 3, "bytes")]);
+    assert_eq!(exceeded_limits(&tree), [("label".to_owned(), 2, 3, "bytes")]);
     assert_eq!(Envelope::from_backend(tree).document().unwrap().warnings.len(), 3);
 }
 
 #[test]
 fn of_a_map_only_the_values_and_their_number_are_limited() {
     let fields = BTreeMap::from([("a key of any length".to_owned(), "12345".to_owned())]);
-    assert_eq!(found(&Issue { fields, ..issue() }), []);
+    assert_eq!(exceeded_limits(&Issue { fields, ..issue() }), []);
 }
 
 #[derive(Limits, Serialize)]
@@ -167,10 +167,10 @@ fn what_is_not_written_is_checked_all_the_same() {
         owner: Some(person(owner)),
         opened: std::time::Duration::ZERO,
     };
-    assert_eq!(found(&account("12345678", "Ada")), []);
+    assert_eq!(exceeded_limits(&account("12345678", "Ada")), []);
     let expected = [("password", 8, 9, "bytes"), ("owner.name", 3, 4, "bytes")];
     assert_eq!(
-        found(&account("123456789", "Adam")),
+        exceeded_limits(&account("123456789", "Adam")),
         expected.map(|(field, limit, actual, unit)| (field.to_owned(), limit, actual, unit))
     );
     assert!(account("12345678", "Ada").opened.is_zero());
@@ -191,7 +191,7 @@ struct Chapter {
 #[test]
 fn a_transparent_struct_is_named_as_what_it_holds() {
     let chapter = |text: &str| Chapter { heading: Heading { text: text.to_owned() } };
-    assert_eq!(found(&chapter("long")), [("heading".to_owned(), 3, 4, "bytes")]);
+    assert_eq!(exceeded_limits(&chapter("long")), [("heading".to_owned(), 3, 4, "bytes")]);
     let document = Envelope::from_backend(chapter("cut")).document().unwrap();
     assert_eq!(document.data["heading"], "cut…[truncated]");
     assert_eq!(document.warnings[0].field.as_ref().unwrap().to_string(), "data.heading");

@@ -5,14 +5,14 @@ use std::panic;
 use std::sync::{Mutex, PoisonError};
 
 /// The location of the last panic.
-static PLACE: Mutex<Option<String>> = Mutex::new(None);
+static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Records the location of every panic, in addition to the existing hook.
 pub(super) fn remember() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string);
-        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = place;
         before(panic);
     }));
 }
@@ -22,7 +22,7 @@ pub(super) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     let text = text.unwrap_or_else(|| "it says nothing".to_owned());
-    match PLACE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    match LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(place) => format!("panicked at {place}: {text}"),
         None => format!("panicked: {text}"),
     }

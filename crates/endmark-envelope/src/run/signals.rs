@@ -13,7 +13,7 @@ use crate::envelope::Envelope;
 use crate::error::ErrorBody;
 
 /// The offset that shells add to a signal's number.
-const SIGNALLED: u8 = 128;
+const SIGNAL_EXIT_OFFSET: u8 = 128;
 
 /// Waits for signals in a thread of its own: a handler only has to wake it.
 pub(super) fn answer(started: Instant) -> io::Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn answer(started: Instant) -> io::Result<()> {
             match AnswerRight::claim() {
                 Some(answering) => process::exit(i32::from(answer_one(answering, signal, started))),
                 // The answer is already being written. A second signal ends the process at once.
-                None if is_repeated => process::exit(i32::from(error_of(signal).exit_code)),
+                None if is_repeated => process::exit(i32::from(signal_error(signal).exit_code)),
                 None => is_repeated = true,
             }
         }
@@ -33,18 +33,18 @@ pub(super) fn answer(started: Instant) -> io::Result<()> {
 }
 
 fn answer_one(answering: AnswerRight, signal: i32, started: Instant) -> u8 {
-    let error = error_of(signal);
+    let error = signal_error(signal);
     let code = error.exit_code;
     let envelope = Envelope::<()>::failure(error).with_duration(started.elapsed());
     envelope.document().map_or(code, |document| answering.write(&document))
 }
 
-fn error_of(signal: i32) -> ErrorBody {
+fn signal_error(signal: i32) -> ErrorBody {
     let (code, name) = match signal {
         SIGINT => ("interrupted", "SIGINT"),
         SIGHUP => ("hung_up", "SIGHUP"),
         _ => ("terminated", "SIGTERM"),
     };
-    let exit_code = SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or_default());
+    let exit_code = SIGNAL_EXIT_OFFSET.saturating_add(u8::try_from(signal).unwrap_or_default());
     ErrorBody::new(code, exit_code, format!("ended by {name} before it was done"))
 }

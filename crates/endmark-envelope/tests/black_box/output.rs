@@ -28,7 +28,7 @@ fn a_signal_is_a_document_and_the_exit_code_of_that_signal() {
     {
         let tracker = Tracker::new();
         let mut child = tracker.command(["wait", "--seconds", "60"]).spawn().unwrap();
-        until_it_watches(child.id());
+        wait_for_signal_thread(child.id());
         let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
         assert!(status.unwrap().success());
         let mut output = Vec::new();
@@ -39,7 +39,7 @@ fn a_signal_is_a_document_and_the_exit_code_of_that_signal() {
 }
 
 /// Waits until the thread that answers signals is there: before that, a signal ends any process.
-fn until_it_watches(process: u32) {
+fn wait_for_signal_thread(process: u32) {
     let begun = Instant::now();
     while std::fs::read_dir(format!("/proc/{process}/task")).unwrap().count() < 2 {
         assert!(begun.elapsed() < Duration::from_mins(1), "it does not watch signals");

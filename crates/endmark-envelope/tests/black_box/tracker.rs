@@ -81,7 +81,7 @@ impl Run {
 
 /// The same for what was written before the process ended with this code.
 pub(crate) fn envelope(output: &[u8], code: i32) -> Value {
-    let envelope: Value = serde_json::from_slice(&read_by_python(output)).unwrap();
+    let envelope: Value = serde_json::from_slice(&read_with_python(output)).unwrap();
     let names: Vec<&String> = envelope.as_object().unwrap().keys().collect();
     assert_eq!(names, ["ok", "data", "error", "warnings", "meta"]);
     assert_eq!(envelope["ok"], code == 0, "{envelope}");
@@ -98,7 +98,7 @@ pub(crate) fn envelope(output: &[u8], code: i32) -> Value {
 }
 
 /// What Python's `json.loads` makes of it: another reader than ours has to find one document.
-fn read_by_python(output: &[u8]) -> Vec<u8> {
+fn read_with_python(output: &[u8]) -> Vec<u8> {
     let script = "import json, sys; json.dump(json.loads(sys.stdin.buffer.read().decode()), sys.stdout)";
     let mut python = Command::new("python3")
         .args(["-c", script])

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A limit, in bytes, within which seven texts can be shortened whatever is in them.
-const ENOUGH: usize = 4000;
+const AMPLE_LIMIT_BYTES: usize = 4000;
 
 /// Texts of all lengths, with everything that is hard to cut or to escape.
 fn text() -> impl Strategy<Value = String> {
@@ -71,7 +71,7 @@ fn read(document: &Document) -> Value {
 }
 
 /// The paths of all texts that differ; none if the shapes differ.
-fn changed(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) -> bool {
+fn collect_changes(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) -> bool {
     match (before, after) {
         (Value::String(before), Value::String(after)) => {
             if before != after {
@@ -82,26 +82,26 @@ fn changed(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) -
         (Value::Array(before), Value::Array(after)) => {
             before.len() == after.len()
                 && before.iter().zip(after).enumerate().all(|(index, (before, after))| {
-                    changed(before, after, &format!("{path}[{index}]"), found)
+                    collect_changes(before, after, &format!("{path}[{index}]"), found)
                 })
         }
         (Value::Object(before), Value::Object(after)) => {
             before.len() == after.len()
                 && before.iter().zip(after).all(|((name, before), (same_name, after))| {
-                    name == same_name && changed(before, after, &joined(path, name), found)
+                    name == same_name && collect_changes(before, after, &join_path(path, name), found)
                 })
         }
         _ => before == after,
     }
 }
 
-fn joined(path: &str, name: &str) -> String {
+fn join_path(path: &str, name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|other| other.is_ascii_alphanumeric() || other == '_');
     if is_plain { format!("{path}.{name}") } else { format!("{path}[{}]", Value::from(name)) }
 }
 
-fn at<'a>(document: &'a Value, path: &str) -> &'a str {
+fn value_at<'a>(document: &'a Value, path: &str) -> &'a str {
     let path: endmark_envelope::FieldPath = path.parse().unwrap();
     path.find(document).unwrap().as_str().unwrap()
 }
@@ -141,7 +141,7 @@ proptest! {
         }
         let mut cut = Vec::new();
         for member in ["data", "error"] {
-            prop_assert!(changed(&before[member], &after[member], member, &mut cut), "another shape");
+            prop_assert!(collect_changes(&before[member], &after[member], member, &mut cut), "another shape");
         }
         let warned: Vec<&Warning> =
             capped.warnings.iter().filter(|warning| warning.kind == WarningKind::Truncation).collect();
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(&fields, &cut);
         for warning in warned {
             let field = warning.field.as_ref().unwrap().to_string();
-            let (original, shortened) = (at(&before, &field), at(&after, &field));
+            let (original, shortened) = (value_at(&before, &field), value_at(&after, &field));
             let kept = shortened.strip_suffix(TRUNCATION_MARKER);
             prop_assert!(kept.is_some(), "no marker: {}", shortened);
             let kept = kept.unwrap();
@@ -179,7 +179,7 @@ proptest! {
             texts.iter().enumerate().filter(move |(index, _)| is_cut(*index) == cut).map(|(_, text)| width(text))
         };
         // Seven warnings fit in any case: texts alone are never a reason to give up.
-        prop_assert!(limit < ENOUGH || capped.error.is_none());
+        prop_assert!(limit < AMPLE_LIMIT_BYTES || capped.error.is_none());
         if capped.error.is_none() {
             let longest_kept = widths(false).max().unwrap_or(0);
             prop_assert!(widths(true).all(|width| width >= longest_kept));

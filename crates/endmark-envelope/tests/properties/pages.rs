@@ -29,7 +29,7 @@ proptest! {
         let mut seen: Vec<Key> = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let after: Option<Key> = pages.after(cursor.as_deref()).unwrap();
+            let after: Option<Key> = pages.decode_cursor(cursor.as_deref()).unwrap();
             let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
             let rows = table.range((begin, Bound::Unbounded)).take(pages.rows_to_fetch());
             let page = pages.page(rows, |row| *row.0).unwrap();

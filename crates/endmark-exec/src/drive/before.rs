@@ -9,10 +9,10 @@ use endmark_failure::{CommandError, Exit};
 use endmark_process::read_regular_text;
 use endmark_process::{Signals, SpoolError, SpooledInput, Stdin, signals, spool};
 
-use crate::limits::{self, Misfit};
+use crate::limits::{self, ManifestMismatch};
 use crate::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
-use crate::payload::{self, NoJson, PayloadFault, TooLarge};
-use crate::verdict::stopped_by;
+use crate::payload::{self, InvalidJson, PayloadFault, TooLarge};
+use crate::verdict::signal_code;
 
 /// Reads the manifest of a tool.
 pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
@@ -39,9 +39,9 @@ pub(super) async fn prepare(
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     match limits::check(manifest, command, |name| std::env::var_os(name)) {
         Ok(()) => stdin(progress, manifest, signals).await,
-        Err(Misfit::TooLarge(found)) => Ok(Err(too_large(&found))),
-        Err(Misfit::NoJson(found)) => Ok(Err(no_json(found))),
-        Err(Misfit::WrongCommand { expected }) => {
+        Err(ManifestMismatch::TooLarge(found)) => Ok(Err(too_large(&found))),
+        Err(ManifestMismatch::NoJson(found)) => Ok(Err(invalid_json(found))),
+        Err(ManifestMismatch::WrongCommand { expected }) => {
             let error = ErrorBody::new(
                 "wrong_command",
                 Exit::Usage.code(),
@@ -58,7 +58,7 @@ fn too_large(found: &TooLarge) -> ErrorBody {
         .with_hint("The command was not started. Give it less, or in several parts.")
 }
 
-fn no_json(found: NoJson) -> ErrorBody {
+fn invalid_json(found: InvalidJson) -> ErrorBody {
     let message = format!("`{}` has limits inside, and is not JSON: {}", found.field, found.reason);
     ErrorBody::new("malformed", Exit::Usage.code(), message)
         .in_phase(Phase::Validation)
@@ -67,13 +67,13 @@ fn no_json(found: NoJson) -> ErrorBody {
 }
 
 /// Checks the content of standard input, and rewinds it.
-fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, ErrorBody>, CommandError> {
+fn check_content(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     if !limits.is_empty() {
         let field = FieldPath::root().key("stdin");
         match payload::check(limits, &field, &file) {
             Ok(()) => {}
             Err(PayloadFault::TooLarge(found)) => return Ok(Err(too_large(&found))),
-            Err(PayloadFault::NoJson(found)) => return Ok(Err(no_json(found))),
+            Err(PayloadFault::NoJson(found)) => return Ok(Err(invalid_json(found))),
         }
         file.rewind().map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?;
     }
@@ -108,7 +108,7 @@ async fn stdin(
     };
     tokio::select! {
         read = reading => match read {
-            Ok(Ok(SpooledInput::Within(file))) => checked(file, &manifest.stdin_fields),
+            Ok(Ok(SpooledInput::Within(file))) => check_content(file, &manifest.stdin_fields),
             Ok(Ok(SpooledInput::TooLarge { actual })) => {
                 let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual, unit: "bytes" });
                 // Standard input was not read to its end, so only a lower bound of its size is known.
@@ -124,7 +124,7 @@ async fn stdin(
         },
         signal = signals.next() => {
             let message = format!("{} came before standard input ended", signals::name(signal.as_raw()));
-            let (code, exit) = stopped_by(signal);
+            let (code, exit) = signal_code(signal);
             Ok(Err(stopped(code, exit, message)))
         }
         () = timeout => {

@@ -6,9 +6,9 @@ use endmark_context::cap::MIN_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
 use endmark_process::FinishedCommand;
-use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, refused};
+use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, cap_error};
 
-use super::{TOO_LARGE_HINT, unended};
+use super::{TOO_LARGE_HINT, unfinished_reason};
 use crate::manifest::OutputKind;
 use crate::output::{Data, marks_text, within};
 
@@ -18,11 +18,12 @@ const BUFFER_BYTES: usize = 64 << 10;
 const NOT_CAPPED: &str = "NOT_CAPPED";
 
 /// The hint for that warning. Only copying an output that exceeds memory to a file can fail here.
-const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
+const DISK_SPACE_HINT: &str =
+    "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
 /// How the output of a tool is capped.
 pub struct CapPlan {
-    asked: CapRequest,
+    request: CapRequest,
     keeper: Keeper,
     handle: Option<Handle>,
     warnings: Vec<Warning>,
@@ -31,23 +32,23 @@ pub struct CapPlan {
 impl CapPlan {
     /// Creates a plan for this request. The warnings are added to the response.
     pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
-        Self { asked: request, keeper, handle: None, warnings }
+        Self { request, keeper, handle: None, warnings }
     }
 
     /// Returns the data of a command within the limits. If capping fails, the response is still delivered, uncapped.
     pub(super) fn within(&mut self, mut data: Data, ran: &mut FinishedCommand, kind: OutputKind) -> Data {
         data.warnings.append(&mut self.warnings);
-        match self.capped(data.clone(), ran, kind) {
+        match self.cap_data(data.clone(), ran, kind) {
             Ok(data) => data,
             Err(error) => {
-                let message = format!("the output is neither capped nor kept: {error}; {TO_DO}");
+                let message = format!("the output is neither capped nor kept: {error}; {DISK_SPACE_HINT}");
                 data.warnings.push(Warning::notice(NOT_CAPPED, message));
                 data
             }
         }
     }
 
-    fn capped(
+    fn cap_data(
         &mut self,
         data: Data,
         ran: &mut FinishedCommand,
@@ -60,8 +61,8 @@ impl CapPlan {
             Some(Err(source)) => return Err(CommandError::Read { path: "the copy of it".into(), source }),
             None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
         };
-        let mut asked = self.asked.clone();
-        if marks_text(&data, unended(ran)) {
+        let mut asked = self.request.clone();
+        if marks_text(&data, unfinished_reason(ran)) {
             // The marker that follows also counts towards the limit, in any unit.
             asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
@@ -74,11 +75,11 @@ impl CapPlan {
         if !printed.is_cut {
             return Ok(data);
         }
-        let mut limits = self.asked.limits.clone();
+        let mut limits = self.request.limits.clone();
         limits.handle = handle.as_ref().map(|handle| handle.as_str().to_owned());
         self.handle = handle;
-        let data = within(data, is_all_captured, kind, printed, limits, unended(ran));
-        data.map_err(|error| refused(&error))
+        let data = within(data, is_all_captured, kind, printed, limits, unfinished_reason(ran));
+        data.map_err(|error| cap_error(&error))
     }
 
     /// Waits until the stored output is durable. Returns the hint for a response that is still too large.

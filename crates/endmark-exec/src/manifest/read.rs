@@ -122,9 +122,10 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let empty_is_list = section.optional("empty_is_list", flag)?.unwrap_or(default.empty_is_list);
     let with_flag = section.sections("with_flag")?.into_iter();
     let with_flag = with_flag.map(|section| output_with_flag(section, kind)).collect::<Result<_, _>>()?;
-    let captured = section.optional("max_captured_bytes", |value| at_most(value, 1, MAX_CAPTURED_BYTES))?;
+    let captured =
+        section.optional("max_captured_bytes", |value| bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
     let response = section.optional("max_response_bytes", |value| {
-        at_most(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
+        bounded_number(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
     })?;
     let pages = section.optional("pages", list)?;
     let mut fields = FieldRules::default();
@@ -184,7 +185,7 @@ fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, Manif
             section.error_at(offset, ManifestProblem::Contradiction(message))
         })?;
         let meaning = match value.get_ref() {
-            DeValue::String(word) if word == "ok" => ExitMeaning::Fine,
+            DeValue::String(word) if word == "ok" => ExitMeaning::Success,
             DeValue::Table(table) => {
                 let name = section.name_below(key);
                 meaning(Section::new(section.text(), &name, value.span().start, table))?
@@ -287,7 +288,7 @@ fn count(value: &DeValue<'_>) -> Result<u64, Expected> {
     count.ok_or_else(|| "a whole number, 0 or more".to_owned())
 }
 
-fn at_most(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
+fn bounded_number(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
     let count = count(value).ok().filter(|count| (least..=most).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok());
     count.ok_or_else(|| format!("a whole number from {least} to {most}"))

@@ -14,7 +14,7 @@ pub(super) struct Section<'a> {
     /// The offset of the table in bytes.
     start: usize,
     table: &'a DeTable<'a>,
-    known: Vec<&'static str>,
+    known_keys: Vec<&'static str>,
 }
 
 /// The expected value, as the end of the sentence "… must be …".
@@ -22,7 +22,7 @@ pub(super) type Expected = String;
 
 impl<'a> Section<'a> {
     pub(super) fn new(text: &'a str, name: &str, start: usize, table: &'a DeTable<'a>) -> Self {
-        Self { text, name: name.to_owned(), start, table, known: Vec::new() }
+        Self { text, name: name.to_owned(), start, table, known_keys: Vec::new() }
     }
 
     /// Parses the value of an optional key with `read`.
@@ -31,7 +31,7 @@ impl<'a> Section<'a> {
         key: &'static str,
         read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
     ) -> Result<Option<T>, ManifestError> {
-        self.known.push(key);
+        self.known_keys.push(key);
         let Some(value) = self.table.get(key) else { return Ok(None) };
         let (section, offset) = (self.name.clone(), value.span().start);
         read(value.get_ref()).map(Some).map_err(|expected| {
@@ -45,11 +45,11 @@ impl<'a> Section<'a> {
         key: &'static str,
         read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
     ) -> Result<T, ManifestError> {
-        self.optional(key, read)?.ok_or_else(|| self.missing(key))
+        self.optional(key, read)?.ok_or_else(|| self.missing_key(key))
     }
 
     /// Returns the error for this missing key.
-    pub(super) fn missing(&self, key: &'static str) -> ManifestError {
+    pub(super) fn missing_key(&self, key: &'static str) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Missing { key, section: self.name.clone() })
     }
 
@@ -65,7 +65,7 @@ impl<'a> Section<'a> {
         let expected = || format!("a list of tables: write each under `[[{key}]]`");
         let list = self.optional(key, |value| {
             let items = value.as_array().ok_or_else(expected)?;
-            items.iter().map(|item| table_of(item).ok_or_else(expected)).collect::<Result<Vec<_>, _>>()
+            items.iter().map(|item| as_table(item).ok_or_else(expected)).collect::<Result<Vec<_>, _>>()
         })?;
         let name = self.name_below(key);
         let section = |(start, table)| Section::new(self.text, &name, start, table);
@@ -104,20 +104,20 @@ impl<'a> Section<'a> {
 
     /// Rejects the first key that was not parsed.
     pub(super) fn finish(self) -> Result<(), ManifestError> {
-        let unknown = |key: &str| !self.known.contains(&key);
+        let unknown = |key: &str| !self.known_keys.contains(&key);
         let mut found: Vec<_> = self.entries().filter(|(_, key, _)| unknown(key)).collect();
         found.sort_by_key(|(offset, ..)| *offset);
         let Some((offset, key, _)) = found.first() else { return Ok(()) };
         let problem = ManifestProblem::UnknownKey {
             key: (*key).to_owned(),
             section: self.name.clone(),
-            nearest: nearest(key, self.known.iter().map(|known| (*known).to_owned())),
+            nearest: nearest(key, self.known_keys.iter().map(|known| (*known).to_owned())),
         };
         Err(self.error_at(*offset, problem))
     }
 }
 
-fn table_of<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a>)> {
+fn as_table<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a>)> {
     Some((item.span().start, item.get_ref().as_table()?))
 }
 

@@ -66,10 +66,10 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!((manifest.output.kind, manifest.output.max_captured_bytes), (OutputKind::Jsonl, 1024));
     assert_eq!(manifest.output.pages, Some(FieldPath::data()));
     let title = FieldPath::data().index(3).key("title");
-    assert_eq!(manifest.output.fields.of(&title).max_bytes, Some(255));
+    assert_eq!(manifest.output.fields.rule_for(&title).max_bytes, Some(255));
     let odd = FieldPath::data().index(0).key("odd key");
-    assert_eq!(manifest.output.fields.of(&odd).chars_in.as_deref(), Some("length"));
-    assert_eq!(manifest.exit_codes[&1], ExitMeaning::Fine);
+    assert_eq!(manifest.output.fields.rule_for(&odd).chars_in.as_deref(), Some("length"));
+    assert_eq!(manifest.exit_codes[&1], ExitMeaning::Success);
     assert!(matches!(&manifest.exit_codes[&5], ExitMeaning::Error { exit: Exit::No, .. }));
     assert_eq!(parse(""), Ok(Manifest::default()));
     assert_eq!(parse("timeout_seconds = 0").unwrap().timeout, None);

@@ -1,12 +1,12 @@
 //! Caps data to the size that a model may read, and reports what was left out. (CX-5)
 
-use endmark_context::cap::{Asked, CapError, Capped, Capper, Format, Limits};
+use endmark_context::cap::{CapError, Capped, Capper, Format, Limits, RequestedFormat};
 use endmark_envelope::{FieldPath, Segment, Warning};
 use endmark_text::replace_lone_surrogates;
 use serde_json::{Map, Value};
 
 use super::super::manifest::OutputKind;
-use super::{Data, behind};
+use super::{Data, possible_loss};
 
 /// Returns the data within these limits. `printed` is the complete output, capped while it arrived. For JSON
 /// it is used only if the capture contains just the beginning. Otherwise the parsed data is capped.
@@ -26,42 +26,43 @@ pub(crate) fn within(
         OutputKind::Auto => matches!(printed.format, Format::Json | Format::JsonLines),
         OutputKind::Text => false,
     };
-    let seen = (is_json && !is_all_captured && data.fault.is_none()).then(|| value_of(&printed)).flatten();
+    let seen =
+        (is_json && !is_all_captured && data.fault.is_none()).then(|| parse_capped(&printed)).flatten();
     let mut data = if let Some(value) = seen {
         Data {
             value,
             is_text: false,
             cuts: Vec::new(),
-            warnings: joined(data.warnings, printed.warnings),
+            warnings: join_warnings(data.warnings, printed.warnings),
             ..data
         }
     } else if data.is_text {
         let text = Map::from_iter([("text".to_owned(), Value::from(printed.text))]);
-        let warnings = joined(data.warnings, printed.warnings.into_iter().map(in_text));
+        let warnings = join_warnings(data.warnings, printed.warnings.into_iter().map(move_to_text));
         // The capper read the complete output, even if the capture contains only a part of it.
         let cuts = data.cuts.into_iter().filter(|cut| cut.original.is_none()).collect();
         Data { value: text.into(), warnings, cuts, ..data }
     } else {
-        let mut capper = Capper::new(Asked::Json, limits)?.called(FieldPath::data());
+        let mut capper = Capper::new(RequestedFormat::Json, limits)?.with_path(FieldPath::data());
         capper.push(data.value.to_string().as_bytes())?;
         let shortened = capper.finish()?;
-        let Some(value) = value_of(&shortened) else { return Ok(data) };
+        let Some(value) = parse_capped(&shortened) else { return Ok(data) };
         // Capping has changed the paths inside the data.
         let cuts = data.cuts.into_iter().filter(|cut| cut.pointer.is_empty()).collect();
-        Data { value, cuts, warnings: joined(data.warnings, shortened.warnings), ..data }
+        Data { value, cuts, warnings: join_warnings(data.warnings, shortened.warnings), ..data }
     };
     if let Some(why) = unended.filter(|_| data.cuts.is_empty()) {
-        data.cuts.extend(behind(&data.value, why));
+        data.cuts.extend(possible_loss(&data.value, why));
     }
     Ok(data)
 }
 
-fn joined(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+fn join_warnings(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
     before.into_iter().chain(more).collect()
 }
 
 /// Returns the JSON value of a capped text, or `None` if it is not JSON.
-fn value_of(capped: &Capped) -> Option<Value> {
+fn parse_capped(capped: &Capped) -> Option<Value> {
     let text = replace_lone_surrogates(&capped.text);
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let mut values = values.collect::<Result<Vec<_>, _>>().ok()?;
@@ -73,7 +74,7 @@ fn value_of(capped: &Capped) -> Option<Value> {
 }
 
 /// Moves a warning about the whole output to `data.text`.
-fn in_text(warning: Warning) -> Warning {
+fn move_to_text(warning: Warning) -> Warning {
     let field = warning.field.as_ref().map(|field| {
         let below = field.segments().iter().skip(1);
         below.fold(FieldPath::data().key("text"), |path, segment| match segment {

@@ -7,7 +7,7 @@ use endmark_text::detect::detect_strict;
 use endmark_text::{CompletedText, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
 use serde_json::Value;
 
-use super::lost::{lost, with_infinite_as_text};
+use super::lost::{loss_warnings, with_infinite_as_text};
 use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
@@ -18,7 +18,7 @@ const MAX_CUTS: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// One value, which is the data.
-    One,
+    Single,
     /// Any number of values, which form a list.
     Many,
 }
@@ -26,7 +26,7 @@ pub(super) enum Shape {
 impl Shape {
     fn format(self) -> Format {
         match self {
-            Self::One => Format::Json,
+            Self::Single => Format::Json,
             Self::Many => Format::Jsonl,
         }
     }
@@ -40,7 +40,7 @@ impl Shape {
     fn parse_as_it_is(self, text: &str) -> Result<Value, serde_json::Error> {
         let text = &*replace_lone_surrogates(text);
         match self {
-            Self::One => serde_json::from_str(text),
+            Self::Single => serde_json::from_str(text),
             Self::Many => {
                 let values = serde_json::Deserializer::from_str(text).into_iter();
                 values.collect::<Result<_, _>>().map(Value::Array)
@@ -49,9 +49,9 @@ impl Shape {
     }
 
     /// Returns the value that represents empty output.
-    fn nothing(self) -> Value {
+    fn empty_value(self) -> Value {
         match self {
-            Self::One => Value::Null,
+            Self::Single => Value::Null,
             Self::Many => Value::Array(Vec::new()),
         }
     }
@@ -59,28 +59,28 @@ impl Shape {
 
 /// Parses the output as JSON. Truncated JSON returns its reliable beginning. Other output is returned as text.
 pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> Data) -> Data {
-    let text = decoded(captured);
+    let text = decode(captured);
     if captured.is_whole() {
         if text.trim_ascii().is_empty() {
             let warnings = match shape {
-                Shape::One => vec![Warning::notice(NO_OUTPUT, "the tool wrote nothing; `data` is null")],
+                Shape::Single => vec![Warning::notice(NO_OUTPUT, "the tool wrote nothing; `data` is null")],
                 Shape::Many => Vec::new(),
             };
-            return Data { warnings, ..Data::whole(shape.nothing()) };
+            return Data { warnings, ..Data::new(shape.empty_value()) };
         }
         if let Ok(value) = shape.parse(&text) {
-            return Data { warnings: lost(&text, &value), ..Data::whole(value) };
+            return Data { warnings: loss_warnings(&text, &value), ..Data::new(value) };
         }
     }
     // Truncated JSON may still end with the newline that tools print at the end.
-    closed(captured, &text, shape)
-        .or_else(|fault| closed(captured, text.trim_end(), shape).map_err(|_| fault))
+    close(captured, &text, shape)
+        .or_else(|fault| close(captured, text.trim_end(), shape).map_err(|_| fault))
         .unwrap_or_else(|fault| Data { fault: Some(fault), ..as_text() })
 }
 
 /// Parses the output as JSON only if all of it is JSON: one object or list, or several of them.
 pub(super) fn guess(captured: &Captured) -> Option<Data> {
-    let text = decoded(captured);
+    let text = decode(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
@@ -90,13 +90,13 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
         let values = read(Shape::Many)?;
         values.as_array()?.iter().all(is_structured).then_some(values)
     };
-    let value = read(Shape::One).or_else(many)?;
-    Some(Data { warnings: lost(&text, &value), ..Data::whole(value) })
+    let value = read(Shape::Single).or_else(many)?;
+    Some(Data { warnings: loss_warnings(&text, &value), ..Data::new(value) })
 }
 
 /// Returns what is missing after an output that is treated as text although it is the beginning of JSON.
-pub(super) fn beginning(captured: &Captured) -> Option<IncompleteValue> {
-    let text = decoded(captured);
+pub(super) fn incomplete_beginning(captured: &Captured) -> Option<IncompleteValue> {
+    let text = decode(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
@@ -110,13 +110,13 @@ pub(super) fn beginning(captured: &Captured) -> Option<IncompleteValue> {
 }
 
 /// Decodes the output, or the captured beginning of it, without a byte order mark.
-fn decoded(captured: &Captured) -> Cow<'_, str> {
+fn decode(captured: &Captured) -> Cow<'_, str> {
     let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);
-    if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::beginning(bytes).into() }
+    if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::valid_beginning(bytes).into() }
 }
 
 /// Returns the reliable beginning of truncated JSON with its brackets closed, and the incomplete values.
-fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFault> {
+fn close(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFault> {
     let format = shape.format();
     let verdict = detect_strict(text.as_bytes(), &format).verdict;
     if let Verdict::Malformed { index, reason } = verdict {
@@ -124,21 +124,21 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFau
     }
     let completed = complete(text.as_bytes(), &format).unwrap_or_default();
     let value = if completed.text.is_empty() {
-        shape.nothing()
+        shape.empty_value()
     } else {
-        shape.parse(&completed.text).map_err(|error| unreadable(&completed.text, &error))?
+        shape.parse(&completed.text).map_err(|error| unreadable_fault(&completed.text, &error))?
     };
     let fault = captured.is_whole().then_some(JsonFault::Truncated { bytes: captured.bytes });
     let is_cut = !captured.is_whole() || verdict != Verdict::Whole;
     if !is_cut {
-        return Ok(Data::whole(value));
+        return Ok(Data::new(value));
     }
-    let warnings = lost(&completed.text, &value);
-    Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::whole(value) })
+    let warnings = loss_warnings(&completed.text, &value);
+    Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::new(value) })
 }
 
 /// Returns why well-formed JSON cannot be parsed: too deep nesting, or half a surrogate pair.
-fn unreadable(text: &str, error: &serde_json::Error) -> JsonFault {
+fn unreadable_fault(text: &str, error: &serde_json::Error) -> JsonFault {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>();
     JsonFault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
@@ -152,7 +152,7 @@ fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<Inc
         "the output is too large to be kept"
     };
     let prefix = match shape {
-        Shape::One => String::new(),
+        Shape::Single => String::new(),
         Shape::Many => format!("/{}", completed.value),
     };
     let whole = IncompleteValue {
@@ -167,7 +167,7 @@ fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<Inc
     let inner = places.skip(skipped).map(|place| IncompleteValue {
         pointer: format!("{prefix}{}", place.pointer),
         original: None,
-        message: match (place.kind, place.left_out) {
+        message: match (place.kind, place.is_omitted) {
             (_, true) => format!("{why}: the {} is left out", place.kind.name()),
             (UnfinishedKind::Number, false) => format!("{why}: the number may go on"),
             (_, false) => format!("{why}: this is the beginning of the {}", place.kind.name()),

@@ -19,15 +19,18 @@ const FLOAT_DIGITS: usize = 17;
 const SHOWN_DIGITS: usize = 40;
 
 /// Returns a warning for each kind of loss when this JSON text was parsed into this value.
-pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
-    let found = Tokens::of(json);
+pub(super) fn loss_warnings(json: &str, value: &Value) -> Vec<Warning> {
+    let found = Tokens::new(json);
     let rounded = found.first_large.map(|first| {
         let shown = &first[..first.len().min(SHOWN_DIGITS)];
         let who = match found.large {
             1 => "one number has".to_owned(),
             count => format!("{count} numbers have"),
         };
-        of_data(NUMBER_ROUNDED, format!("{who} more digits than are kept; the first begins with {shown}"))
+        data_warning(
+            NUMBER_ROUNDED,
+            format!("{who} more digits than are kept; the first begins with {shown}"),
+        )
     });
     let as_text = found.infinite.first().map(|first| {
         let who = match found.infinite.len() {
@@ -44,7 +47,7 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
             1 => "one member has".to_owned(),
             count => format!("{count} members have"),
         };
-        of_data(
+        data_warning(
             DUPLICATE_NAMES,
             format!("{who} a name that comes again in the same object; the last one counts"),
         )
@@ -55,7 +58,7 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
 /// Returns the JSON text with strings instead of numbers that are out of range, which some databases write
 /// for infinity. Returns `None` if there is no such number.
 pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
-    let infinite = Tokens::of(json).infinite;
+    let infinite = Tokens::new(json).infinite;
     let mut text = String::with_capacity(json.len() + 2 * infinite.len());
     let mut behind = 0;
     for number in &infinite {
@@ -70,7 +73,7 @@ pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
 }
 
 /// Creates a warning about a value anywhere in the data.
-fn of_data(code: &str, message: String) -> Warning {
+fn data_warning(code: &str, message: String) -> Warning {
     Warning { field: Some(FieldPath::data()), ..Warning::truncation(code, message) }
 }
 
@@ -104,13 +107,13 @@ struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    fn of(json: &'a str) -> Self {
+    fn new(json: &'a str) -> Self {
         let mut found = Self::default();
         let mut rest = json;
         while let Some(at) = rest.find(|character: char| character == '"' || character.is_ascii_digit()) {
             let (before, token) = rest.split_at(at);
             if token.starts_with('"') {
-                rest = after_string(token);
+                rest = skip_string(token);
                 found.names += u64::from(rest.trim_ascii_start().starts_with(':'));
             } else {
                 // The range includes the sign, which is one byte.
@@ -149,6 +152,6 @@ fn is_rounded(number: &str) -> bool {
 }
 
 /// Returns the text after the string that begins here.
-fn after_string(text: &str) -> &str {
+fn skip_string(text: &str) -> &str {
     string_end(text.as_bytes(), 0).and_then(|end| text.get(end..)).unwrap_or_default()
 }

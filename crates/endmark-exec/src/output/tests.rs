@@ -11,14 +11,14 @@ fn rules(kind: OutputKind) -> OutputRules {
     OutputRules { kind, ..OutputRules::default() }
 }
 
-fn captured(bytes: &[u8], limit: usize) -> Captured {
+fn capture(bytes: &[u8], limit: usize) -> Captured {
     let mut capture = Capture::new(limit);
     capture.push(bytes);
     capture.finish()
 }
 
 fn data(bytes: impl AsRef<[u8]>, kind: OutputKind) -> Data {
-    let mut data = read(&captured(bytes.as_ref(), 1 << 20), &rules(kind), None);
+    let mut data = read(&capture(bytes.as_ref(), 1 << 20), &rules(kind), None);
     disclose(&mut data, &FieldRules::default());
     data
 }
@@ -34,14 +34,14 @@ fn fields(data: &Data) -> Vec<String> {
 fn json_is_the_data_and_text_is_its_text() {
     assert_eq!(
         data("\u{feff} {\"a\": [1.5, \"é\"]}\n", OutputKind::Json),
-        Data::whole(json!({"a": [1.5, "é"]}))
+        Data::new(json!({"a": [1.5, "é"]}))
     );
     assert_eq!(data("{\"a\":1}\n{\"a\":2}\n", OutputKind::Jsonl).value, json!([{"a": 1}, {"a": 2}]));
     assert_eq!(data("{\"a\":1}\n[2]", OutputKind::Auto).value, json!([{"a": 1}, [2]]));
     assert_eq!(data("42\n", OutputKind::Auto).value, json!({"text": "42\n"}));
     assert_eq!(data("[not json]", OutputKind::Auto).value, json!({"text": "[not json]"}));
     assert_eq!(data("{\"a\":1}", OutputKind::Text).value, json!({"text": "{\"a\":1}"}));
-    assert_eq!(data("", OutputKind::Jsonl), Data::whole(json!([])));
+    assert_eq!(data("", OutputKind::Jsonl), Data::new(json!([])));
     let nothing = data(" \n", OutputKind::Json);
     assert_eq!((nothing.value, nothing.warnings[0].code.as_str()), (Value::Null, NO_OUTPUT));
 }
@@ -79,13 +79,13 @@ fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
 #[test]
 fn what_is_too_large_to_be_kept_says_how_large_it_was() {
     let list = format!("[{}\"é\"]", "\"é\",".repeat(1000));
-    let mut kept = read(&captured(list.as_bytes(), 400), &rules(OutputKind::Json), None);
+    let mut kept = read(&capture(list.as_bytes(), 400), &rules(OutputKind::Json), None);
     disclose(&mut kept, &FieldRules::default());
     assert_eq!((kept.fault, kept.value[0].as_str()), (None, Some("é")));
     assert_eq!(kept.warnings[0].original_bytes, Some(list.len() as u64));
     assert_eq!(kept.warnings[0].original_length, Some(list.chars().count() as u64));
     let text = format!("begin {} end", "é".repeat(1000));
-    let mut kept = read(&captured(text.as_bytes(), 101), &rules(OutputKind::Text), None);
+    let mut kept = read(&capture(text.as_bytes(), 101), &rules(OutputKind::Text), None);
     disclose(&mut kept, &FieldRules::default());
     let (beginning, tail) = (kept.value["text"].as_str().unwrap(), kept.value["tail"].as_str().unwrap());
     assert!(beginning.starts_with("begin é") && beginning.ends_with("é…[truncated]"), "{beginning}");
@@ -147,7 +147,7 @@ fn names_that_come_twice_are_counted() {
 fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
     let text = format!("begin{}end", "x".repeat(2000));
     let rules = OutputRules { kind: OutputKind::Text, max_response_bytes: 1600, ..OutputRules::default() };
-    let read = read(&captured(text.as_bytes(), 10_000), &rules, None);
+    let read = read(&capture(text.as_bytes(), 10_000), &rules, None);
     assert_eq!((read.value["tail"].as_str().unwrap().len(), &read.value["text"]), (200, &json!(text)));
     let document =
         Document { data: read.value, error: None, warnings: Vec::new(), duration_ms: 0 }.within(1600);
@@ -159,7 +159,7 @@ fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
 #[test]
 fn what_a_tool_that_was_made_to_end_wrote_may_go_on() {
     let of = |text: &str, kind| {
-        let mut data = read(&captured(text.as_bytes(), 1000), &rules(kind), Some("it was made to end"));
+        let mut data = read(&capture(text.as_bytes(), 1000), &rules(kind), Some("it was made to end"));
         disclose(&mut data, &FieldRules::default());
         (data.value.clone(), fields(&data))
     };
@@ -208,7 +208,7 @@ proptest! {
     ) {
         let bytes = bytes.repeat(repeat);
         for kind in KINDS {
-            let captured = captured(&bytes, limit);
+            let captured = capture(&bytes, limit);
             let is_whole = captured.is_whole();
             let mut data = read(&captured, &rules(kind), (!has_ended).then_some("it was made to end"));
             disclose(&mut data, &FieldRules::default());

@@ -30,7 +30,7 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
             let is_fitting = text_bytes <= max_response_bytes;
             members.insert("text".to_owned(), text);
             if !is_fitting {
-                insert_tail(&mut members, captured, last(&captured.head, max_tail));
+                insert_tail(&mut members, captured, last_bytes(&captured.head, max_tail));
             }
             if captured.invalid_sequences > 0 && captured.head.len() <= MAX_BASE64_BYTES {
                 let base64 = STANDARD.encode(&captured.head);
@@ -41,8 +41,8 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
             }
         }
         Some(tail) => {
-            members.insert("text".to_owned(), Value::from(beginning(&captured.head)));
-            insert_tail(&mut members, captured, last(tail, max_tail));
+            members.insert("text".to_owned(), Value::from(valid_beginning(&captured.head)));
+            insert_tail(&mut members, captured, last_bytes(tail, max_tail));
             cuts.push(IncompleteValue {
                 pointer: "/text".to_owned(),
                 original: Some(Size { bytes: captured.bytes, chars: captured.characters }),
@@ -50,11 +50,11 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
             });
         }
     }
-    Data { cuts, is_text: true, ..Data::whole(Value::Object(members)) }
+    Data { cuts, is_text: true, ..Data::new(Value::Object(members)) }
 }
 
 /// Returns the text without a character that is incomplete at its end.
-pub(super) fn beginning(bytes: &[u8]) -> String {
+pub(super) fn valid_beginning(bytes: &[u8]) -> String {
     let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid()).unwrap_or_default();
     let is_cut = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
     let cut = if is_cut { last.len() } else { 0 };
@@ -68,7 +68,7 @@ fn insert_tail(members: &mut Map<String, Value>, captured: &Captured, tail: &[u8
 }
 
 /// Returns the last bytes, without a character that is incomplete at their beginning.
-fn last(bytes: &[u8], at_most: usize) -> &[u8] {
+fn last_bytes(bytes: &[u8], at_most: usize) -> &[u8] {
     let bytes = &bytes[bytes.len().saturating_sub(at_most)..];
     let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     let cut = bytes.iter().take(3).take_while(is_continuation).count();

@@ -11,14 +11,14 @@ pub(crate) type Piece<'a> = (&'a str, bool);
 const MAX_PIECES: usize = 512;
 
 /// Joins distinct texts.
-pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
-    let distinct = distinct(pieces);
+pub(crate) fn join_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
+    let distinct = distinct_pieces(pieces);
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
 /// Returns the pieces in order. Repeated pieces, pieces whose lines are contiguous in another one, and cut pieces
 /// that begin another one are dropped.
-pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
+pub(crate) fn distinct_pieces<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
     let lines: Vec<String> = pieces.iter().take(MAX_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
@@ -35,7 +35,7 @@ pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&
 
 /// Joins the unknown fields of several findings, each with whether it was cut. The result has each name once with all
 /// its distinct values.
-pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
+pub(crate) fn join_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
     for (field, is_cut) in fields {
@@ -47,12 +47,12 @@ pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField
     }
     let written = joined.into_iter().map(|(field, values)| {
         let value = if values.iter().any(|(value, _)| value.contains('\n')) {
-            distinct(values).join("\n")
+            distinct_pieces(values).join("\n")
         } else {
             // Splits values that were joined before, so that joining again repeats nothing.
             let pieces =
                 values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
-            distinct(pieces).join("; ")
+            distinct_pieces(pieces).join("; ")
         };
         OtherField { value, ..field.clone() }
     });
@@ -66,7 +66,7 @@ pub(crate) const ALSO_TITLED: &str = "also_titled";
 pub(crate) fn add_titles(finding: &mut Finding, titles: &[String]) {
     if !titles.is_empty() {
         let titles = OtherField { name: ALSO_TITLED.to_owned(), value: titles.join("; "), after: "" };
-        finding.other = joined_fields(finding.other.iter().chain([&titles]).map(|field| (field, false)));
+        finding.other = join_fields(finding.other.iter().chain([&titles]).map(|field| (field, false)));
     }
 }
 
@@ -74,10 +74,10 @@ pub(crate) fn add_titles(finding: &mut Finding, titles: &[String]) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Piece, distinct};
+    use super::{Piece, distinct_pieces};
 
     /// A reference implementation that compares each text with all others.
-    fn simply<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
+    fn distinct_naively<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
         let is_left_out = |at: usize, (text, is_cut): &Piece<'_>| {
             let lines: Vec<&str> = text.split('\n').collect();
             pieces[..at].iter().any(|(earlier, _)| earlier == text)
@@ -93,14 +93,14 @@ mod tests {
 
     #[test]
     fn what_stands_in_another_one_is_left_out() {
-        assert_eq!(distinct([("a\nb", false), ("b", false), ("a", true), ("a\nb", true)]), ["a\nb"]);
+        assert_eq!(distinct_pieces([("a\nb", false), ("b", false), ("a", true), ("a\nb", true)]), ["a\nb"]);
         assert_eq!(
-            distinct([("b\nc", false), ("a\nb\nc\nd", false), ("c\nd\ne", false)]),
+            distinct_pieces([("b\nc", false), ("a\nb\nc\nd", false), ("c\nd\ne", false)]),
             ["a\nb\nc\nd", "c\nd\ne"]
         );
         // A piece that is neither whole lines nor cut is kept.
-        assert_eq!(distinct([("call(a)", false), ("call", false), ("all(a)", true)]).len(), 3);
-        assert_eq!(distinct([("call(a)", false), ("call", true)]), ["call(a)"]);
+        assert_eq!(distinct_pieces([("call(a)", false), ("call", false), ("all(a)", true)]).len(), 3);
+        assert_eq!(distinct_pieces([("call(a)", false), ("call", true)]), ["call(a)"]);
     }
 
     proptest! {
@@ -109,7 +109,7 @@ mod tests {
             pieces in prop::collection::vec(("[ab]{1,2}(\n[ab]{0,2}){0,4}", any::<bool>()), 0..12),
         ) {
             let pieces: Vec<Piece<'_>> = pieces.iter().map(|(text, is_cut)| (text.as_str(), *is_cut)).collect();
-            prop_assert_eq!(distinct(pieces.iter().copied()), simply(&pieces));
+            prop_assert_eq!(distinct_pieces(pieces.iter().copied()), distinct_naively(&pieces));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Recognises line numbers. (AR-1)
 
 use super::LineRange;
-use crate::vocabulary::list_of;
+use crate::vocabulary::find_list;
 
 /// The number of candidate positions that are searched for line numbers.
 const MAX_SIGNS: usize = 256;
 
 /// Returns the first lines after punctuation or a word: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines 41 to 58`.
-pub(super) fn lines_in(text: &str) -> Option<LineRange> {
+pub(super) fn find_lines(text: &str) -> Option<LineRange> {
     let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MAX_SIGNS);
     let behind =
         signs.map(|(at, sign)| (sign, text[at + sign.len_utf8()..].trim_start_matches([' ', '[', '('])));
@@ -19,7 +19,7 @@ pub(super) fn lines_in(text: &str) -> Option<LineRange> {
 }
 
 /// Parses a text that consists only of lines, with or without a word for them.
-pub(super) fn bare(text: &str) -> Option<LineRange> {
+pub(super) fn parse_lines(text: &str) -> Option<LineRange> {
     let text = text.trim_matches(|sign: char| sign.is_whitespace() || ":#`()[].".contains(sign));
     let (lines, behind) = range(without_word(text).unwrap_or(text))?;
     behind.is_empty().then_some(lines)
@@ -46,7 +46,7 @@ fn without_word(text: &str) -> Option<&str> {
 fn without_one_word(text: &str) -> Option<&str> {
     let letters = text.find(|sign: char| !sign.is_alphabetic())?;
     let (word, rest) = text.split_at(letters);
-    list_of("around", &word.to_lowercase()).filter(|list| *list == "lines")?;
+    find_list("around", &word.to_lowercase()).filter(|list| *list == "lines")?;
     Some(rest.trim_start_matches(['.', ':', ' ', '#', '~', '-']))
 }
 

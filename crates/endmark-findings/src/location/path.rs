@@ -1,7 +1,7 @@
 //! Finds file paths in prose. (AR-1, AR-5)
 
-use super::lines::lines_in;
-use crate::vocabulary::{is_one_of, list_of};
+use super::lines::find_lines;
+use crate::vocabulary::{contains, find_list};
 
 /// The maximum length of a file extension. A longer one is a word after a full stop.
 const LONGEST_EXTENSION: usize = 12;
@@ -11,7 +11,7 @@ const BEFORE_PATH: [&str; 6] = ["`", "\"", "*", " in ", " at ", " from "];
 
 /// Returns the first file in a text, and the text before and after it. The path uses `/` between folders and has no
 /// leading `./`. Folder names may contain spaces.
-pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
+pub(super) fn find_file(text: &str) -> Option<(String, &str, &str)> {
     let place = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
     let of_words = |length: &dyn Fn(&str) -> Option<usize>| {
         text.split_whitespace().find_map(|word| Some(place(word) + length(word)?))
@@ -25,11 +25,11 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     // `line 3 of src/a.rs` names lines of a file, but `Copy of src/a.rs` is another file, also in `line 3 in Copy of
     // src/a.rs`.
     let rest = &before[begins..];
-    let of = rest.match_indices(" of ").find(|(at, _)| lines_in(&rest[..*at]).is_some());
+    let of = rest.match_indices(" of ").find(|(at, _)| find_lines(&rest[..*at]).is_some());
     begins += of.map_or(0, |(at, of)| at + of.len());
     // `see also src/a.rs`
     while let Some((word, _)) = before[begins..].trim_start().split_once(' ') {
-        if !is_around(word.trim_end_matches([':', '.'])) {
+        if !is_usual_word(word.trim_end_matches([':', '.'])) {
             break;
         }
         begins = place(word) + word.len();
@@ -45,11 +45,11 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
 fn file_length(word: &str) -> Option<usize> {
     let call =
         word.split_once('(').filter(|(before, _)| !before.is_empty() && !before.ends_with(['/', '\\']));
-    let inner = call.and_then(|(before, inner)| Some(before.len() + 1 + length_of_file(inner)?));
-    inner.or_else(|| length_of_file(word))
+    let inner = call.and_then(|(before, inner)| Some(before.len() + 1 + file_word_length(inner)?));
+    inner.or_else(|| file_word_length(word))
 }
 
-fn length_of_file(word: &str) -> Option<usize> {
+fn file_word_length(word: &str) -> Option<usize> {
     let begins = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
     let name = &word[begins..];
     let first = name.chars().next().map_or(0, char::len_utf8);
@@ -72,20 +72,20 @@ fn has_extension(name: &str) -> bool {
             && extension.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-')
             && extension.contains(|sign: char| sign.is_ascii_alphabetic())
     };
-    is_one_of("file", name) || name.rsplit_once('.').is_some_and(|(_, extension)| is_extension(extension))
+    contains("file", name) || name.rsplit_once('.').is_some_and(|(_, extension)| is_extension(extension))
 }
 
-fn is_around(word: &str) -> bool {
-    list_of("around", &word.to_lowercase()).is_some()
+fn is_usual_word(word: &str) -> bool {
+    find_list("around", &word.to_lowercase()).is_some()
 }
 
 /// Whether a text has words besides the given files, line numbers and the usual words around them.
-pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
+pub(super) fn has_other_words<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
     let text = named.fold(text.replace('\\', "/"), |text, named| text.replace(named, " "));
     let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
     // `12`, `L12`
     let is_line = |word: &str| word.trim_start_matches(['L', 'l']).chars().all(|sign| sign.is_ascii_digit());
-    words.any(|word| !is_line(word) && !is_around(word))
+    words.any(|word| !is_line(word) && !is_usual_word(word))
 }
 
 /// Whether a parsed place is a URL.
@@ -107,13 +107,13 @@ pub(crate) fn names_file(file: &str, has_lines: bool) -> bool {
     if is_url(file) || is_route {
         return is_url(file);
     }
-    if is_one_of("file", name) || name.starts_with('.') && name.len() > 2 {
+    if contains("file", name) || name.starts_with('.') && name.len() > 2 {
         return true;
     }
     if has_extension(name) {
-        let is_known = name.rsplit_once('.').is_some_and(|(_, extension)| is_one_of("extension", extension));
+        let is_known = name.rsplit_once('.').is_some_and(|(_, extension)| contains("extension", extension));
         return is_known || has_lines || !folders.is_empty() && !is_spaced;
     }
-    let is_folder = !folders.is_empty() && (is_one_of("folder", first) || first.starts_with('.'));
+    let is_folder = !folders.is_empty() && (contains("folder", first) || first.starts_with('.'));
     !is_spaced && (has_lines || is_folder)
 }

@@ -119,7 +119,7 @@ fn words_beside_lines_are_told_from_lines() {
         ("src/a.rs(3,9)", false),
         ("src/a.rs, fn login()", true),
     ] {
-        assert_eq!(Location::read(text).unwrap().says_more_than_places(), expected, "{text}");
+        assert_eq!(Location::read(text).unwrap().has_other_words(), expected, "{text}");
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use endmark_text::CodeFence;
 
 use super::Remarks;
-use super::coverage::dimensions_in;
+use super::coverage::read_dimensions;
 use super::draft::{Draft, DraftOutcome};
 use super::evidence::{EvidenceCollector, Step};
-use super::grammar::{Event, NamedValue, START, any_field, event, headline, in_json, item, mentioned};
+use super::grammar::{Event, NamedValue, START, any_field, event, headline, id_in_json, item, mentioned_id};
 use super::header::Header;
 use super::key::Key;
 use super::lines::Line;
@@ -24,15 +24,15 @@ const LONGEST_PARAGRAPH: usize = 2_000;
 // Fields: the state of one pass over lines; each line may change most of them.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    pub(super) begins: Option<Position>,
+    pub(super) start: Option<Position>,
     /// The open code fence around the result or its findings.
-    around: Option<CodeFence>,
+    surrounding_fence: Option<CodeFence>,
     /// An open code fence that belongs to no field.
     ignored: Option<CodeFence>,
     pub(super) header: Header,
     pub(super) findings: Vec<ReadFinding>,
     /// The index in `findings` for each id.
-    known: HashMap<FindingId, usize>,
+    known_ids: HashMap<FindingId, usize>,
     ids: Numbers,
     templates: usize,
     pub(super) unread: u32,
@@ -40,13 +40,13 @@ pub(super) struct Block {
     /// The field that the next line may continue.
     last: Option<LastField>,
     /// The fields of a finding without a first line. It is counted but not parsed.
-    nameless: Option<Vec<Key>>,
+    nameless_keys: Option<Vec<Key>>,
     /// Whether the previous line was ignored. Consecutive ignored lines share one remark.
     is_ignoring: bool,
     /// Whether text was ignored after the last field. What follows may then concern something else.
-    is_behind_text: bool,
+    follows_text: bool,
     /// Whether the last ignored text names a finding. Fields after it are then counted under its id.
-    is_behind_mention: bool,
+    follows_mention: bool,
     /// Signs of findings in text that is not parsed, and the paragraph that may become one. Such a finding is lost
     /// unless it is also reported elsewhere.
     signs: Vec<Sign>,
@@ -62,7 +62,7 @@ struct LastField {
     indent: usize,
     /// Whether it has no value yet.
     is_open: bool,
-    is_behind_blank: bool,
+    follows_blank: bool,
 }
 
 /// The effect of a line on a result.
@@ -77,12 +77,12 @@ pub(super) enum BlockEffect {
     /// The line is another start marker.
     Restarted,
     /// Another turn of the conversation begins: the result is cut here.
-    Turned,
+    NewTurn,
 }
 
 impl Block {
     pub(super) fn new(begins: Position, around: Option<CodeFence>) -> Self {
-        Self { begins: Some(begins), around, ..Self::default() }
+        Self { start: Some(begins), surrounding_fence: around, ..Self::default() }
     }
 
     /// Whether nothing has followed the start marker.
@@ -95,7 +95,7 @@ impl Block {
 
     /// Whether JSON may begin here: no finding is open in line form.
     pub(super) fn takes_json(&self) -> bool {
-        self.draft.is_none() && self.ignored.is_none() && self.nameless.is_none()
+        self.draft.is_none() && self.ignored.is_none() && self.nameless_keys.is_none()
     }
 
     /// Processes the next line.
@@ -105,10 +105,10 @@ impl Block {
             return BlockEffect::Open;
         }
         if let Some(fence) = self.ignored {
-            self.goes_on_unknown(line, &event);
+            self.continues_unknown(line, &event);
             match event {
                 Event::Fence(other) if fence.is_closed_by(other) => self.ignored = None,
-                Event::Head(id, _) => self.quoted.push(Sign::named(Some(id), "", line.begins())),
+                Event::Head(id, _) => self.quoted.push(Sign::new(Some(id), "", line.begins())),
                 _ => {}
             }
             if self.ignored.is_none() {
@@ -120,10 +120,10 @@ impl Block {
         match event {
             Event::Start => return BlockEffect::Restarted,
             Event::End => return BlockEffect::Ended,
-            Event::Turn => return BlockEffect::Turned,
+            Event::Turn => return BlockEffect::NewTurn,
             Event::Checkpoint => return BlockEffect::Checkpoint,
             Event::Blank => {
-                self.last = self.last.map(|last| LastField { is_behind_blank: true, ..last });
+                self.last = self.last.map(|last| LastField { follows_blank: true, ..last });
                 if let Some(draft) = &mut self.draft {
                     draft.is_ended_by_blank |= line.is_empty();
                 }
@@ -134,15 +134,15 @@ impl Block {
                 self.finish_draft(true, remarks);
                 // A title such as `<what is wr` is a cut placeholder.
                 let title = if !line.is_settled && title.starts_with('<') { "" } else { title };
-                (self.is_behind_text, self.is_behind_mention) = (false, false);
+                (self.follows_text, self.follows_mention) = (false, false);
                 self.draft = Some(match headline(title).filter(|_| line.is_settled) {
-                    Some(head) => Draft::headed(id, &head, line.begins()),
+                    Some(head) => Draft::from_headline(id, &head, line.begins()),
                     None => Draft::new(id, title, line.begins()),
                 });
             }
             // In this form the fields of a finding are not indented deeper than an unknown field such as `impact`.
             Event::Fields(_) if self.is_below_unknown(line) => {
-                self.goes_on_unknown(line, &event);
+                self.continues_unknown(line, &event);
             }
             Event::Fields(fields) => {
                 for said in fields {
@@ -160,15 +160,15 @@ impl Block {
     fn is_evidence(&mut self, line: &Line<'_>, event: &Event<'_>, remarks: &mut Remarks) -> bool {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_in_evidence) else { return false };
         let Some(evidence) = &mut draft.evidence else { return false };
-        if draft.is_headed && evidence.is_followed_by_field(line) {
+        if draft.has_headline && evidence.is_followed_by_field(line) {
             draft.is_in_evidence = false;
             return false;
         }
-        match evidence.step(line, event, self.around) {
+        match evidence.step(line, event, self.surrounding_fence) {
             Step::Taken => {
                 draft.is_ended_by_blank = false;
-                if let Some(id) = in_json(&line.text) {
-                    self.signs.push(Sign::named(Some(id), "", line.begins()));
+                if let Some(id) = id_in_json(&line.text) {
+                    self.signs.push(Sign::new(Some(id), "", line.begins()));
                 }
                 let id = match event {
                     Event::Turn if evidence.is_flush_code() => {
@@ -181,7 +181,7 @@ impl Block {
                     _ => return true,
                 };
                 if *event != Event::End && evidence.is_flush_code() {
-                    self.quoted.push(Sign::named(id, START, line.begins()));
+                    self.quoted.push(Sign::new(id, START, line.begins()));
                 }
                 remarks.add(RemarkKind::InsideEvidence, &line.text, line.begins());
             }
@@ -199,13 +199,13 @@ impl Block {
 
     /// Handles a fence outside evidence. It encloses the findings, or content that belongs to no field.
     fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
-        if self.around.is_some_and(|around| around.is_closed_by(fence)) {
-            self.around = None;
-        } else if self.goes_on_unknown(line, &Event::Fence(fence)) {
+        if self.surrounding_fence.is_some_and(|around| around.is_closed_by(fence)) {
+            self.surrounding_fence = None;
+        } else if self.continues_unknown(line, &Event::Fence(fence)) {
             self.ignored = Some(fence);
             return;
-        } else if self.draft.as_ref().is_none_or(Draft::is_bare) && self.around.is_none() {
-            self.around = Some(fence);
+        } else if self.draft.as_ref().is_none_or(Draft::is_bare) && self.surrounding_fence.is_none() {
+            self.surrounding_fence = Some(fence);
         } else {
             self.ignored = Some(fence);
             remarks.add(RemarkKind::IgnoredText, &line.text, line.begins());
@@ -216,9 +216,8 @@ impl Block {
     fn field(&mut self, said: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
         let NamedValue { key, value } = said;
         let position = line.begins();
-        let last =
-            LastField { key, indent: line.indent(), is_open: value.is_empty(), is_behind_blank: false };
-        if key.is_of_header() {
+        let last = LastField { key, indent: line.indent(), is_open: value.is_empty(), follows_blank: false };
+        if key.is_header_field() {
             self.last = Some(last);
             // A value that is cut in the middle is dropped.
             if !line.is_settled {
@@ -232,25 +231,25 @@ impl Block {
             return;
         }
         let names = matches!(key, Key::Id | Key::Title);
-        let known = self.draft.as_ref().map(|draft| draft.said(key).map(|known| known == value));
+        let known = self.draft.as_ref().map(|draft| draft.value(key).map(|known| known == value));
         match known {
             // After a finding that may have ended and other text, the field belongs to another finding.
-            Some(None) if self.is_behind_text && self.draft.as_ref().is_some_and(Draft::may_have_ended) => {
-                return self.nameless(key, line, remarks);
+            Some(None) if self.follows_text && self.draft.as_ref().is_some_and(Draft::may_have_ended) => {
+                return self.count_nameless(key, line, remarks);
             }
             // A name after other fields is that of another finding.
             Some(None | Some(false)) if names && !self.draft.as_ref().is_some_and(Draft::is_bare) => {
-                return self.nameless(key, line, remarks);
+                return self.count_nameless(key, line, remarks);
             }
             Some(None) => {}
-            Some(Some(is_same)) if is_same || !is_telling(key) => {
+            Some(Some(is_same)) if is_same || !starts_other_finding(key) => {
                 self.last = None;
                 return remarks.add(RemarkKind::RepeatedField, &line.text, position);
             }
-            Some(Some(_)) | None => return self.nameless(key, line, remarks),
+            Some(Some(_)) | None => return self.count_nameless(key, line, remarks),
         }
         let Some(draft) = &mut self.draft else { return };
-        if key == Key::Of(Field::Evidence) {
+        if key == Key::Finding(Field::Evidence) {
             self.last = None;
             draft.set_evidence(EvidenceCollector::new(last.indent, value));
             draft.is_in_evidence = true;
@@ -258,50 +257,50 @@ impl Block {
             self.last = Some(last);
             draft.set(key, value, position);
         }
-        (draft.is_ended_by_blank, draft.growing) = (false, None);
-        self.is_behind_text = false;
+        (draft.is_ended_by_blank, draft.growing_key) = (false, None);
+        self.follows_text = false;
     }
 
     /// Counts a finding without a first line, by the first of its fields.
-    fn nameless(&mut self, key: Key, line: &Line<'_>, remarks: &mut Remarks) {
-        if !key.is_of_finding() && self.draft.is_none() {
+    fn count_nameless(&mut self, key: Key, line: &Line<'_>, remarks: &mut Remarks) {
+        if !key.is_finding_field() && self.draft.is_none() {
             return;
         }
         self.last = None;
-        let is_same = |known: &Vec<Key>| !(is_telling(key) && known.contains(&key));
-        if self.draft.is_some() || !self.nameless.as_ref().is_some_and(is_same) {
+        let is_same = |known: &Vec<Key>| !(starts_other_finding(key) && known.contains(&key));
+        if self.draft.is_some() || !self.nameless_keys.as_ref().is_some_and(is_same) {
             self.finish_draft(true, remarks);
-            self.nameless = Some(Vec::new());
-            if !std::mem::take(&mut self.is_behind_mention) {
+            self.nameless_keys = Some(Vec::new());
+            if !std::mem::take(&mut self.follows_mention) {
                 self.unread += 1;
                 remarks.add(RemarkKind::UnreadFinding, &line.text, line.begins());
             }
         }
-        self.nameless.get_or_insert_default().push(key);
+        self.nameless_keys.get_or_insert_default().push(key);
     }
 
     /// Handles text: it continues the field before it, or is unknown.
     fn text(&mut self, line: &Line<'_>, event: &Event<'_>, was_ignoring: bool, remarks: &mut Remarks) {
         let kind = if *event == Event::Other { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
         let more = item(&line.text);
-        if self.goes_on_unknown(line, event) {
+        if self.continues_unknown(line, event) {
             // Text that may be a finding is counted even so.
-            let id = mentioned(&line.text).or_else(|| in_json(&line.text));
-            let of_line = || Sign::of(&line.text, line.begins()).filter(|_| self.draft.is_none());
-            let sign = id.map(|id| Sign::named(Some(id), "", line.begins())).or_else(of_line);
+            let id = mentioned_id(&line.text).or_else(|| id_in_json(&line.text));
+            let of_line = || Sign::find(&line.text, line.begins()).filter(|_| self.draft.is_none());
+            let sign = id.map(|id| Sign::new(Some(id), "", line.begins())).or_else(of_line);
             return self.signs.extend(sign);
         }
         let goes_on = |last: &LastField| {
-            let is_deeper = line.indent() > last.indent && !last.is_behind_blank;
-            is_deeper || last.is_open && (more.is_some() || !last.is_behind_blank)
+            let is_deeper = line.indent() > last.indent && !last.follows_blank;
+            is_deeper || last.is_open && (more.is_some() || !last.follows_blank)
         };
         if let Some(last) = self.last.as_mut().filter(|last| last.key != Key::Unknown && goes_on(last)) {
             last.is_open &= more.is_some();
             let (key, text) = (last.key, more.unwrap_or(line.text.trim()));
             match &mut self.draft {
-                _ if key.is_of_header() && line.is_settled => self.header.go_on(key, text),
-                Some(draft) if line.is_settled => draft.go_on(key, text, more.is_some()),
-                Some(draft) => draft.growing = Some(key),
+                _ if key.is_header_field() && line.is_settled => self.header.append(key, text),
+                Some(draft) if line.is_settled => draft.append(key, text, more.is_some()),
+                Some(draft) => draft.growing_key = Some(key),
                 None => {}
             }
             return;
@@ -313,14 +312,14 @@ impl Block {
             && let Some(is_new) = self.carries(kind, was_ignoring, name, value)
         {
             let (key, indent) = (Key::Unknown, line.indent());
-            let last = LastField { key, indent, is_open: value.is_empty(), is_behind_blank: false };
+            let last = LastField { key, indent, is_open: value.is_empty(), follows_blank: false };
             self.last = is_new.then_some(last);
             return;
         }
-        self.last = self.last.map(|last| LastField { is_open: false, is_behind_blank: true, ..last });
-        (self.is_ignoring, self.is_behind_text) = (true, true);
-        let mentioned = mentioned(&line.text).or_else(|| in_json(&line.text));
-        self.is_behind_mention = mentioned.is_some();
+        self.last = self.last.map(|last| LastField { is_open: false, follows_blank: true, ..last });
+        (self.is_ignoring, self.follows_text) = (true, true);
+        let mentioned = mentioned_id(&line.text).or_else(|| id_in_json(&line.text));
+        self.follows_mention = mentioned.is_some();
         // Each paragraph and each list item is about one finding. Text with an id is counted by the id.
         if !was_ignoring || more.is_some() || line.text.starts_with('|') {
             // Additional sections of a finding, such as `Impact`, are about that finding.
@@ -328,13 +327,13 @@ impl Block {
             self.paragraph = Some(String::new()).filter(|_| !is_of_finding);
         }
         if let Some(id) = mentioned {
-            self.signs.push(Sign::named(Some(id), "", line.begins()));
+            self.signs.push(Sign::new(Some(id), "", line.begins()));
             self.paragraph = None;
         } else if let Some(paragraph) = self.paragraph.as_mut().filter(|text| text.len() < LONGEST_PARAGRAPH)
         {
             paragraph.push_str(&line.text);
             paragraph.push(' ');
-            if let Some(sign) = Sign::of(paragraph, line.begins()) {
+            if let Some(sign) = Sign::find(paragraph, line.begins()) {
                 self.signs.push(sign);
                 self.paragraph = None;
             }
@@ -347,10 +346,10 @@ impl Block {
     /// Keeps an unknown field of a finding or of the header, unless it may concern something else. Returns whether
     /// its name is new.
     fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> Option<bool> {
-        let is_behind_text = was_ignoring || self.is_behind_text;
+        let is_behind_text = was_ignoring || self.follows_text;
         match &mut self.draft {
-            _ if is_behind_text || self.nameless.is_some() => None,
-            Some(draft) if draft.is_headed || kind == RemarkKind::UnknownField => {
+            _ if is_behind_text || self.nameless_keys.is_some() => None,
+            Some(draft) if draft.has_headline || kind == RemarkKind::UnknownField => {
                 Some(draft.set_other(name, value))
             }
             None if self.findings.is_empty() && self.header.agent_id.is_some() => {
@@ -365,30 +364,30 @@ impl Block {
     fn is_below_unknown(&self, line: &Line<'_>) -> bool {
         let is_below =
             |last: LastField| last.key == Key::Unknown && last.is_open && line.indent() > last.indent;
-        self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.is_headed)
+        self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.has_headline)
     }
 
     /// Takes a line of the block below an unknown field: a deeper line, text that follows directly, or code. A code
     /// fence in the header may enclose the findings.
-    fn goes_on_unknown(&mut self, line: &Line<'_>, event: &Event<'_>) -> bool {
+    fn continues_unknown(&mut self, line: &Line<'_>, event: &Event<'_>) -> bool {
         let Some(last) = self.last.as_mut().filter(|last| last.key == Key::Unknown && line.is_settled) else {
             return false;
         };
         let is_deeper = line.indent() > last.indent;
         let is_below = match event {
             Event::Fence(_) => last.is_open && (is_deeper || self.draft.is_some()),
-            _ if is_deeper => last.is_open || !last.is_behind_blank,
-            Event::Text => last.is_open && !last.is_behind_blank && any_field(&line.text).is_none(),
+            _ if is_deeper => last.is_open || !last.follows_blank,
+            Event::Text => last.is_open && !last.follows_blank && any_field(&line.text).is_none(),
             _ => false,
         };
         if !is_below && self.ignored.is_none() {
             return false;
         }
-        let blank = std::mem::take(&mut last.is_behind_blank).then_some("");
-        for more in blank.into_iter().chain([line.outdented(last.indent + 2)]) {
+        let blank = std::mem::take(&mut last.follows_blank).then_some("");
+        for more in blank.into_iter().chain([line.outdent(last.indent + 2)]) {
             match &mut self.draft {
-                Some(draft) => draft.other.go_on(more),
-                None => self.header.other.go_on(more),
+                Some(draft) => draft.other.append_line(more),
+                None => self.header.other.append_line(more),
             }
         }
         true
@@ -396,7 +395,7 @@ impl Block {
 
     /// Ends the open finding. `is_ended` states whether anything follows it.
     fn finish_draft(&mut self, is_ended: bool, remarks: &mut Remarks) {
-        (self.nameless, self.last) = (None, None);
+        (self.nameless_keys, self.last) = (None, None);
         if let Some(draft) = self.draft.take() {
             self.take(draft.finish(is_ended), remarks);
         }
@@ -415,7 +414,7 @@ impl Block {
             remarks.add(kind, &text, position);
         }
         let id = read.finding.id.clone();
-        if let Some(known) = self.known.get(&id).and_then(|at| self.findings.get_mut(*at)) {
+        if let Some(known) = self.known_ids.get(&id).and_then(|at| self.findings.get_mut(*at)) {
             // An overview lists findings in advance, a summary afterwards.
             if known.finding.is_bare() {
                 *known = read;
@@ -427,20 +426,20 @@ impl Block {
             remarks.add(RemarkKind::RepeatedId, id.as_str(), read.position);
         }
         self.ids.add(id.number());
-        self.known.entry(id).or_insert(self.findings.len());
+        self.known_ids.entry(id).or_insert(self.findings.len());
         self.findings.push(read);
     }
 
     /// Returns the next id, for a finding without one.
     pub(super) fn next_id(&self) -> FindingId {
         let next = u32::try_from(self.findings.len() + 1).unwrap_or(u32::MAX);
-        FindingId::numbered(next)
+        FindingId::from_number(next)
     }
 
     /// Cuts the result where another turn begins, because its last part may be incomplete.
     pub(super) fn cut(&mut self) {
         let last = self.last.take();
-        if let Some(last) = last.filter(|last| last.key.is_of_header()) {
+        if let Some(last) = last.filter(|last| last.key.is_header_field()) {
             self.header.forget(last.key);
         }
         if let Some(draft) = &mut self.draft {
@@ -469,7 +468,7 @@ impl Block {
         }
         for sign in std::mem::take(&mut self.signs) {
             let is_told = match &sign.id {
-                Some(id) => self.known.contains_key(id),
+                Some(id) => self.known_ids.contains_key(id),
                 None => self.findings.iter().any(|read| sign.is_about(&read.finding)),
             };
             if is_told {
@@ -479,7 +478,7 @@ impl Block {
             remarks.add(RemarkKind::UnreadFinding, &sign.text, sign.position);
             if let Some(id) = sign.id {
                 self.ids.add(id.number());
-                self.known.insert(id, usize::MAX);
+                self.known_ids.insert(id, usize::MAX);
             }
         }
         let cut = match (is_whole, &self.header.agent_id) {
@@ -487,27 +486,27 @@ impl Block {
             (false, Some(_)) => Cut::Mild,
             (false, None) => Cut::Severe,
         };
-        if let Some(begins) = self.begins.filter(|_| is_whole && self.header.agent_id.is_none()) {
+        if let Some(begins) = self.start.filter(|_| is_whole && self.header.agent_id.is_none()) {
             remarks.add(RemarkKind::NoAgent, START, begins);
         }
         if let Some(declared) =
             self.header.declared.filter(|declared| self.findings.len() > *declared as usize)
         {
-            let position = self.begins.unwrap_or(ends);
+            let position = self.start.unwrap_or(ends);
             remarks.add(RemarkKind::MoreThanDeclared, &declared.to_string(), position);
         }
         let is_severe = cut == Cut::Severe;
         let other = self.header.other.into_fields();
         Some(AgentResult {
             agent_id: self.header.agent_id,
-            dimensions: self.header.dimensions.unwrap_or_else(|| dimensions_in(&other)),
+            dimensions: self.header.dimensions.unwrap_or_else(|| read_dimensions(&other)),
             other,
             declared_findings: self.header.declared,
             discarded: if is_severe { self.ids.count } else { 0 },
             findings: if is_severe { Vec::new() } else { self.findings },
             unread: self.unread,
             cut,
-            begins: self.begins,
+            begins: self.start,
             ends,
             checkpoint,
             numbers: self.ids,
@@ -516,6 +515,6 @@ impl Block {
 }
 
 /// Whether a repeated field with a different value belongs to another finding.
-fn is_telling(key: Key) -> bool {
-    matches!(key, Key::Of(Field::Severity | Field::Location))
+fn starts_other_finding(key: Key) -> bool {
+    matches!(key, Key::Finding(Field::Severity | Field::Location))
 }

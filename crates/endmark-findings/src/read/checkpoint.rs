@@ -2,18 +2,18 @@
 
 use super::lines::Line;
 use crate::stand_in::is_placeholder;
-use crate::vocabulary::list_of;
-use crate::{Checkpoint, NOT_NAMED, RemarkKind};
+use crate::vocabulary::find_list;
+use crate::{Checkpoint, RemarkKind, UNNAMED_DIMENSIONS};
 
 /// The first word of a checkpoint.
 pub(super) const WORD: &str = "[CHECKPOINT]";
 
 /// Whether a line begins like a checkpoint.
 pub(super) fn is_checkpoint(text: &str) -> bool {
-    behind_word(text).is_some()
+    rest_after_word(text).is_some()
 }
 
-fn behind_word(text: &str) -> Option<&str> {
+fn rest_after_word(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(|sign: char| sign.is_whitespace() || "*_`->".contains(sign));
     let (word, behind) = text.split_at_checked(WORD.len())?;
     word.eq_ignore_ascii_case(WORD).then_some(behind)
@@ -22,7 +22,7 @@ fn behind_word(text: &str) -> Option<&str> {
 /// Parses a checkpoint line, with an optional remark: the line is a template from a prompt, or a number cannot be
 /// read.
 pub(super) fn checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkKind>) {
-    let rest = behind_word(&line.text).unwrap_or_default().trim_end().trim_end_matches(['*', '`', '_']);
+    let rest = rest_after_word(&line.text).unwrap_or_default().trim_end().trim_end_matches(['*', '`', '_']);
     let position = line.begins();
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
     let (mut turn, mut is_partly_read) = (None, false);
@@ -58,7 +58,7 @@ fn parts(text: &str) -> Vec<(&'static str, &str)> {
         let begins = text[..at]
             .rfind(|sign: char| !sign.is_alphanumeric() && sign != '_')
             .map_or(0, |before| before + text[before..].chars().next().map_or(0, char::len_utf8));
-        let part = list_of("checkpoint", &text[begins..at].to_ascii_lowercase())?;
+        let part = find_list("checkpoint", &text[begins..at].to_ascii_lowercase())?;
         Some((part, begins, at + 1))
     });
     let names: Vec<_> = names.collect();
@@ -80,7 +80,7 @@ pub(super) fn list(value: &str) -> Vec<String> {
     let items = value.split([',', ';']);
     let items =
         items.map(|item| item.trim_matches(|sign: char| sign.is_whitespace() || "\"'`*".contains(sign)));
-    let items = items.filter(|item| !item.is_empty() && *item != NOT_NAMED);
+    let items = items.filter(|item| !item.is_empty() && *item != UNNAMED_DIMENSIONS);
     let items: Vec<String> = items.map(str::to_owned).collect();
     match items.as_slice() {
         [word] if ["none", "-", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none)) => Vec::new(),

@@ -6,7 +6,7 @@ use aho_corasick::AhoCorasick;
 
 use super::checkpoint::list;
 use crate::stand_in::is_nothing;
-use crate::vocabulary::{folded, is_one_of};
+use crate::vocabulary::{contains, fold};
 use crate::{AgentResult, OtherField};
 
 /// An entry of a list: `D1=✅`, `csrf: not reached`, `D3 ✗`.
@@ -20,16 +20,16 @@ struct Entry {
 impl AgentResult {
     /// The dimensions that the agent declares as not done, in the fields `coverage` and `gaps` of its header.
     pub fn declared_gaps(&self) -> Vec<String> {
-        gaps_in(&self.other, &self.dimensions)
+        read_gaps(&self.other, &self.dimensions)
     }
 }
 
 /// The dimensions in `coverage`, then those that only `gaps` names.
-pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
+pub(crate) fn read_dimensions(other: &[OtherField]) -> Vec<String> {
     let mut dimensions: Vec<String> = Vec::new();
     let entries = entries(other, "coverage").into_iter().filter(|entry| !entry.name.is_empty());
     dimensions.extend(entries.map(|entry| entry.name));
-    let mut gaps = gaps_in(other, &dimensions);
+    let mut gaps = read_gaps(other, &dimensions);
     let covered: HashSet<&String> = dimensions.iter().collect();
     gaps.retain(|gap| !covered.contains(gap));
     dimensions.extend(gaps);
@@ -37,8 +37,8 @@ pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
 }
 
 /// The dimensions that the agent declares as not done, in `coverage` or in `gaps`. `known` are those of the result.
-fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
-    let words = |text: &str| format!("_{}_", folded(text));
+fn read_gaps(other: &[OtherField], known: &[String]) -> Vec<String> {
+    let words = |text: &str| format!("_{}_", fold(text));
     let known_words: Vec<String> = known.iter().map(|name| words(name)).collect();
     let named: Vec<usize> = (0..known.len()).filter(|index| known_words[*index].len() > 2).collect();
     // All names are searched for at once, so the cost is linear in the entries. It fails only for gigabytes of names.
@@ -77,7 +77,11 @@ fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
 fn entries(other: &[OtherField], name: &str) -> Vec<Entry> {
     let field = other.iter().find(|field| field.name == name);
     let items = field.map(|field| list(&field.value.replace('\n', ","))).unwrap_or_default();
-    items.iter().filter(|item| !is_nothing(bare(item))).map(|item| entry(item, name == "gaps")).collect()
+    items
+        .iter()
+        .filter(|item| !is_nothing(strip_punctuation(item)))
+        .map(|item| entry(item, name == "gaps"))
+        .collect()
 }
 
 /// Splits an entry where its status begins: after `=` or `:`, or at a word or symbol for "not done".
@@ -86,7 +90,7 @@ fn entry(item: &str, is_gap: bool) -> Entry {
     // A name may begin with such a word, as in `incomplete validation`. A gap may be only a reason.
     let first = usize::from(!is_gap);
     let words = item.split_whitespace().map(|word| (word.as_ptr() as usize - item.as_ptr() as usize, word));
-    let at_word = words.skip(first).find(|(_, word)| is_not_done(word)).map(|(at, _)| at);
+    let at_word = words.skip(first).find(|(_, word)| means_not_done(word)).map(|(at, _)| at);
     let separator = item.find(['=', ':']);
     let (name, status) = match (at_word, separator) {
         (Some(at), Some(separator)) if at < separator => item.split_at(at),
@@ -96,7 +100,7 @@ fn entry(item: &str, is_gap: bool) -> Entry {
     };
     let is_sign = |sign: char| !sign.is_alphanumeric() && (!sign.is_ascii() || " -(".contains(sign));
     let status = status.split_whitespace().next();
-    let is_open = status.is_some_and(is_not_done);
+    let is_open = status.is_some_and(means_not_done);
     Entry {
         name: name.trim_end_matches(is_sign).trim().to_owned(),
         is_open,
@@ -104,13 +108,13 @@ fn entry(item: &str, is_gap: bool) -> Entry {
     }
 }
 
-fn is_not_done(word: &str) -> bool {
-    let word = bare(word);
+fn means_not_done(word: &str) -> bool {
+    let word = strip_punctuation(word);
     let percent = word.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
-    is_one_of("not_done", word) || percent.is_some_and(|percent| percent < 100.0)
+    contains("not_done", word) || percent.is_some_and(|percent| percent < 100.0)
 }
 
 /// Strips brackets, punctuation and the emoji variation selector from a word.
-fn bare(word: &str) -> &str {
+fn strip_punctuation(word: &str) -> &str {
     word.trim_matches(|sign: char| "()[]*_`.;,!\u{fe0f}".contains(sign) || sign.is_whitespace())
 }

@@ -4,7 +4,7 @@ use super::evidence::EvidenceCollector;
 use super::grammar::Headline;
 use super::key::Key;
 use crate::other::OtherFields;
-use crate::stand_in::{is_placeholder, says_nothing};
+use crate::stand_in::{is_placeholder, is_uninformative};
 use crate::{Cwe, Field, Finding, FindingId, Location, Position, ReadFinding, RemarkKind, Severity};
 
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(super) struct Draft {
     /// Whether another turn may have begun within it, so that it may be incomplete.
     pub(super) is_interrupted: bool,
     /// The field that continues at the end of the text and is incomplete.
-    pub(super) growing: Option<Key>,
+    pub(super) growing_key: Option<Key>,
     /// Unknown fields.
     pub(super) other: OtherFields,
-    pub(super) is_headed: bool,
+    pub(super) has_headline: bool,
     /// The last known field.
-    said_last: &'static str,
+    last_value: &'static str,
 }
 
 /// The outcome of a draft.
@@ -49,51 +49,51 @@ impl Draft {
             is_in_evidence: false,
             is_ended_by_blank: false,
             is_interrupted: false,
-            growing: None,
+            growing_key: None,
             other: OtherFields::default(),
-            is_headed: false,
-            said_last: "",
+            has_headline: false,
+            last_value: "",
         }
     }
 
     /// Creates a finding whose first line contains severity and weakness.
-    pub(super) fn headed(id: FindingId, head: &Headline<'_>, position: Position) -> Self {
-        let mut draft = Self { is_headed: true, ..Self::new(id, &head.title, position) };
+    pub(super) fn from_headline(id: FindingId, head: &Headline<'_>, position: Position) -> Self {
+        let mut draft = Self { has_headline: true, ..Self::new(id, &head.title, position) };
         for (field, part) in [(Field::Severity, head.severity), (Field::Cwe, head.cwe)] {
             if let Some(part) = part {
-                draft.set(Key::Of(field), part, position);
+                draft.set(Key::Finding(field), part, position);
             }
         }
-        Self { said_last: "", ..draft }
+        Self { last_value: "", ..draft }
     }
 
     /// Sets an unknown field, unless its name is already present.
     pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
-        self.other.set(name, value, self.said_last)
+        self.other.set(name, value, self.last_value)
     }
 
     /// Sets the first part of its evidence.
     pub(super) fn set_evidence(&mut self, evidence: EvidenceCollector) {
-        (self.evidence, self.said_last) = (Some(evidence), Field::Evidence.name());
+        (self.evidence, self.last_value) = (Some(evidence), Field::Evidence.name());
     }
 
     /// Whether it has no fields yet besides its first line.
     pub(super) fn is_bare(&self) -> bool {
-        self.said_last.is_empty() && self.other.is_empty()
+        self.last_value.is_empty() && self.other.is_empty()
     }
 
     /// Whether it may have ended: it has all required fields, or a blank line followed its evidence.
     pub(super) fn may_have_ended(&self) -> bool {
         self.evidence.is_some() && self.is_ended_by_blank
-            || Field::NEEDED.into_iter().all(|field| self.said(Key::Of(field)).is_some())
+            || Field::REQUIRED.into_iter().all(|field| self.value(Key::Finding(field)).is_some())
     }
 
     /// Returns the value of a field so far. For evidence this is an empty text if there is any.
-    pub(super) fn said(&self, key: Key) -> Option<&str> {
+    pub(super) fn value(&self, key: Key) -> Option<&str> {
         match key {
             Key::Title => Some(self.title.as_str()).filter(|title| !title.is_empty()),
             Key::Id => Some(self.id.as_str()),
-            Key::Of(Field::Evidence) => self.evidence.as_ref().map(|_| ""),
+            Key::Finding(Field::Evidence) => self.evidence.as_ref().map(|_| ""),
             key => self.values.iter().find(|(known, ..)| *known == key).map(|(_, value, _)| value.as_str()),
         }
     }
@@ -103,8 +103,8 @@ impl Draft {
         match key {
             Key::Title => value.clone_into(&mut self.title),
             key => {
-                self.said_last = match key {
-                    Key::Of(field) => field.name(),
+                self.last_value = match key {
+                    Key::Finding(field) => field.name(),
                     _ => Field::Location.name(),
                 };
                 self.values.push((key, value.to_owned(), position));
@@ -113,12 +113,12 @@ impl Draft {
     }
 
     /// Continues the value that was set last.
-    pub(super) fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
-        self.growing = Some(key);
+    pub(super) fn append(&mut self, key: Key, more: &str, is_item: bool) {
+        self.growing_key = Some(key);
         if let Some((_, value, _)) = self.values.iter_mut().rfind(|(known, ..)| *known == key) {
             let between = match key {
                 _ if value.is_empty() => "",
-                Key::Of(Field::Flow) if is_item => " -> ",
+                Key::Finding(Field::Flow) if is_item => " -> ",
                 _ if is_item => ", ",
                 _ => " ",
             };
@@ -140,7 +140,7 @@ impl Draft {
         }
         let is_open = self.evidence.as_ref().is_some_and(EvidenceCollector::is_open);
         let is_ended = (is_ended || self.is_ended_by_blank && !is_open) && !self.is_interrupted;
-        if let Some(growing) = self.growing.filter(|_| !is_ended) {
+        if let Some(growing) = self.growing_key.filter(|_| !is_ended) {
             self.forget(growing);
         }
         let mut remarks = Vec::new();
@@ -156,7 +156,7 @@ impl Draft {
     }
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
-        let (other, is_headed) = (self.other.into_fields(), self.is_headed);
+        let (other, is_headed) = (self.other.into_fields(), self.has_headline);
         let mut finding = Finding { id: self.id, title: self.title, other, is_headed, ..Finding::default() };
         let (mut location, mut lines, mut last_line) = (None, None, None);
         let mut beside_severity = Vec::new();
@@ -166,30 +166,30 @@ impl Draft {
                 continue;
             }
             match key {
-                Key::Of(field) if says_nothing(field, &text) => {
+                Key::Finding(field) if is_uninformative(field, &text) => {
                     remarks.push((RemarkKind::SaysNothing, text, position));
                 }
-                Key::Of(Field::Location) => location = Some(text),
+                Key::Finding(Field::Location) => location = Some(text),
                 Key::Lines => lines = Some((text, position)),
                 Key::LastLine => last_line = Some(text),
-                Key::Of(Field::Source) => finding.source = Some(text),
-                Key::Of(Field::Sink) => finding.sink = Some(text),
-                Key::Of(Field::Flow) => finding.flow = Some(text),
-                Key::Of(Field::Severity) => {
+                Key::Finding(Field::Source) => finding.source = Some(text),
+                Key::Finding(Field::Sink) => finding.sink = Some(text),
+                Key::Finding(Field::Flow) => finding.flow = Some(text),
+                Key::Finding(Field::Severity) => {
                     finding.severity = Severity::read(&text);
                     if let Some(Severity::Other(_)) = finding.severity {
                         remarks.push((RemarkKind::UnknownSeverity, text, position));
                     } else {
-                        beside_severity = Cwe::named_in(&text);
+                        beside_severity = Cwe::find_in(&text);
                     }
                 }
-                Key::Of(Field::Cwe) => {
+                Key::Finding(Field::Cwe) => {
                     finding.cwe = Cwe::read(&text);
                     if finding.cwe.is_empty() {
                         remarks.push((RemarkKind::NoCwe, text, position));
                     }
                 }
-                Key::Of(Field::OriginallyTruncated) => {
+                Key::Finding(Field::OriginallyTruncated) => {
                     finding.originally_truncated = text.eq_ignore_ascii_case("true");
                 }
                 _ => {}
@@ -210,7 +210,7 @@ impl Draft {
             (_, None) => {}
         }
         let evidence = self.evidence.and_then(EvidenceCollector::finish);
-        finding.evidence = evidence.filter(|text| !says_nothing(Field::Evidence, text.as_str()));
+        finding.evidence = evidence.filter(|text| !is_uninformative(Field::Evidence, text.as_str()));
         finding
     }
 }

@@ -50,14 +50,14 @@ impl EvidenceCollector {
     pub(super) fn new(indent: usize, inline: &str) -> Self {
         // In YAML, `evidence: |` starts a multi-line value.
         let inline = if inline == "|" { "" } else { inline };
-        let fence = CodeFence::of(inline).map(|fence| (fence, indent));
+        let fence = CodeFence::parse(inline).map(|fence| (fence, indent));
         let is_text = fence.is_none() && !inline.is_empty();
         let lines: Vec<String> = is_text.then(|| inline.to_owned()).into_iter().collect();
         Self { indent, style: Style::Unset, fence, is_doubtful: false, closed_with: lines.len(), lines }
     }
 
     /// Creates complete evidence from a text.
-    pub(super) fn of_text(text: &str) -> Self {
+    pub(super) fn from_text(text: &str) -> Self {
         let lines = text.lines().map(str::to_owned).collect();
         Self { indent: 0, style: Style::Apart, fence: None, is_doubtful: false, lines, closed_with: 0 }
     }
@@ -93,7 +93,7 @@ impl EvidenceCollector {
         }
         if *event == Event::Blank {
             if !self.lines.is_empty() {
-                self.taken(line);
+                self.take_line(line);
             }
             return if self.is_open() || !line.is_empty() { Step::Taken } else { Step::Blank };
         }
@@ -108,9 +108,9 @@ impl EvidenceCollector {
                 }
                 Event::Fence(other) if other.is_like(fence) => {
                     self.is_doubtful = true;
-                    return self.taken(line);
+                    return self.take_line(line);
                 }
-                _ => return self.taken(line),
+                _ => return self.take_line(line),
             }
         }
         match event {
@@ -128,11 +128,11 @@ impl EvidenceCollector {
                 if self.style == Style::Unset {
                     self.style = Style::Apart;
                 }
-                self.taken(line)
+                self.take_line(line)
             }
-            Event::Text if self.style != Style::Apart && !self.is_behind_blank() => {
+            Event::Text if self.style != Style::Apart && !self.follows_blank() => {
                 self.style = Style::Flush;
-                self.taken(line)
+                self.take_line(line)
             }
             _ => Step::Ended,
         }
@@ -143,12 +143,12 @@ impl EvidenceCollector {
         self.lines.iter().skip(self.closed_with).all(|line| line.trim().is_empty())
     }
 
-    fn is_behind_blank(&self) -> bool {
+    fn follows_blank(&self) -> bool {
         self.lines.last().is_some_and(|last| last.trim().is_empty())
     }
 
-    fn taken(&mut self, line: &Line<'_>) -> Step {
-        self.lines.push(line.outdented(self.columns()).to_owned());
+    fn take_line(&mut self, line: &Line<'_>) -> Step {
+        self.lines.push(line.outdent(self.columns()).to_owned());
         Step::Taken
     }
 
@@ -163,6 +163,6 @@ impl EvidenceCollector {
 
     /// Returns the evidence, or `None` if it is blank.
     pub(super) fn finish(self) -> Option<Evidence> {
-        Evidence::of_lines(self.lines.iter().map(String::as_str))
+        Evidence::from_lines(self.lines.iter().map(String::as_str))
     }
 }

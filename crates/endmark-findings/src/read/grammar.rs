@@ -4,7 +4,7 @@ use endmark_text::CodeFence;
 
 use super::checkpoint;
 use super::key::Key;
-use crate::vocabulary::{folded, is_one_of, list_of};
+use crate::vocabulary::{contains, find_list, fold};
 use crate::{Cwe, FindingId};
 
 /// The meaning of a line.
@@ -54,7 +54,7 @@ pub(super) fn event(text: &str) -> Event<'_> {
     if text.is_empty() {
         return Event::Blank;
     }
-    if let Some(fence) = CodeFence::of(text) {
+    if let Some(fence) = CodeFence::parse(text) {
         return Event::Fence(fence);
     }
     match text.trim_matches(EMPHASIS) {
@@ -76,9 +76,9 @@ pub(super) fn event(text: &str) -> Event<'_> {
 }
 
 /// Returns the text after a speaker's name in a line: `Assistant: ===AGENT_RESULT===`.
-pub(super) fn behind_speaker(text: &str) -> Option<&str> {
+pub(super) fn rest_after_speaker(text: &str) -> Option<&str> {
     let (speaker, behind) = text.trim_start_matches(['#', ' ', '*']).split_once(':')?;
-    let list = list_of("speaker", &speaker.trim().to_lowercase());
+    let list = find_list("speaker", &speaker.trim().to_lowercase());
     (list == Some("turn")).then(|| behind.trim_matches(['*', ' ']))
 }
 
@@ -87,9 +87,9 @@ fn is_turn(text: &str) -> bool {
     let is_token = text.strip_prefix("<|").is_some_and(|inner| inner.contains("|>"));
     let is_heading = || {
         let words = text.trim_start_matches('#');
-        words.len() < text.len() && is_one_of("speaker", words.trim())
+        words.len() < text.len() && contains("speaker", words.trim())
     };
-    is_token || behind_speaker(text).is_some() || is_heading()
+    is_token || rest_after_speaker(text).is_some() || is_heading()
 }
 
 /// Strips heading and list markers from a line, and returns whether it is a heading.
@@ -132,7 +132,7 @@ fn head(text: &str, is_heading: bool) -> Option<(FindingId, &str)> {
         let (name, behind) = inner.split_once(']')?;
         (FindingId::read(name).or_else(|| other_id(name))?, behind)
     } else {
-        let (id, behind) = numbered(inner)?;
+        let (id, behind) = split_id(inner)?;
         // `F1: x` may be code.
         let is_named = behind.starts_with(": ") && inner.len() - behind.len() > 2;
         let is_set_apart = is_heading || opened.contains("**") || is_named;
@@ -165,11 +165,11 @@ fn other_id(name: &str) -> Option<FindingId> {
         && digits.starts_with(|sign: char| sign.is_ascii_uppercase())
         && digits.chars().all(is_part)
         && !["CWE-", "CVE-"].iter().any(|prefix| digits.starts_with(prefix));
-    FindingId::named(name).filter(|_| is_id)
+    FindingId::from_name(name).filter(|_| is_id)
 }
 
 /// Returns the id at the start of a text, up to its number, and the rest.
-fn numbered(text: &str) -> Option<(FindingId, &str)> {
+fn split_id(text: &str) -> Option<(FindingId, &str)> {
     let digits = text.find(|sign: char| sign.is_ascii_digit())?;
     let length = text[digits..].find(|sign: char| !sign.is_ascii_digit());
     let (name, behind) = text.split_at(length.map_or(text.len(), |length| digits + length));
@@ -178,7 +178,7 @@ fn numbered(text: &str) -> Option<(FindingId, &str)> {
 }
 
 /// Returns the id of a finding in a JSON line: `"id": "F001"`.
-pub(super) fn in_json(text: &str) -> Option<FindingId> {
+pub(super) fn id_in_json(text: &str) -> Option<FindingId> {
     let (_, behind) = text.split_once("\"id\"")?;
     let value = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
     FindingId::read(value.split('"').next()?)
@@ -186,26 +186,26 @@ pub(super) fn in_json(text: &str) -> Option<FindingId> {
 
 /// Returns the id at the start of a line that cannot be parsed, after any punctuation or tags: `| F001 | SQL`,
 /// `<h3>F001: SQL`.
-pub(super) fn mentioned(text: &str) -> Option<FindingId> {
+pub(super) fn mentioned_id(text: &str) -> Option<FindingId> {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches(|sign: char| !sign.is_alphanumeric() && sign != '<');
         match rest.strip_prefix('<').and_then(|inner| inner.split_once('>')) {
             Some((_, behind)) => rest = behind,
-            None => return numbered(without_lead(rest).0).map(|(id, _)| id),
+            None => return split_id(without_lead(rest).0).map(|(id, _)| id),
         }
     }
 }
 
 fn fields(text: &str, is_label: bool) -> Event<'_> {
-    let several: Option<Vec<NamedValue<'_>>> = text.split('|').map(|part| known(part.trim())).collect();
+    let several: Option<Vec<NamedValue<'_>>> = text.split('|').map(|part| known_field(part.trim())).collect();
     if let Some(several) = several.filter(|several| several.len() > 1) {
         return Event::Fields(several);
     }
     match field(text) {
-        Some((name, value, is_set_apart)) => match Key::named(name) {
+        Some((name, value, is_set_apart)) => match Key::from_name(name) {
             Some(key) => Event::Fields(vec![NamedValue { key, value }]),
-            None if is_label || is_set_apart || is_one_of("beside", &folded(name)) => Event::Other,
+            None if is_label || is_set_apart || contains("beside", &fold(name)) => Event::Other,
             None => Event::Text,
         },
         None if is_label || text.starts_with("**") || text.starts_with("__") => Event::Other,
@@ -218,7 +218,7 @@ pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     let (name, value, _) = field(without_lead(text.trim()).0)?;
     let is_plain =
         name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
-    (is_plain || is_one_of("beside", &folded(name))).then_some((name, value))
+    (is_plain || contains("beside", &fold(name))).then_some((name, value))
 }
 
 /// The parts of a finding's first line: `Critical | CWE-89 | Title`.
@@ -248,16 +248,16 @@ pub(super) fn headline(title: &str) -> Option<Headline<'_>> {
 fn is_severity(part: &str) -> bool {
     let label = part.split('(').next().unwrap_or(part);
     let label = label.trim_matches(|sign: char| !sign.is_alphanumeric());
-    is_one_of("severity", label)
+    contains("severity", label)
 }
 
 fn is_weakness(part: &str) -> bool {
     part.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("cwe")) && !Cwe::read(part).is_empty()
 }
 
-fn known(text: &str) -> Option<NamedValue<'_>> {
+fn known_field(text: &str) -> Option<NamedValue<'_>> {
     let (name, value, _) = field(text)?;
-    Some(NamedValue { key: Key::named(name)?, value })
+    Some(NamedValue { key: Key::from_name(name)?, value })
 }
 
 /// Returns a name, its value, and whether the name is emphasised: `severity: High`, `**Severity:** High`.

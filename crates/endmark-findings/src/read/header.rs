@@ -12,7 +12,7 @@ pub(super) struct Header {
     pub(super) declared: Option<u32>,
     /// Unknown fields.
     pub(super) other: OtherFields,
-    said_last: &'static str,
+    last_value: &'static str,
 }
 
 impl Header {
@@ -34,7 +34,7 @@ impl Header {
             Key::Declared if self.declared.is_none() => self.declared = number(value),
             _ => return false,
         }
-        self.said_last = match key {
+        self.last_value = match key {
             Key::AgentId => "agent_id",
             Key::Dimensions => "dimensions",
             _ => "declared_findings",
@@ -44,11 +44,11 @@ impl Header {
 
     /// Sets an unknown field, unless its name is already present.
     pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
-        self.other.set(name, value, self.said_last)
+        self.other.set(name, value, self.last_value)
     }
 
     /// Continues the last value.
-    pub(super) fn go_on(&mut self, key: Key, more: &str) {
+    pub(super) fn append(&mut self, key: Key, more: &str) {
         match key {
             Key::Dimensions => self.dimensions.get_or_insert_default().extend(list(more)),
             Key::AgentId if self.agent_id.is_none() => self.agent_id = Some(more.to_owned()),

@@ -15,7 +15,7 @@ use crate::{Field, FindingId, Position, RemarkKind};
 /// JSON that has begun but may not be complete.
 #[derive(Debug)]
 pub(super) struct PendingJson {
-    pub(super) begins: Position,
+    pub(super) start: Position,
     /// The byte offset of its first line.
     byte: usize,
     detector: Detector,
@@ -38,7 +38,7 @@ impl PendingJson {
         let list = text.strip_prefix('[').map(str::trim_start);
         let is_json =
             text.starts_with('{') || list.is_some_and(|list| list.is_empty() || list.starts_with('{'));
-        let new = || Self { begins: line.begins(), byte: line.byte, detector: Detector::of_strict_json() };
+        let new = || Self { start: line.begins(), byte: line.byte, detector: Detector::for_strict_json() };
         is_json.then(new)
     }
 
@@ -58,7 +58,7 @@ impl PendingJson {
     }
 
     /// Parses the JSON up to a byte offset of the text.
-    pub(super) fn parsed(&self, text: &[u8], ends: usize) -> Option<Parsed> {
+    pub(super) fn parse(&self, text: &[u8], ends: usize) -> Option<Parsed> {
         let text = &text[self.byte..ends];
         let (completed, problem) = match complete(text, &Format::Json) {
             Err(CompleteError::Malformed { index, reason }) => {
@@ -74,9 +74,9 @@ impl PendingJson {
         let is_cut = !unfinished.is_empty();
         let problem = problem.or_else(|| is_cut.then(|| "it ends in the middle".to_owned()));
         // If a name occurs twice, only the last value is kept.
-        let twice = names_in(&completed.text) > members_of(&value);
+        let twice = count_names(&completed.text) > count_members(&value);
         let problem = problem.or_else(|| twice.then(|| "a name stands twice".to_owned()));
-        Some(Parsed { value, begins: self.begins, unfinished, problem })
+        Some(Parsed { value, start: self.start, unfinished, problem })
     }
 }
 
@@ -84,7 +84,7 @@ impl PendingJson {
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) value: Value,
-    pub(super) begins: Position,
+    pub(super) start: Position,
     /// The pointers to values that are incomplete.
     unfinished: Vec<String>,
     /// The syntax problem, if the JSON is not valid as it is.
@@ -109,29 +109,29 @@ impl Parsed {
             value => vec![value],
         };
         let objects = objects.into_iter().filter_map(Value::as_object).filter(|object| is_finding(object));
-        objects.map(|object| FindingId::named(&text(object.get("id")?, "")?)?.number()).collect()
+        objects.map(|object| FindingId::from_name(&text(object.get("id")?, "")?)?.number()).collect()
     }
 
     /// Whether it was cut: it is incomplete, or a field states so.
     pub(super) fn is_cut(&self) -> bool {
         let says_so = |(name, value): (&String, &Value)| {
-            Key::named(name) == Some(Key::Truncated) && *value == Value::Bool(true)
+            Key::from_name(name) == Some(Key::Truncated) && *value == Value::Bool(true)
         };
         self.problem.is_some() || self.value.as_object().is_some_and(|object| object.iter().any(says_so))
     }
 
-    fn is_there(&self, pointer: &str) -> bool {
+    fn is_present(&self, pointer: &str) -> bool {
         !self.unfinished.iter().any(|place| place == pointer)
     }
 
     /// Adds its content to the result that it is part of, or that it is.
-    pub(super) fn give(&self, block: &mut Block, remarks: &mut Remarks) {
+    pub(super) fn add_to(&self, block: &mut Block, remarks: &mut Remarks) {
         if let Some(problem) = &self.problem {
-            remarks.add(RemarkKind::BrokenJson, problem, self.begins);
+            remarks.add(RemarkKind::BrokenJson, problem, self.start);
         }
         if self.is_answer() {
             block.unread += 1;
-            return remarks.add(RemarkKind::OwnAnswer, "{", self.begins);
+            return remarks.add(RemarkKind::OwnAnswer, "{", self.start);
         }
         match &self.value {
             Value::Array(items) => self.items(items, "", block, remarks),
@@ -141,17 +141,19 @@ impl Parsed {
             Value::Object(object) => {
                 for (name, value) in object {
                     let pointer = child("", name);
-                    match Key::named(name) {
+                    match Key::from_name(name) {
                         Some(Key::Findings) if value.is_array() => {
                             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
                             self.items(items, &pointer, block, remarks);
                         }
-                        Some(key) if key.is_of_header() => self.header(key, value, &pointer, block, remarks),
+                        Some(key) if key.is_header_field() => {
+                            self.header(key, value, &pointer, block, remarks);
+                        }
                         Some(Key::Truncated) => {}
-                        None if self.is_there(&pointer) && text(value, ", ").is_some() => {
+                        None if self.is_present(&pointer) && text(value, ", ").is_some() => {
                             block.header.set_other(name, &text(value, ", ").unwrap_or_default());
                         }
-                        _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
+                        _ => remarks.add(RemarkKind::UnknownField, name, self.start),
                     }
                 }
             }
@@ -160,14 +162,14 @@ impl Parsed {
     }
 
     fn header(&self, key: Key, value: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
-        let Some(said) = text(value, ", ").filter(|_| self.is_there(pointer)) else { return };
+        let Some(said) = text(value, ", ").filter(|_| self.is_present(pointer)) else { return };
         match (key, value) {
             // A dimension in a list may contain commas.
             (Key::Dimensions, Value::Array(items)) => {
                 block.header.dimensions = Some(items.iter().filter_map(|item| text(item, "")).collect());
             }
             _ if block.header.set(key, &said) => {}
-            _ => remarks.add(RemarkKind::RepeatedField, &said, self.begins),
+            _ => remarks.add(RemarkKind::RepeatedField, &said, self.start),
         }
     }
 
@@ -179,16 +181,17 @@ impl Parsed {
 
     /// Takes a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
     fn item(&self, item: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
-        let is_said = |name: &String| Key::named(name).is_some() && self.is_there(&child(pointer, name));
+        let is_said =
+            |name: &String| Key::from_name(name).is_some() && self.is_present(&child(pointer, name));
         match item.as_object() {
             Some(object) if object.keys().any(is_said) => {
                 let finished = self.finding(object, pointer, block.next_id(), remarks);
                 block.take(finished, remarks);
             }
-            _ if !self.is_there(pointer) => {}
+            _ if !self.is_present(pointer) => {}
             _ => {
                 block.unread += 1;
-                remarks.add(RemarkKind::UnreadFinding, &item.to_string(), self.begins);
+                remarks.add(RemarkKind::UnreadFinding, &item.to_string(), self.start);
             }
         }
     }
@@ -200,37 +203,37 @@ impl Parsed {
         next: FindingId,
         remarks: &mut Remarks,
     ) -> DraftOutcome {
-        let mut draft = Draft::new(next, "", self.begins);
+        let mut draft = Draft::new(next, "", self.start);
         for (name, value) in object {
             let pointer = child(pointer, name);
-            let key = Key::named(name);
+            let key = Key::from_name(name);
             let between = match key {
-                Some(Key::Of(Field::Flow)) => " -> ",
-                Some(Key::Of(Field::Evidence)) => "\n",
+                Some(Key::Finding(Field::Flow)) => " -> ",
+                Some(Key::Finding(Field::Evidence)) => "\n",
                 _ => ", ",
             };
             let said = text(value, between)
-                .or_else(|| place(value).filter(|_| key == Some(Key::Of(Field::Location))));
+                .or_else(|| place(value).filter(|_| key == Some(Key::Finding(Field::Location))));
             match (key, said) {
-                (Some(Key::Of(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
-                    draft.set_evidence(EvidenceCollector::of_text(&said));
+                (Some(Key::Finding(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
+                    draft.set_evidence(EvidenceCollector::from_text(&said));
                 }
                 // A value that is cut in the middle is dropped.
-                _ if !self.is_there(&pointer) || value.is_null() => {}
+                _ if !self.is_present(&pointer) || value.is_null() => {}
                 (Some(Key::Id), Some(said)) => {
-                    draft.id = FindingId::named(&said).unwrap_or(draft.id);
+                    draft.id = FindingId::from_name(&said).unwrap_or(draft.id);
                 }
-                (Some(key), Some(said)) if draft.said(key).is_none() => {
-                    draft.set(key, said.trim(), self.begins);
+                (Some(key), Some(said)) if draft.value(key).is_none() => {
+                    draft.set(key, said.trim(), self.start);
                 }
                 (None, Some(said)) => {
                     draft.set_other(name, &said);
                 }
-                (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.begins),
-                _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
+                (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.start),
+                _ => remarks.add(RemarkKind::UnknownField, name, self.start),
             }
         }
-        draft.finish(self.is_there(pointer))
+        draft.finish(self.is_present(pointer))
     }
 }
 
@@ -253,18 +256,21 @@ fn is_answer(value: &Value) -> bool {
 
 /// Returns the findings of a result object, and the name of that member.
 fn findings(value: &Value) -> Option<(&str, &[Value])> {
-    let lists = value.as_object()?.iter().filter(|(name, _)| Key::named(name) == Some(Key::Findings));
+    let lists = value.as_object()?.iter().filter(|(name, _)| Key::from_name(name) == Some(Key::Findings));
     lists.into_iter().find_map(|(name, list)| Some((name.as_str(), list.as_array()?.as_slice())))
 }
 
 /// Whether an object has at least two fields of a finding.
 fn is_finding(object: &Map<String, Value>) -> bool {
-    object.keys().filter_map(|name| Key::named(name)).filter(|key| key.is_of_finding()).count() >= 2
+    object.keys().filter_map(|name| Key::from_name(name)).filter(|key| key.is_finding_field()).count() >= 2
 }
 
 /// Whether an object has a field of a result.
 fn is_header(object: &Map<String, Value>) -> bool {
-    object.keys().filter_map(|name| Key::named(name)).any(|key| key.is_of_header() || key == Key::Findings)
+    object
+        .keys()
+        .filter_map(|name| Key::from_name(name))
+        .any(|key| key.is_header_field() || key == Key::Findings)
 }
 
 /// Returns a value as text, with `between` between several items, or `None` if it contains anything but plain values.
@@ -291,8 +297,8 @@ fn place(value: &Value) -> Option<String> {
     let (mut file, mut lines, mut words) = (None, Vec::new(), Vec::new());
     for (name, value) in value.as_object()? {
         let said = text(value, "-").filter(|said| !said.is_empty());
-        match Key::named(name) {
-            Some(Key::Of(Field::Location)) => file = said,
+        match Key::from_name(name) {
+            Some(Key::Finding(Field::Location)) => file = said,
             Some(Key::Lines | Key::LastLine) => lines.extend(said),
             _ => words.extend(said.filter(|said| said.contains(char::is_alphabetic))),
         }
@@ -303,7 +309,7 @@ fn place(value: &Value) -> Option<String> {
 }
 
 /// Counts the members of all objects in a JSON text by the colon after each name.
-fn names_in(text: &str) -> usize {
+fn count_names(text: &str) -> usize {
     let (mut names, mut is_in_string, mut is_escaped) = (0, false, false);
     for byte in text.bytes() {
         match byte {
@@ -318,10 +324,10 @@ fn names_in(text: &str) -> usize {
 }
 
 /// Counts the members of all objects in a value.
-fn members_of(value: &Value) -> usize {
+fn count_members(value: &Value) -> usize {
     match value {
-        Value::Array(items) => items.iter().map(members_of).sum(),
-        Value::Object(members) => members.len() + members.values().map(members_of).sum::<usize>(),
+        Value::Array(items) => items.iter().map(count_members).sum(),
+        Value::Object(members) => members.len() + members.values().map(count_members).sum::<usize>(),
         _ => 0,
     }
 }

@@ -1,7 +1,7 @@
 //! The field names. (AR-1)
 
 use crate::Field;
-use crate::vocabulary::{folded, list_of};
+use crate::vocabulary::{find_list, fold};
 
 /// A field of a result or a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +21,16 @@ pub(super) enum Key {
     Lines,
     /// The last of these lines, as a separate field.
     LastLine,
-    Of(Field),
+    Finding(Field),
     /// An unknown name, whose value may follow on the next lines.
     Unknown,
 }
 
 impl Key {
     /// Returns the field of this name. A remark in parentheses is ignored: `Source (user input)`.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let name = name.split('(').next().unwrap_or(name);
-        Some(match list_of("field", &folded(name))? {
+        Some(match find_list("field", &fold(name))? {
             "agent_id" => Self::AgentId,
             "dimensions" => Self::Dimensions,
             "declared_findings" => Self::Declared,
@@ -40,17 +40,17 @@ impl Key {
             "title" => Self::Title,
             "lines" => Self::Lines,
             "last_line" => Self::LastLine,
-            name => Self::Of(Field::ALL.into_iter().find(|field| field.name() == name)?),
+            name => Self::Finding(Field::ALL.into_iter().find(|field| field.name() == name)?),
         })
     }
 
     /// Whether it is a field of a result, not of a finding.
-    pub(super) fn is_of_header(self) -> bool {
+    pub(super) fn is_header_field(self) -> bool {
         matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
     }
 
     /// Whether it is a field of a finding other than its id and title.
-    pub(super) fn is_of_finding(self) -> bool {
-        matches!(self, Self::Lines | Self::LastLine | Self::Of(_))
+    pub(super) fn is_finding_field(self) -> bool {
+        matches!(self, Self::Lines | Self::LastLine | Self::Finding(_))
     }
 }

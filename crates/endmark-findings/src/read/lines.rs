@@ -31,13 +31,13 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     (1..).map_while(move |number| {
         let rest = bytes.get(byte..).filter(|rest| !rest.is_empty())?;
         let end = memchr(b'\n', rest);
-        let line = decoded(&rest[..end.unwrap_or(rest.len())], number, byte, end.is_some());
+        let line = decode(&rest[..end.unwrap_or(rest.len())], number, byte, end.is_some());
         byte += end.map_or(rest.len(), |end| end + 1);
         Some(line)
     })
 }
 
-fn decoded(bytes: &[u8], number: usize, byte: usize, is_settled: bool) -> Line<'_> {
+fn decode(bytes: &[u8], number: usize, byte: usize, is_settled: bool) -> Line<'_> {
     // A cut between carriage return and line feed leaves the carriage return.
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let (text, broken_at) = match std::str::from_utf8(bytes) {
@@ -71,7 +71,7 @@ impl Line<'_> {
     }
 
     /// Returns the end of the text if this is its last line: after its line break, if it has one.
-    pub(super) fn end_of_text(&self, bytes: usize) -> Position {
+    pub(super) fn text_end(&self, bytes: usize) -> Position {
         if self.is_settled { Position { line: self.number + 1, column: 1, byte: bytes } } else { self.ends() }
     }
 
@@ -87,7 +87,7 @@ impl Line<'_> {
     }
 
     /// Removes this much indentation, or all of it if there is less.
-    pub(super) fn outdented(&self, indent: usize) -> &str {
+    pub(super) fn outdent(&self, indent: usize) -> &str {
         let (mut left, mut rest) = (indent, self.text.as_ref());
         while left > 0 {
             let Some(sign) = rest.chars().next().filter(|sign| sign.is_whitespace()) else { break };

@@ -1,7 +1,7 @@
 //! Signs of findings in text that cannot be parsed: enough to count them. (AR-6)
 
 use crate::location::names_file;
-use crate::vocabulary::list_of;
+use crate::vocabulary::find_list;
 use crate::{Cwe, FileLines, Finding, FindingId, Location, Position};
 
 /// The maximum number of characters of a text to examine.
@@ -19,17 +19,17 @@ pub(super) struct Sign {
 
 impl Sign {
     /// Creates a sign for a named finding, or for text that may be one.
-    pub(super) fn named(id: Option<FindingId>, text: &str, position: Position) -> Self {
+    pub(super) fn new(id: Option<FindingId>, text: &str, position: Position) -> Self {
         let text = id.as_ref().map_or(text, FindingId::as_str).to_owned();
         Self { id, cwe: Vec::new(), places: Vec::new(), text, position }
     }
 
     /// Returns the sign in a line, or `None` if the line may be about anything.
-    pub(super) fn of(text: &str, position: Position) -> Option<Self> {
+    pub(super) fn find(text: &str, position: Position) -> Option<Self> {
         let text = text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at]);
-        let cwe = Cwe::named_in(text);
+        let cwe = Cwe::find_in(text);
         let mut words = text.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
-        let is_severity = |word: String| list_of("severity", &word).is_some_and(|list| list != "info");
+        let is_severity = |word: String| find_list("severity", &word).is_some_and(|list| list != "info");
         let has_severity = words.any(is_severity);
         if cwe.is_empty() && !has_severity {
             return None;

@@ -10,7 +10,7 @@ use crate::recovery::{Recovery, RecoveryState, RunKind};
 use crate::transcript::letters;
 
 /// The outcome of a run that delivered nothing.
-pub(super) const UNHEARD: &str = "unheard";
+pub(super) const NO_RESULT: &str = "unheard";
 
 /// What may be missing from a report, and why. Only [`Merged`] can create one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,20 +99,20 @@ pub struct DimensionCoverage {
 
 impl Disclosure {
     /// Creates the disclosure of merged results.
-    pub(super) fn of(merged: &Merged) -> Self {
+    pub(super) fn new(merged: &Merged) -> Self {
         let mut truncated_agents = Vec::new();
         let mut coverage = Coverage::default();
         for (at, agent) in merged.agents().iter().enumerate() {
-            let owned = merged.handed().iter().zip(&merged.owners).filter(|(_, owner)| **owner == Some(at));
+            let owned = merged.results().iter().zip(&merged.owners).filter(|(_, owner)| **owner == Some(at));
             let handed: Vec<&DeliveredResult> = owned.map(|(handed, _)| handed).collect();
-            let disclosure = of_agent(merged, at, agent, &handed);
+            let disclosure = agent_disclosure(merged, at, agent, &handed);
             coverage.add(agent, &handed, disclosure.as_ref());
             truncated_agents.extend(disclosure);
         }
-        for (handed, owner) in merged.handed().iter().zip(&merged.owners) {
-            let lost = handed.result.lost();
+        for (handed, owner) in merged.results().iter().zip(&merged.owners) {
+            let lost = handed.result.lost_count();
             if owner.is_none() && (!handed.result.cut.is_whole() || lost > 0) {
-                truncated_agents.push(of_nobody(handed));
+                truncated_agents.push(anonymous_disclosure(handed));
             }
         }
         let mut unrecovered = Unrecovered::default();
@@ -125,12 +125,12 @@ impl Disclosure {
         unrecovered.basis.sort_unstable();
         unrecovered.basis.dedup();
         Self {
-            results: merged.handed().len(),
+            results: merged.results().len(),
             truncated_agents,
             dimensions: coverage.list,
             unrecovered,
             needs_reaudit: merged.needs_reaudit(),
-            discarded: merged.handed().iter().map(|handed| handed.result.discarded as usize).sum(),
+            discarded: merged.results().iter().map(|handed| handed.result.discarded as usize).sum(),
             joined_duplicates: merged.joined_duplicates(),
         }
     }
@@ -151,7 +151,7 @@ impl Disclosure {
 }
 
 /// Returns the disclosure of an agent, or `None` if its first result was complete.
-fn of_agent(
+fn agent_disclosure(
     merged: &Merged,
     at: usize,
     agent: &Recovery,
@@ -161,19 +161,19 @@ fn of_agent(
     if recovery == RecoveryState::NotNeeded {
         return None;
     }
-    let unrecovered = Unrecovered::of(merged.losses.get(at), agent.state());
+    let unrecovered = Unrecovered::new(merged.losses.get(at), agent.state());
     let mut gaps = agent.gaps().to_vec();
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
-    gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
+    gaps.extend(agent.waiting_dimensions().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
     if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
         // Lost findings may concern any of its dimensions.
         gaps.clone_from(&agent.assignment().dimensions);
     }
-    let runs = agent.past().iter().map(|past| RunDisclosure {
+    let runs = agent.past_runs().iter().map(|past| RunDisclosure {
         kind: past.run.kind,
         round: past.run.round,
         dimensions: past.run.dimensions.clone(),
-        cut: if past.is_heard { past.cut.name() } else { UNHEARD },
+        cut: if past.is_heard { past.cut.name() } else { NO_RESULT },
     });
     Some(AgentDisclosure {
         agent_id: Some(agent.assignment().agent_id.clone()),
@@ -187,9 +187,9 @@ fn of_agent(
 
 impl AgentDisclosure {
     /// Returns a short phrase to follow "the result of agent x".
-    pub fn what_happened(&self) -> &'static str {
+    pub fn describe(&self) -> &'static str {
         match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
-            Some(UNHEARD) if self.runs.iter().all(|run| run.cut == UNHEARD) => "was not heard of",
+            Some(NO_RESULT) if self.runs.iter().all(|run| run.cut == NO_RESULT) => "was not heard of",
             Some(_) => "was truncated",
             None if self.runs.is_empty() => "has not come yet",
             None => "is not complete",
@@ -198,10 +198,10 @@ impl AgentDisclosure {
 }
 
 /// Returns the disclosure of a result without an agent's name.
-fn of_nobody(handed: &DeliveredResult) -> AgentDisclosure {
+fn anonymous_disclosure(handed: &DeliveredResult) -> AgentDisclosure {
     let result = &handed.result;
-    let new = NewFindings { certain: result.kept().count(), doubtful: 0 };
-    let loss = Loss::of(&[Round { result, new, dimensions: &result.dimensions }]);
+    let new = NewFindings { certain: result.kept_findings().count(), uncertain: 0 };
+    let loss = Loss::from_rounds(&[Round { result, new, dimensions: &result.dimensions }]);
     let run = RunDisclosure {
         kind: RunKind::Unasked,
         round: 1,
@@ -214,12 +214,12 @@ fn of_nobody(handed: &DeliveredResult) -> AgentDisclosure {
         runs: vec![run],
         recovery: RecoveryState::NotRecovered,
         gaps: result.dimensions.clone(),
-        unrecovered: Unrecovered::of(Some(&loss), RecoveryState::NotRecovered),
+        unrecovered: Unrecovered::new(Some(&loss), RecoveryState::NotRecovered),
     }
 }
 
 impl Unrecovered {
-    fn of(loss: Option<&Loss>, state: RecoveryState) -> Self {
+    fn new(loss: Option<&Loss>, state: RecoveryState) -> Self {
         let Some(loss) = loss else { return Self::default() };
         Self {
             count: loss.count,
@@ -234,16 +234,16 @@ impl Unrecovered {
 #[derive(Default)]
 struct Coverage {
     list: Vec<DimensionCoverage>,
-    known: BTreeMap<String, usize>,
+    positions: BTreeMap<String, usize>,
 }
 
 impl Coverage {
     fn add(&mut self, agent: &Recovery, handed: &[&DeliveredResult], disclosure: Option<&AgentDisclosure>) {
         let name = &agent.assignment().agent_id;
-        let was_cut = agent.past().iter().any(|past| !past.cut.is_whole());
-        let left_open = agent.past().iter().flat_map(|past| &past.remaining);
+        let was_cut = agent.past_runs().iter().any(|past| !past.cut.is_whole());
+        let left_open = agent.past_runs().iter().flat_map(|past| &past.remaining);
         let left_open: HashSet<String> = left_open.map(|open| letters(open)).collect();
-        let run_again: HashSet<String> = agent.run_again().map(|known| letters(known)).collect();
+        let run_again: HashSet<String> = agent.rerun_dimensions().map(|known| letters(known)).collect();
         let of_results = handed.iter().flat_map(|handed| &handed.result.dimensions);
         for dimension in agent.assignment().dimensions.iter().chain(of_results) {
             let entry = self.entry(dimension);
@@ -266,7 +266,7 @@ impl Coverage {
     }
 
     fn entry(&mut self, dimension: &str) -> &mut DimensionCoverage {
-        let at = *self.known.entry(letters(dimension)).or_insert_with(|| {
+        let at = *self.positions.entry(letters(dimension)).or_insert_with(|| {
             self.list.push(DimensionCoverage {
                 dimension: dimension.to_owned(),
                 agents: Vec::new(),

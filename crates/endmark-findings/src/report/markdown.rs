@@ -4,7 +4,7 @@ mod literal;
 
 use std::fmt::Write;
 
-use super::disclosure::UNHEARD;
+use super::disclosure::NO_RESULT;
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
 use crate::control::visible;
 use crate::write::{fence_around, one_line};
@@ -21,8 +21,8 @@ pub(super) fn markdown(report: &FinalReport) -> String {
     let _ = writeln!(
         text,
         "{} from {}. {}\n",
-        counted(report.findings().len(), "finding"),
-        counted(disclosure.results, "result"),
+        count_with_noun(report.findings().len(), "finding"),
+        count_with_noun(disclosure.results, "result"),
         headline(disclosure)
     );
     write_disclosure(&mut text, disclosure);
@@ -38,7 +38,7 @@ pub(super) fn markdown(report: &FinalReport) -> String {
     visible(&text).into_owned()
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn count_with_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -80,7 +80,7 @@ fn write_agent(text: &mut String, agent: &AgentDisclosure) {
     let runs: Vec<String> = agent
         .runs
         .iter()
-        .map(|run| format!("{}, round {}: {}", run.kind.name(), run.round, cut_in_words(run.cut)))
+        .map(|run| format!("{}, round {}: {}", run.kind.name(), run.round, describe_cut(run.cut)))
         .collect();
     let runs = if runs.is_empty() { "nothing handed over yet".to_owned() } else { runs.join("; ") };
     let gaps =
@@ -94,10 +94,10 @@ fn write_agent(text: &mut String, agent: &AgentDisclosure) {
     );
 }
 
-fn cut_in_words(cut: &str) -> &'static str {
+fn describe_cut(cut: &str) -> &'static str {
     match cut {
         "whole" => "whole",
-        UNHEARD => "not heard of",
+        NO_RESULT => "not heard of",
         "mild" => "truncated, complete findings kept",
         _ => "truncated, all discarded",
     }

@@ -75,7 +75,7 @@ fn result(reported: &ReportedFinding, rule: &str, index: Option<&usize>) -> Valu
         "ruleId": rule,
         "ruleIndex": index,
         "level": level(finding.severity.as_deref()),
-        "message": { "text": plain(&message) },
+        "message": { "text": escape_text(&message) },
         "locations": locations(reported),
         "properties": properties(reported),
     });
@@ -107,7 +107,7 @@ fn level(severity: Option<&str>) -> &'static str {
 }
 
 /// Escapes agent text for a SARIF message, so that it contains neither links nor argument placeholders.
-fn plain(text: &str) -> String {
+fn escape_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 16);
     let mut backslashes = 0;
     for sign in text.chars() {
@@ -188,7 +188,7 @@ fn code_flows(flow: &str) -> Value {
 
 fn steps(flow: &str) -> Vec<Value> {
     let steps = flow.split("->").map(str::trim).filter(|step| !step.is_empty());
-    steps.map(|step| json!({ "location": { "message": { "text": plain(step) } } })).collect()
+    steps.map(|step| json!({ "location": { "message": { "text": escape_text(step) } } })).collect()
 }
 
 /// Returns one notification per cut agent, and one for the whole report.
@@ -201,7 +201,7 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
             let gaps = if agent.gaps.is_empty() { "no known gap".to_owned() } else { agent.gaps.join(", ") };
             let text = format!(
                 "The result of agent {name} {}; recovery: {}; may be missing: {gaps}; findings not recovered: {}",
-                agent.what_happened(),
+                agent.describe(),
                 agent.recovery.words(),
                 number(&agent.unrecovered)
             );
@@ -220,12 +220,12 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
 }
 
 fn notification(id: &str, text: &str) -> Value {
-    json!({ "descriptor": { "id": id }, "level": "warning", "message": { "text": plain(text) } })
+    json!({ "descriptor": { "id": id }, "level": "warning", "message": { "text": escape_text(text) } })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::escape_text;
 
     #[test]
     fn no_text_of_an_agent_is_a_link_or_an_argument() {
@@ -236,7 +236,7 @@ mod tests {
             (r"C:\src", r"C:\src"),
             ("where name = '{name}' {0}", "where name = '{{name}}' {{0}}"),
         ] {
-            assert_eq!(plain(text), written);
+            assert_eq!(escape_text(text), written);
         }
     }
 }

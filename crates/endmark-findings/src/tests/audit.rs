@@ -18,9 +18,9 @@ fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recov
 }
 
 /// Kind, round, dimensions, turn limit and finding limit of a run.
-type Asked = (RunKind, u32, String, Option<u32>, Option<u32>);
+type RequestedRun = (RunKind, u32, String, Option<u32>, Option<u32>);
 
-fn next(recovery: &Recovery) -> Option<Asked> {
+fn next(recovery: &Recovery) -> Option<RequestedRun> {
     recovery
         .next()
         .map(|run| (run.kind, run.round, run.dimensions.join(","), run.max_turns, run.max_findings))
@@ -29,9 +29,9 @@ fn next(recovery: &Recovery) -> Option<Asked> {
 #[test]
 fn a_mild_cut_is_supplemented_in_the_next_round() {
     let mut recovery = recovery("a,b,c", 40, 2, true);
-    recovery.ended(Cut::Mild, names("c"));
+    recovery.note_end(Cut::Mild, names("c"));
     assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c".into(), Some(40), None)));
-    recovery.ended(Cut::Whole, vec![]);
+    recovery.note_end(Cut::Whole, vec![]);
     assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::Recovered));
 }
 
@@ -41,9 +41,9 @@ fn a_severe_cut_is_retried_once_with_half() {
         [("a,b,c", 25, "a,b", 13, "c"), ("a,b,c,d", 40, "a,b", 20, "c,d"), ("a", 1, "a", 1, "")]
     {
         let mut recovery = recovery(dimensions, turns, 2, true);
-        recovery.ended(Cut::Severe, vec![]);
+        recovery.note_end(Cut::Severe, vec![]);
         assert_eq!(next(&recovery), Some((RunKind::Retry, 1, half.into(), Some(turns_of_half), Some(5))));
-        recovery.ended(Cut::Whole, vec![]);
+        recovery.note_end(Cut::Whole, vec![]);
         let expected = (!rest.is_empty()).then(|| (RunKind::Supplement, 2, rest.into(), Some(turns), None));
         assert_eq!(next(&recovery), expected);
     }
@@ -52,15 +52,15 @@ fn a_severe_cut_is_retried_once_with_half() {
 #[test]
 fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
     let mut recovery = recovery("a,b,c", 25, 2, true);
-    recovery.ended(Cut::Severe, vec![]);
-    recovery.ended(Cut::Severe, vec![]);
+    recovery.note_end(Cut::Severe, vec![]);
+    recovery.note_end(Cut::Severe, vec![]);
     assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
     // Only dimensions that were not retried before are retried.
-    recovery.ended(Cut::Severe, vec![]);
+    recovery.note_end(Cut::Severe, vec![]);
     assert_eq!(next(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
-    recovery.ended(Cut::Severe, vec![]);
+    recovery.note_end(Cut::Severe, vec![]);
     assert_eq!(next(&recovery), Some((RunKind::Emergency, 3, "a,b,c".into(), Some(25), None)));
-    recovery.ended(Cut::Mild, names("b"));
+    recovery.note_end(Cut::Mild, names("b"));
     assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::NotRecovered));
     assert_eq!(recovery.gaps(), ["b"]);
 }
@@ -68,7 +68,7 @@ fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
 #[test]
 fn without_an_emergency_agent_the_gap_is_said() {
     let mut recovery = recovery("a", 9, 1, false);
-    recovery.ended(Cut::Mild, vec![]);
+    recovery.note_end(Cut::Mild, vec![]);
     assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
 }
 
@@ -76,12 +76,12 @@ fn without_an_emergency_agent_the_gap_is_said() {
 #[test]
 fn behind_the_emergency_agent_nothing_comes() {
     let mut recovery = recovery("a,b", 9, 1, true);
-    recovery.ended(Cut::Mild, names("b"));
+    recovery.note_end(Cut::Mild, names("b"));
     assert_eq!(next(&recovery).map(|asked| asked.0), Some(RunKind::Emergency));
-    recovery.ended(Cut::Severe, vec![]);
+    recovery.note_end(Cut::Severe, vec![]);
     assert_eq!((next(&recovery), recovery.gaps()), (None, &names("b")[..]));
     for end in ["", "\n"] {
-        recovery.handed_over(&result("a", &[("One", "CWE-89", "a.c:1")], end).result);
+        recovery.accept_result(&result("a", &[("One", "CWE-89", "a.c:1")], end).result);
         assert_eq!(next(&recovery), None);
         assert_eq!(recovery.gaps(), names("b,a"));
     }
@@ -97,33 +97,33 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     };
     // `result` names the dimensions a and b.
     let mut retried = recovery("a,b", 9, 2, true);
-    retried.ended(Cut::Severe, vec![]);
-    assert_eq!(retried.waiting(), names("b"));
+    retried.note_end(Cut::Severe, vec![]);
+    assert_eq!(retried.waiting_dimensions(), names("b"));
     let mut limited = retried.clone();
-    retried.handed_over(&whole("a", 3));
+    retried.accept_result(&whole("a", 3));
     assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
     // It has as many findings as a retry may have, so more may be missing.
-    limited.handed_over(&whole("a", 5));
+    limited.accept_result(&whole("a", 5));
     assert_eq!(next(&limited).map(|asked| asked.2), Some("b,a".into()));
     for dimensions in ["a,b", "a", ""] {
         let mut gone = recovery(dimensions, 9, 1, false);
-        gone.ended(Cut::Mild, vec![]);
+        gone.note_end(Cut::Mild, vec![]);
         assert_eq!(gone.state(), RecoveryState::NotRecovered);
-        gone.handed_over(&whole("a", 3));
+        gone.accept_result(&whole("a", 3));
         assert_eq!((gone.gaps(), gone.state()), (&[][..], RecoveryState::Recovered), "{dimensions}");
     }
     let mut other = recovery("a,c", 9, 1, false);
-    other.ended(Cut::Mild, vec![]);
-    other.handed_over(&whole("a", 3));
+    other.note_end(Cut::Mild, vec![]);
+    other.accept_result(&whole("a", 3));
     assert_eq!(other.gaps(), ["c"]);
     // A result with fewer findings than declared covers nothing.
     let mut short = recovery("a,b", 9, 1, false);
-    short.ended(Cut::Mild, vec![]);
-    short.handed_over(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
+    short.note_end(Cut::Mild, vec![]);
+    short.accept_result(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
     assert_eq!(short.gaps(), names("a,b"));
     let mut waiting = recovery("a,b", 9, 2, true);
-    waiting.ended(Cut::Severe, vec![]);
-    waiting.handed_over(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
+    waiting.note_end(Cut::Severe, vec![]);
+    waiting.accept_result(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
     assert_eq!(next(&waiting).map(|asked| asked.2), Some("b,a".into()));
 }
 
@@ -238,9 +238,9 @@ fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
     let five = five.each_ref().map(|(title, cwe, place)| (*title, *cwe, place.as_str()));
     let retried = |brings: usize, rounds: u32, emergency: bool| {
         let mut recovery = recovery("a", 9, rounds, emergency);
-        recovery.handed_over(&read(b"").results.remove(0));
+        recovery.accept_result(&read(b"").results.remove(0));
         assert_eq!(next(&recovery).map(|asked| asked.4), Some(Some(5)));
-        recovery.handed_over(&result("a", &five[..brings], END).result);
+        recovery.accept_result(&result("a", &five[..brings], END).result);
         recovery
     };
     let asked = |recovery: &Recovery| next(recovery).map(|asked| (asked.0, asked.2, asked.4));
@@ -383,11 +383,11 @@ fn every_recovery_ends() {
         while next(&recovery).is_some() {
             let (cut, remaining) =
                 [(Cut::Whole, ""), (Cut::Mild, "e"), (Cut::Severe, "")][usize::try_from(seed % 3).unwrap()];
-            recovery.ended(cut, names(remaining));
+            recovery.note_end(cut, names(remaining));
             (runs, seed) = (runs + 1, seed / 3);
         }
         assert!(runs <= 7, "{runs}");
-        assert!(recovery.past().iter().filter(|past| past.run.kind == RunKind::Retry).count() <= 3);
+        assert!(recovery.past_runs().iter().filter(|past| past.run.kind == RunKind::Retry).count() <= 3);
     }
 }
 
@@ -527,7 +527,7 @@ fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
     let silent = &report.disclosure().truncated_agents[0];
     assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
     assert!(silent.unrecovered.at_least && silent.unrecovered.is_open);
-    assert_eq!((silent.what_happened(), silent.runs[0].cut), ("was not heard of", "unheard"));
+    assert_eq!((silent.describe(), silent.runs[0].cut), ("was not heard of", "unheard"));
     let row = "| silent | first, round 1: not heard of | still to be done | c | at least 0 so far |";
     assert!(report.markdown().contains(row), "{}", report.markdown());
     assert_eq!(merged.agents()[1].next().unwrap().max_turns, Some(4));
@@ -541,7 +541,7 @@ fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
     for (origin, is_known) in [("r1/auth-2.txt", true), ("auth-2.retry.txt", true), ("auth-22.txt", false)] {
         let merged =
             Merged::new(&team, vec![DeliveredResult { origin: origin.into(), result: severe.clone() }]);
-        assert_eq!(merged.not_attributed().count() == 0, is_known, "{origin}");
+        assert_eq!(merged.unattributed().count() == 0, is_known, "{origin}");
     }
 }
 

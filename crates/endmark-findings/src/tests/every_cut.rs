@@ -85,7 +85,7 @@ fn finding() -> impl Strategy<Value = Finding> {
 fn findings() -> impl Strategy<Value = Vec<Finding>> {
     proptest::collection::vec(finding(), 0..5).prop_map(|mut findings| {
         for (finding, number) in findings.iter_mut().zip(1..) {
-            finding.id = FindingId::numbered(number);
+            finding.id = FindingId::from_number(number);
             // Identical findings would be counted as one.
             finding.title = format!("{} {number}", finding.title);
             finding.source = finding.source.as_ref().map(|source| format!("{source} {number}"));
@@ -94,7 +94,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     })
 }
 
-fn written(findings: &[Finding]) -> String {
+fn write_result(findings: &[Finding]) -> String {
     let dimensions = ["authentication".to_owned(), "session handling".to_owned()];
     let writing = WriteParameters {
         agent_id: Some("auth-2"),
@@ -106,13 +106,13 @@ fn written(findings: &[Finding]) -> String {
     writing.text(findings)
 }
 
-fn only(text: &[u8]) -> AgentResult {
+fn read_only_result(text: &[u8]) -> AgentResult {
     let mut results = read(text).results;
     assert_eq!(results.len(), 1, "{}", String::from_utf8_lossy(text));
     results.remove(0)
 }
 
-fn handed(result: &AgentResult) -> DeliveredResult {
+fn deliver(result: &AgentResult) -> DeliveredResult {
     DeliveredResult { origin: "auth-2.txt".to_owned(), result: result.clone() }
 }
 
@@ -136,7 +136,7 @@ fn dress() -> impl Strategy<Value = Dress> {
 }
 
 /// Formats the lines of a text, except those of evidence.
-fn dressed(text: &str, dress: Dress) -> String {
+fn dress_text(text: &str, dress: Dress) -> String {
     let line = |line: &str| {
         if line.starts_with('[') {
             return format!("{}{line}{}\n", dress.head.0, dress.head.1);
@@ -153,7 +153,7 @@ fn dressed(text: &str, dress: Dress) -> String {
 }
 
 /// Counts the findings that end before this byte: at the next finding, a blank line, or the end marker.
-fn ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize) -> usize {
+fn count_ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize) -> usize {
     let mut from = 0;
     let mut ends = Vec::new();
     for finding in findings.iter().skip(1) {
@@ -167,7 +167,7 @@ fn ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize) -> u
 }
 
 fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: &Merged) {
-    let result = only(&text.as_bytes()[..cut]);
+    let result = read_only_result(&text.as_bytes()[..cut]);
     let marker_ends = text.len() - 1;
     assert_eq!(result.cut == Cut::Whole, cut >= marker_ends, "cut at {cut} of {text}");
     // Nothing is invented or altered, and every complete finding is kept.
@@ -179,7 +179,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
         .collect();
     if result.cut != Cut::Severe {
         let expected: Vec<&Finding> =
-            findings.iter().take(ended_before(text, findings, dress, cut)).collect();
+            findings.iter().take(count_ended_before(text, findings, dress, cut)).collect();
         assert_eq!(complete, expected, "cut at {cut} of {text}");
         assert!(result.findings.len() <= complete.len() + 1, "cut at {cut} of {text}");
     }
@@ -203,11 +203,11 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
     let kept: Vec<&FindingId> = complete.iter().map(|finding| &finding.id).collect();
     let lost: Vec<Finding> =
         findings.iter().filter(|finding| !kept.contains(&&finding.id)).cloned().collect();
-    let supplement = only(written(&lost).as_bytes());
+    let supplement = read_only_result(write_result(&lost).as_bytes());
     let merged = if result.cut == Cut::Whole {
-        Merged::new(&Team::default(), vec![handed(&result)])
+        Merged::new(&Team::default(), vec![deliver(&result)])
     } else {
-        Merged::new(&Team::default(), vec![handed(&result), handed(&supplement)])
+        Merged::new(&Team::default(), vec![deliver(&result), deliver(&supplement)])
     };
     assert_eq!(merged.findings(), uncut.findings(), "cut at {cut} of {text}");
     let disclosure = merged.report();
@@ -241,8 +241,8 @@ proptest! {
                 *text = plain(text);
             }
         }
-        let text = dressed(&written(&findings), dress);
-        let uncut = Merged::new(&Team::default(), vec![handed(&only(text.as_bytes()))]);
+        let text = dress_text(&write_result(&findings), dress);
+        let uncut = Merged::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
         let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 97 };
         for cut in (seed % step..=text.len()).step_by(step) {
             check_cut(&text, &findings, dress, cut, &uncut);
@@ -251,8 +251,8 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(findings in findings()) {
-        let text = written(&findings);
-        let result = only(text.as_bytes());
+        let text = write_result(&findings);
+        let result = read_only_result(text.as_bytes());
         prop_assert_eq!(result.cut, Cut::Whole);
         let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
         prop_assert_eq!(&read, &findings, "{}", text);
@@ -289,7 +289,7 @@ fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
         assert!(is_begun(&read.finding.sink, &original.sink), "{text}");
     }
     let [result] = &results[..] else { return };
-    if result.cut == Cut::Whole && result.lost() == 0 && result.findings.len() == findings.len() {
+    if result.cut == Cut::Whole && result.lost_count() == 0 && result.findings.len() == findings.len() {
         assert_eq!(result.count(FindingState::Complete), findings.len(), "{text}");
     }
 }
@@ -300,7 +300,7 @@ fn a_turn_that_ends_anywhere_makes_nothing_whole() {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let made = Cell::new(0);
     let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
-        let text = written(&findings);
+        let text = write_result(&findings);
         for cut in (seed % step..=text.len()).step_by(step).filter(|cut| text.is_char_boundary(*cut)) {
             // The rest of a title or value may look like the first line of a finding.
             let rest = text[cut..].trim_start_matches(['*', ' ', '`']);
@@ -329,8 +329,8 @@ fn a_cut_anywhere_loses_only_what_is_behind_it() {
     };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
-        let text = written(&findings);
-        let uncut = Merged::new(&Team::default(), vec![handed(&only(text.as_bytes()))]);
+        let text = write_result(&findings);
+        let uncut = Merged::new(&Team::default(), vec![deliver(&read_only_result(text.as_bytes()))]);
         for cut in (seed % step..=text.len()).step_by(step) {
             check(&text, &findings, cut, &uncut);
         }

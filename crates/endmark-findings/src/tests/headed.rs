@@ -33,7 +33,7 @@ gaps: D3
 ===AGENT_RESULT_END===
 ";
 
-fn written(findings: &[Finding], text: &str) -> String {
+fn write_result(findings: &[Finding], text: &str) -> String {
     let result = read(text.as_bytes()).results.remove(0);
     let writing = WriteParameters {
         agent_id: result.agent_id.as_deref(),
@@ -60,7 +60,7 @@ fn all_is_read_and_written_back_as_it_came() {
     );
     assert_eq!(findings[1].ends(), (Some(":45"), Some(":48")));
     for text in [RESULT.to_owned(), RESULT.replace("coverage", "dimensions: D2, D3\ncoverage")] {
-        assert_eq!(written(&findings, &text).replace('\n', ""), text.replace('\n', ""));
+        assert_eq!(write_result(&findings, &text).replace('\n', ""), text.replace('\n', ""));
     }
 }
 
@@ -72,7 +72,7 @@ fn fitting_keeps_what_is_not_known_and_the_line_of_the_sink() {
     );
     let findings: Vec<Finding> =
         read(text.as_bytes()).results[0].findings.iter().map(|read| read.finding.clone()).collect();
-    let text = written(&compress(&findings), RESULT);
+    let text = write_result(&compress(&findings), RESULT);
     for kept in
         ["[F001] High | CWE-287 | ", "dim: D2", "confidence: high", "validation: pass | 1:pass", "round: 1"]
     {
@@ -130,7 +130,7 @@ fn the_parts_of_a_first_line_are_recognised_by_their_content() {
         let ReadFinding { finding, state, .. } = &result.findings[0];
         assert_eq!((&finding.severity, finding.cwe_text().as_str()), (&severity, cwe), "{head}");
         assert_eq!((finding.title.as_str(), *state), (title, FindingState::Complete), "{head}");
-        let again = read(written(std::slice::from_ref(finding), &text).as_bytes()).results.remove(0);
+        let again = read(write_result(std::slice::from_ref(finding), &text).as_bytes()).results.remove(0);
         assert_eq!(&again.findings[0].finding, finding, "{head}");
     }
 }
@@ -181,7 +181,7 @@ fn unknown_fields_in_block_form_are_written_back_as_they_came() {
         assert_eq!(transcript.remarks, [], "{text}");
         let findings: Vec<Finding> =
             transcript.results[0].findings.iter().map(|read| read.finding.clone()).collect();
-        assert_eq!(written(&findings, &text).replace("\n\n", "\n"), text.replace("\n\n", "\n"));
+        assert_eq!(write_result(&findings, &text).replace("\n\n", "\n"), text.replace("\n\n", "\n"));
         // Unindented fields are parsed the same.
         let flush = read(text.replace("\n  ", "\n").replace("\nsrc\nlib", "\n  src\n  lib").as_bytes());
         assert_eq!(flush.results[0].findings[0].finding, findings[0]);

@@ -9,7 +9,7 @@ fn finding(number: u32) -> String {
     )
 }
 
-fn written() -> String {
+fn write_result() -> String {
     let header = r#"{"agent_id": "auth-2", "dimensions": ["keys", "tokens, all"], "declared_findings": 3}"#;
     let findings = [1, 2, 3].map(finding).join("\n");
     format!(
@@ -17,7 +17,7 @@ fn written() -> String {
     )
 }
 
-fn only(text: &[u8]) -> AgentResult {
+fn read_only_result(text: &[u8]) -> AgentResult {
     let mut results = read(text).results;
     assert_eq!(results.len(), 1, "{}", String::from_utf8_lossy(text));
     results.remove(0)
@@ -25,10 +25,10 @@ fn only(text: &[u8]) -> AgentResult {
 
 #[test]
 fn a_result_in_json_lines_is_read() {
-    let text = written();
-    let result = only(text.as_bytes());
+    let text = write_result();
+    let result = read_only_result(text.as_bytes());
     assert_eq!((result.cut, result.agent_id.as_deref()), (Cut::Whole, Some("auth-2")));
-    assert_eq!((result.declared_findings, result.lost()), (Some(3), 0));
+    assert_eq!((result.declared_findings, result.lost_count()), (Some(3), 0));
     assert_eq!(result.dimensions[0], "keys");
     assert_eq!(result.count(FindingState::Complete), 3);
     let evidence = result.findings[0].finding.evidence.as_ref().unwrap();
@@ -40,14 +40,14 @@ fn a_result_in_json_lines_is_read() {
 /// A whole line is a complete finding. A cut line is not, and is counted.
 #[test]
 fn a_cut_anywhere_keeps_the_lines_before_it() {
-    let text = written();
-    let whole = only(text.as_bytes());
+    let text = write_result();
+    let whole = read_only_result(text.as_bytes());
     let ends: Vec<usize> =
         [1, 2, 3].map(|number| text.find(&finding(number)).unwrap() + finding(number).len()).to_vec();
     let agent_ends = text.find("\"auth-2\"").unwrap() + "\"auth-2\"".len();
     let header_ends = text.find("\n{\"id\"").unwrap();
     for cut in 0..text.len() - 1 {
-        let result = only(&text.as_bytes()[..cut]);
+        let result = read_only_result(&text.as_bytes()[..cut]);
         let shown = &text[..cut];
         assert_ne!(result.cut, Cut::Whole, "{shown}");
         assert_eq!(result.cut == Cut::Mild, cut >= agent_ends, "{shown}");
@@ -71,7 +71,7 @@ fn a_cut_anywhere_keeps_the_lines_before_it() {
             );
         }
         if cut >= header_ends {
-            assert_eq!(result.lost(), 3 - result.kept().count(), "{shown}");
+            assert_eq!(result.lost_count(), 3 - result.kept_findings().count(), "{shown}");
         }
     }
 }
@@ -84,7 +84,7 @@ fn the_form_that_is_asked_for_is_a_template() {
             Protocol { form: ProtocolForm::Jsonl, agent_id, dimensions, ..Protocol::default() }.text();
         let alone = read(protocol.as_bytes());
         assert!(alone.results.iter().all(|result| result.begins.is_none()), "{:?}", alone.results);
-        let both = only(format!("{protocol}\n{}", written()).as_bytes());
+        let both = read_only_result(format!("{protocol}\n{}", write_result()).as_bytes());
         assert_eq!((both.cut, both.findings.len()), (Cut::Whole, 3));
         // Each line of the format is JSON.
         for line in protocol.lines().filter(|line| line.starts_with('{')) {
@@ -97,10 +97,10 @@ fn the_form_that_is_asked_for_is_a_template() {
 #[test]
 fn a_line_that_cannot_be_read_is_counted() {
     let broken = finding(2).replacen("\"title\":", "\"title\"", 1);
-    let text = written().replace(&finding(2), &broken);
-    let result = only(text.as_bytes());
-    assert_eq!((result.count(FindingState::Complete), result.lost() >= 1), (2, true), "{result:?}");
+    let text = write_result().replace(&finding(2), &broken);
+    let result = read_only_result(text.as_bytes());
+    assert_eq!((result.count(FindingState::Complete), result.lost_count() >= 1), (2, true), "{result:?}");
     let undeclared = text.replace("\"declared_findings\": 3", "\"x\": 3");
     assert_ne!(undeclared, text);
-    assert!(only(undeclared.as_bytes()).lost() >= 1, "{undeclared}");
+    assert!(read_only_result(undeclared.as_bytes()).lost_count() >= 1, "{undeclared}");
 }

@@ -24,28 +24,31 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// A text that is not a placeholder: any text and a word.
-fn telling() -> impl Strategy<Value = String> {
+fn informative_text() -> impl Strategy<Value = String> {
     (text(), "[a-z]{3,5}q").prop_map(|(text, word)| format!("{text} {word}").trim().to_owned())
 }
 
 fn finding() -> impl Strategy<Value = Finding> {
-    let field = || proptest::option::of(telling());
+    let field = || proptest::option::of(informative_text());
     let cwe = proptest::collection::btree_set(1_u32..2_000, 0..3);
-    (telling(), (field(), field()), cwe, (field(), field(), field()), field(), any::<bool>()).prop_map(
-        |(title, (severity, location), cwe, (source, sink, flow), evidence, originally_truncated)| Finding {
-            id: FindingId::default(),
-            title,
-            severity: severity.and_then(|text| Severity::read(&text)),
-            cwe: cwe.into_iter().map(Cwe).collect(),
-            location: location.and_then(|text| Location::read(&text)),
-            source,
-            sink,
-            flow,
-            evidence: evidence.and_then(|text| Evidence::new(&text)),
-            originally_truncated,
-            ..Finding::default()
-        },
-    )
+    (informative_text(), (field(), field()), cwe, (field(), field(), field()), field(), any::<bool>())
+        .prop_map(
+            |(title, (severity, location), cwe, (source, sink, flow), evidence, originally_truncated)| {
+                Finding {
+                    id: FindingId::default(),
+                    title,
+                    severity: severity.and_then(|text| Severity::read(&text)),
+                    cwe: cwe.into_iter().map(Cwe).collect(),
+                    location: location.and_then(|text| Location::read(&text)),
+                    source,
+                    sink,
+                    flow,
+                    evidence: evidence.and_then(|text| Evidence::new(&text)),
+                    originally_truncated,
+                    ..Finding::default()
+                }
+            },
+        )
 }
 
 proptest! {
@@ -53,13 +56,13 @@ proptest! {
 
     #[test]
     fn whatever_stands_in_a_result_is_read_again_as_it_was(
-        agent_id in telling().prop_map(|name| name.replace([':', '`', '*', '"'], "x")),
-        dimensions in proptest::collection::vec(telling(), 0..4),
+        agent_id in informative_text().prop_map(|name| name.replace([':', '`', '*', '"'], "x")),
+        dimensions in proptest::collection::vec(informative_text(), 0..4),
         findings in proptest::collection::vec(finding(), 0..4),
     ) {
         let mut findings = findings;
         for (finding, number) in findings.iter_mut().zip(1..) {
-            finding.id = FindingId::numbered(number);
+            finding.id = FindingId::from_number(number);
         }
         let writing = WriteParameters {
             agent_id: Some(&agent_id),
@@ -90,7 +93,7 @@ proptest! {
 fn only_what_could_not_be_read_in_lines_is_json() {
     let written = |title: &str, dimension: &str| {
         let finding = Finding {
-            id: FindingId::numbered(1),
+            id: FindingId::from_number(1),
             title: title.to_owned(),
             severity: Some(Severity::High),
             location: Location::read("a.rs:1"),
@@ -145,10 +148,10 @@ fn neighbour() -> impl Strategy<Value = Finding> {
     })
 }
 
-fn of_one_agent(findings: &[Finding]) -> Merged {
+fn merge_one_agent(findings: &[Finding]) -> Merged {
     let mut numbered = findings.to_vec();
     for (finding, number) in numbered.iter_mut().zip(1..) {
-        finding.id = FindingId::numbered(number);
+        finding.id = FindingId::from_number(number);
     }
     let dimensions = ["d".to_owned()];
     let writing = WriteParameters {
@@ -171,8 +174,8 @@ proptest! {
         let of = |merged: &Merged| -> Vec<Finding> {
             merged.findings().iter().map(|merged| merged.finding.clone()).collect()
         };
-        let once = of(&of_one_agent(&findings));
-        let twice = of(&of_one_agent(&once));
+        let once = of(&merge_one_agent(&findings));
+        let twice = of(&merge_one_agent(&once));
         prop_assert_eq!(once, twice);
     }
 }

@@ -12,7 +12,7 @@ use crate::{Assignment, DeliveredResult, Merged, RecoveryState, Run, Team, read}
 struct Manner {
     /// The number of findings for each dimension.
     findings: Vec<usize>,
-    later: Later,
+    later: LaterRun,
     declares: bool,
     prints_checkpoints: bool,
     /// Whether a later run repeats a cut finding that already had source and sink.
@@ -32,18 +32,18 @@ enum Order {
 
 /// The content of a later run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Later {
+enum LaterRun {
     /// All findings again.
     All,
     /// The findings that were not delivered yet, numbered from the first id.
     Rest,
     /// The same findings, with continued numbering.
-    RestGoingOn,
+    RestInSameFile,
 }
 
 fn manner() -> impl Strategy<Value = Manner> {
     let cuts = proptest::collection::vec(0_usize..1_400, 7);
-    let later = prop_oneof![Just(Later::All), Just(Later::Rest), Just(Later::RestGoingOn)];
+    let later = prop_oneof![Just(LaterRun::All), Just(LaterRun::Rest), Just(LaterRun::RestInSameFile)];
     let findings = proptest::collection::vec(0_usize..4, 1..4);
     let order = prop_oneof![Just(Order::PlaceFirst), Just(Order::FlowFirst)];
     let habits = (any::<bool>(), any::<bool>(), any::<bool>(), order);
@@ -70,10 +70,10 @@ fn sink(dimension: usize, number: usize) -> String {
 }
 
 /// Returns the uncut output of a run. `handed` has the sinks of the findings delivered so far.
-fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
+fn write_run(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     let of_run = |at: &usize| run.dimensions.contains(&dimension(*at));
     let dimensions: Vec<usize> = (0..manner.findings.len()).filter(of_run).collect();
-    let is_told = |sink: &String| manner.later == Later::All || !handed.contains(sink);
+    let is_told = |sink: &String| manner.later == LaterRun::All || !handed.contains(sink);
     let told = dimensions.iter().flat_map(|at| (0..manner.findings[*at]).map(move |number| (*at, number)));
     let told: Vec<(usize, usize)> = told.filter(|(at, number)| is_told(&sink(*at, *number))).collect();
     let names: Vec<String> = dimensions.iter().map(|at| dimension(*at)).collect();
@@ -87,7 +87,7 @@ fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     if manner.declares {
         let _ = writeln!(text, "declared_findings: {}", told.len());
     }
-    let first = if manner.later == Later::RestGoingOn { handed.len() + 1 } else { 1 };
+    let first = if manner.later == LaterRun::RestInSameFile { handed.len() + 1 } else { 1 };
     for ((at, number), id) in told.iter().zip(first..) {
         let cwe = 100 + at * 10 + number;
         let place = format!("location: src/{at}{number}.rs:9\n");
@@ -111,7 +111,7 @@ fn check(manner: &Manner) {
     for cut in &manner.cuts {
         let merged = Merged::new(&team, handed.clone());
         let Some(run) = merged.agents()[0].next() else { break };
-        let text = written(manner, run, &sinks(&merged, manner.completes));
+        let text = write_run(manner, run, &sinks(&merged, manner.completes));
         let text = &text[..(text.len() * cut / 1_000).min(text.len())];
         let _ = writeln!(log, "{:?} in round {}:\n{text}\n", run.kind, run.round);
         handed.push(DeliveredResult {

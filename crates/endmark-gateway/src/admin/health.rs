@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reports that the process answers.
-pub(crate) fn alive() -> Response<AnyBody> {
+pub(crate) fn liveness() -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", "{\"status\":\"ok\"}\n")
 }
 
@@ -33,7 +33,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     let condition = gateway.store.condition();
     let problem = match asked {
         Err(_) => Some(format!("the store did not answer within {STORE_TIMEOUT:?}")),
-        Ok(Err(error)) => Some(error.for_clients()),
+        Ok(Err(error)) => Some(error.client_message()),
         Ok(Ok(_)) if condition.calls_not_noted => {
             Some("calls under way cannot be noted beside the store".to_owned())
         }
@@ -41,7 +41,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
             "its files were removed or replaced while they were open: a new store was started, without the earlier records"
                 .to_owned(),
         ),
-        Ok(Ok(_)) => condition.failure.map(|failure| failure.for_clients()),
+        Ok(Ok(_)) => condition.failure.map(|failure| failure.client_message()),
     };
     let body = match problem {
         None => "{\"status\":\"ready\"}\n".to_owned(),
@@ -62,7 +62,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
 /// Returns the metrics in the format of Prometheus.
 pub(crate) fn metrics(gateway: &Gateway) -> Response<AnyBody> {
     for upstream in &gateway.settings.upstreams {
-        gateway.metrics.circuit(&upstream.name, gateway.standing.is_down(&upstream.name));
+        gateway.metrics.circuit(&upstream.name, gateway.upstream_health.is_down(&upstream.name));
     }
     gateway.metrics.store(&gateway.store.condition());
     match gateway.metrics.text() {

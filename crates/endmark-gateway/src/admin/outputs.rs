@@ -36,7 +36,7 @@ pub(super) async fn page(
     }
     let own_key = key.map(|key| key.identity());
     let budget_applies = gateway.budgets.are_any(KeyLimits::default());
-    let credential = Credential::of_request(own_key, &head.headers, &head.uri, budget_applies)?;
+    let credential = Credential::from_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
     let asked = handle.clone();
     let read = move |reader: &endmark_store::Reader| {

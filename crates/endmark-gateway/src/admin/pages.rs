@@ -22,7 +22,7 @@ pub(super) async fn respond(
     head: Parts,
     body: AnyBody,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let body = whole(body).await?;
+    let body = read_body(body).await?;
     let asked = Arc::clone(gateway);
     let visit = Visit {
         head,
@@ -34,7 +34,7 @@ pub(super) async fn respond(
     Ok(console.respond(visit).await)
 }
 
-async fn whole(mut body: AnyBody) -> Result<Bytes, Refusal> {
+async fn read_body(mut body: AnyBody) -> Result<Bytes, Refusal> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame =

@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The total size of buffered bodies and replies.
 #[derive(Default)]
-pub(crate) struct Held(AtomicUsize);
+pub(crate) struct HeldBytes(AtomicUsize);
 
-impl Held {
+impl HeldBytes {
     /// Returns an empty reservation. All reservations together may grow to `limit` bytes.
-    pub(crate) fn part(self: &Arc<Self>, limit: usize) -> Holding {
-        Holding { of: Arc::clone(self), limit, bytes: 0 }
+    pub(crate) fn part(self: &Arc<Self>, limit: usize) -> BytesReservation {
+        BytesReservation { total: Arc::clone(self), limit, bytes: 0 }
     }
 }
 
 /// The bytes reserved for one body. Dropping this releases them.
-pub(crate) struct Holding {
-    of: Arc<Held>,
+pub(crate) struct BytesReservation {
+    total: Arc<HeldBytes>,
     limit: usize,
     bytes: usize,
 }
 
-impl Holding {
+impl BytesReservation {
     /// Reserves more bytes. Returns false and reserves nothing if there is not enough room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
-        let has_room = self.of.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        let has_room = self.total.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
         if has_room {
             self.bytes += bytes;
         }
@@ -33,9 +33,9 @@ impl Holding {
     }
 }
 
-impl Drop for Holding {
+impl Drop for BytesReservation {
     fn drop(&mut self) {
-        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.total.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_one_holds_is_missing_to_the_others_until_it_is_dropped() {
-        let held = Arc::new(Held::default());
+        let held = Arc::new(HeldBytes::default());
         let (mut first, mut second) = (held.part(100), held.part(100));
         assert!(first.grow(60));
         assert!(!second.grow(41) && second.grow(40));

@@ -41,13 +41,13 @@ pub(crate) enum NoPlace {
 impl Permits {
     /// Returns a permit, at once or after another request has ended. At most `served` requests have a permit.
     /// At most `waiting` requests wait for one, and no longer than `patience`.
-    async fn get(
+    async fn acquire(
         self: &Arc<Self>,
         served: usize,
         waiting: usize,
         patience: Duration,
     ) -> Result<Permit, NoPermit> {
-        if let Some(permit) = self.at_once(served) {
+        if let Some(permit) = self.try_acquire(served) {
             return Ok(permit);
         }
         let turn = {
@@ -60,7 +60,7 @@ impl Permits {
             state.waiting.push_back(sender);
             turn
         };
-        let mut turn = Turn { of: self, turn };
+        let mut turn = Turn { permits: self, turn };
         match timeout(patience, &mut turn.turn).await {
             Ok(Ok(())) => Ok(Permit(Arc::clone(self))),
             Ok(Err(_)) | Err(_) => Err(NoPermit),
@@ -68,7 +68,7 @@ impl Permits {
     }
 
     /// Returns a permit if fewer than `served` requests have one.
-    fn at_once(self: &Arc<Self>, served: usize) -> Option<Permit> {
+    fn try_acquire(self: &Arc<Self>, served: usize) -> Option<Permit> {
         let mut state = self.lock();
         if state.served >= served {
             return None;
@@ -96,7 +96,7 @@ impl Permits {
 
 /// A place in the queue. If it is dropped after its turn has come, it passes the turn on.
 struct Turn<'a> {
-    of: &'a Permits,
+    permits: &'a Permits,
     turn: oneshot::Receiver<()>,
 }
 
@@ -104,7 +104,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.turn.close();
         if self.turn.try_recv().is_ok() {
-            self.of.release();
+            self.permits.release();
         }
     }
 }
@@ -135,9 +135,9 @@ impl Claim {
     /// Waits for the permit, which is released when the claim is dropped. If the gateway stops meanwhile, the
     /// request is refused.
     pub(crate) async fn take(&self) -> Result<(), NoPlace> {
-        let permit = match self.permits.at_once(self.served) {
+        let permit = match self.permits.try_acquire(self.served) {
             Some(permit) => permit,
-            None => match self.permits.get(self.served, self.waiting, self.patience).await {
+            None => match self.permits.acquire(self.served, self.waiting, self.patience).await {
                 Ok(permit) if !self.stopping.has_reached(Stage::Draining) => permit,
                 Ok(_) => return Err(NoPlace::Stopping),
                 Err(NoPermit) => {
@@ -164,18 +164,18 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(30);
+    const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test]
     async fn those_who_wait_are_served_in_order_and_too_many_are_sent_away() {
         let permits = Arc::new(Permits::default());
-        let first = permits.get(1, 2, LONG).await.ok().unwrap();
+        let first = permits.acquire(1, 2, LONG_PATIENCE).await.ok().unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let waiting: Vec<_> = (0..2)
             .map(|number| {
                 let (permits, order) = (Arc::clone(&permits), Arc::clone(&order));
                 tokio::spawn(async move {
-                    let permit = permits.get(1, 2, LONG).await;
+                    let permit = permits.acquire(1, 2, LONG_PATIENCE).await;
                     order.lock().unwrap().push(number);
                     drop(permit.ok().unwrap());
                 })
@@ -184,7 +184,7 @@ mod tests {
         while permits.lock().waiting.len() < 2 {
             tokio::task::yield_now().await;
         }
-        assert!(permits.get(1, 2, LONG).await.is_err());
+        assert!(permits.acquire(1, 2, LONG_PATIENCE).await.is_err());
         drop(first);
         for waiting in waiting {
             waiting.await.unwrap();
@@ -196,15 +196,15 @@ mod tests {
     #[tokio::test]
     async fn who_stops_waiting_takes_no_permit_along() {
         let permits = Arc::new(Permits::default());
-        let first = permits.get(1, 2, LONG).await.ok().unwrap();
-        assert!(permits.get(1, 2, Duration::from_millis(1)).await.is_err());
-        let mut gone = Box::pin(permits.get(1, 2, LONG));
+        let first = permits.acquire(1, 2, LONG_PATIENCE).await.ok().unwrap();
+        assert!(permits.acquire(1, 2, Duration::from_millis(1)).await.is_err());
+        let mut gone = Box::pin(permits.acquire(1, 2, LONG_PATIENCE));
         assert!(futures_poll(&mut gone).await);
         drop(first);
         // The turn has come, and the request is dropped before it polls again.
         drop(gone);
         assert_eq!(permits.lock().served, 0);
-        assert!(permits.get(1, 0, LONG).await.is_ok());
+        assert!(permits.acquire(1, 0, LONG_PATIENCE).await.is_ok());
     }
 
     /// Polls once. Returns true if the future is still pending.

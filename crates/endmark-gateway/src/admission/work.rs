@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::held::{Held, Holding};
-use crate::work::{LARGE_BYTES, Large, large};
+use super::held::{BytesReservation, HeldBytes};
+use crate::work::{LARGE_BYTES, LargeInput, large};
 
 /// Memory for processing a large input, as a multiple of its size. Parsing and edits make copies.
 const ROOM_FACTOR: usize = 3;
@@ -14,27 +14,27 @@ const OBJECT_BYTES: usize = 1_200;
 /// Processes one request's body: on a separate thread if it is large, and with memory reserved for it.
 #[must_use]
 pub(crate) struct Work {
-    _large: Large,
-    room: Option<Holding>,
+    _large: LargeInput,
+    room: Option<BytesReservation>,
 }
 
 impl Work {
     /// Starts to process a body. Returns `None` if all requests together would exceed the memory limit.
-    pub(crate) async fn begin(body: &[u8], held: &Arc<Held>, limit: usize) -> Option<Self> {
+    pub(crate) async fn begin(body: &[u8], held: &Arc<HeldBytes>, limit: usize) -> Option<Self> {
         let mut room = held.part(limit);
         if !room.grow(extra_bytes(body.len())) {
             return None;
         }
         let large = large(body.len()).await;
         // Only large bodies are counted, because counting takes as long as reading the body once.
-        if body.len() >= LARGE_BYTES && !room.grow(objects_in(body).saturating_mul(OBJECT_BYTES)) {
+        if body.len() >= LARGE_BYTES && !room.grow(count_objects(body).saturating_mul(OBJECT_BYTES)) {
             return None;
         }
         Some(Self { _large: large, room: Some(room) })
     }
 
     /// Releases the extra memory while the request only waits.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.room = None;
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn extra_bytes(bytes: usize) -> usize {
 }
 
 /// Returns the number of objects in a JSON text, in linear time. The text may be invalid.
-fn objects_in(text: &[u8]) -> usize {
+fn count_objects(text: &[u8]) -> usize {
     let (mut at, mut is_in_string, mut objects) = (0, false, 0);
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\\', b'{', rest)) {
         let byte = text.get(at + found);
@@ -65,25 +65,25 @@ mod tests {
 
     #[tokio::test]
     async fn work_on_a_large_body_needs_room_and_gives_it_back() {
-        let held = Arc::<Held>::default();
+        let held = Arc::<HeldBytes>::default();
         let (large, small) = (vec![b' '; LARGE_BYTES], vec![b'{'; LARGE_BYTES - 1]);
         let begin = |body| Work::begin(body, &held, 7 * LARGE_BYTES);
         let mut first = begin(&large).await.unwrap();
         let second = begin(&large).await.unwrap();
         assert!(begin(&large).await.is_none());
         assert!(begin(&small).await.is_some());
-        first.rest();
+        first.release();
         assert!(begin(&large).await.is_some());
         drop(second);
     }
 
     #[tokio::test]
     async fn many_small_objects_need_more_room_than_one_long_text() {
-        let held = Arc::<Held>::default();
+        let held = Arc::<HeldBytes>::default();
         let limit = 64 << 20;
         let text = format!(r#"{{"a":"{}"}}"#, r#"{\"{\\"#.repeat(200_000));
         let objects = format!("[{}]", r#"{"a":1},"#.repeat(200_000));
-        assert_eq!((objects_in(text.as_bytes()), objects_in(objects.as_bytes())), (1, 200_000));
+        assert_eq!((count_objects(text.as_bytes()), count_objects(objects.as_bytes())), (1, 200_000));
         assert!(Work::begin(text.as_bytes(), &held, limit).await.is_some());
         assert!(Work::begin(objects.as_bytes(), &held, limit).await.is_none());
     }

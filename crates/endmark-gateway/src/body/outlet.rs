@@ -13,11 +13,11 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
 use super::BodyError;
-use crate::work::{Apart, is_apart};
+use crate::work::{PooledFuture, is_in_pool};
 
 /// The sending side of a body.
 pub(crate) struct Outlet {
-    unread: Arc<Mutex<Unread>>,
+    unread_parts: Arc<Mutex<UnreadParts>>,
     capacity: usize,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Closed;
 
 /// Bytes that were produced but not yet read.
 #[derive(Default)]
-struct Unread {
+struct UnreadParts {
     parts: VecDeque<Bytes>,
     bytes: usize,
     /// Wakes the producer if it waits for room on another thread.
@@ -37,21 +37,21 @@ struct Unread {
 impl Outlet {
     /// Sends bytes. Waits while `capacity` bytes are unread.
     pub(crate) async fn send(&self, part: Bytes) -> Result<(), Closed> {
-        if Arc::strong_count(&self.unread) == 1 {
+        if Arc::strong_count(&self.unread_parts) == 1 {
             return Err(Closed);
         }
         {
-            let mut unread = lock(&self.unread);
+            let mut unread = lock(&self.unread_parts);
             unread.bytes += part.len();
             unread.parts.push_back(part);
         }
         // Reading polls the producer anyway, so it needs a wake-up only if it runs on another thread.
         poll_fn(|context| {
-            let mut unread = lock(&self.unread);
+            let mut unread = lock(&self.unread_parts);
             if unread.bytes < self.capacity {
                 return Poll::Ready(());
             }
-            unread.maker = is_apart().then(|| context.waker().clone());
+            unread.maker = is_in_pool().then(|| context.waker().clone());
             Poll::Pending
         })
         .await;
@@ -59,36 +59,36 @@ impl Outlet {
     }
 }
 
-fn lock(unread: &Mutex<Unread>) -> MutexGuard<'_, Unread> {
+fn lock(unread: &Mutex<UnreadParts>) -> MutexGuard<'_, UnreadParts> {
     // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a body whose bytes `maker` sends to the outlet. An error of `maker` breaks the body off after the
 /// bytes sent so far. The producer waits while `capacity` bytes are unread, and is dropped with the body.
-pub(crate) fn made<M>(
+pub(crate) fn body_from<M>(
     capacity: usize,
     maker: impl FnOnce(Outlet) -> M,
 ) -> impl Body<Data = Bytes, Error = BodyError> + Send
 where
     M: Future<Output = Result<(), BodyError>> + Send + 'static,
 {
-    let unread = Arc::<Mutex<Unread>>::default();
-    let outlet = Outlet { unread: Arc::clone(&unread), capacity };
-    Made { maker: Some(Apart::new(maker(outlet))), failed: None, unread }
+    let unread = Arc::<Mutex<UnreadParts>>::default();
+    let outlet = Outlet { unread_parts: Arc::clone(&unread), capacity };
+    ProducedBody { maker: Some(PooledFuture::new(maker(outlet))), failed: None, unread_parts: unread }
 }
 
-struct Made<M: Future> {
+struct ProducedBody<M: Future> {
     /// The producer; `None` once it has ended.
-    maker: Option<Apart<M>>,
+    maker: Option<PooledFuture<M>>,
     /// The producer's error, returned after all produced bytes are read.
     failed: Option<BodyError>,
-    unread: Arc<Mutex<Unread>>,
+    unread_parts: Arc<Mutex<UnreadParts>>,
 }
 
-impl<M: Future> Made<M> {
+impl<M: Future> ProducedBody<M> {
     fn next(&self) -> Option<Bytes> {
-        let mut unread = lock(&self.unread);
+        let mut unread = lock(&self.unread_parts);
         let part = unread.parts.pop_front()?;
         unread.bytes -= part.len();
         if let Some(maker) = unread.maker.take() {
@@ -98,7 +98,7 @@ impl<M: Future> Made<M> {
     }
 }
 
-impl<M: Future<Output = Result<(), BodyError>> + Send + 'static> Body for Made<M> {
+impl<M: Future<Output = Result<(), BodyError>> + Send + 'static> Body for ProducedBody<M> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -131,20 +131,20 @@ mod tests {
 
     use super::*;
 
-    const PARTS: usize = 40;
+    const PART_COUNT: usize = 40;
 
     #[tokio::test]
     async fn all_that_is_made_is_read_in_order_and_little_is_made_before_it_is_read() {
         let made_so_far = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&made_so_far);
-        let mut body = made(100, |outlet| async move {
-            for number in 0..PARTS {
+        let mut body = body_from(100, |outlet| async move {
+            for number in 0..PART_COUNT {
                 count.fetch_add(1, Ordering::Relaxed);
                 outlet.send(Bytes::from(vec![u8::try_from(number).unwrap(); 60])).await.unwrap();
             }
             Ok(())
         });
-        for number in 0..PARTS {
+        for number in 0..PART_COUNT {
             let part = body.frame().await.unwrap().unwrap().into_data().unwrap();
             assert_eq!(usize::from(part[0]), number);
             assert!(made_so_far.load(Ordering::Relaxed) <= number + 2);
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_broken_off_has_no_end() {
-        let mut body = made(10, |outlet| async move {
+        let mut body = body_from(10, |outlet| async move {
             outlet.send(Bytes::from_static(b"beginning")).await.unwrap();
             Err("it broke off".into())
         });
@@ -167,7 +167,7 @@ mod tests {
     async fn a_maker_ends_with_its_body() {
         let shared = Arc::new(());
         let of_the_maker = Arc::clone(&shared);
-        let body = made(10, |outlet| async move {
+        let body = body_from(10, |outlet| async move {
             outlet.send(Bytes::from_static(b"much more than there is room for")).await.unwrap();
             drop(of_the_maker);
             Ok(())
@@ -180,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn an_outlet_that_outlives_its_body_says_so() {
         let mut kept = None;
-        let body = made(10, |outlet| {
+        let body = body_from(10, |outlet| {
             kept = Some(outlet);
             std::future::pending()
         });

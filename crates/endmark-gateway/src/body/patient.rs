@@ -14,14 +14,14 @@ use super::AnyBody;
 use crate::turn::{Alarm, ask_woken};
 
 /// An upstream's body with time limits: at most `idle` between parts, and a `deadline` for the whole body.
-pub(crate) struct Patient {
+pub(crate) struct TimedBody {
     body: AnyBody,
     idle: Duration,
     deadline: Instant,
     alarm: Alarm,
 }
 
-impl Patient {
+impl TimedBody {
     pub(crate) fn new(body: AnyBody, idle: Duration, deadline: Instant) -> Self {
         Self { body, idle, deadline, alarm: Alarm::default() }
     }
@@ -86,7 +86,7 @@ mod tests {
     async fn parts_come_until_silence_ends_it() {
         let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
-        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_millis(50), hour);
+        let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_millis(50), hour);
         for _ in 0..3 {
             sender.send_data(Bytes::from_static(b"x")).await.unwrap();
             assert_eq!(patient.next().await, Ok(Some(Bytes::from_static(b"x"))));
@@ -98,7 +98,7 @@ mod tests {
     async fn what_is_here_is_given_without_waiting() {
         let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
-        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
+        let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
         for _ in 0..2 {
             sender.send_data(Bytes::from_static(b"x")).await.unwrap();
         }
@@ -114,7 +114,7 @@ mod tests {
     async fn all_of_it_has_a_time_too_and_an_end_is_an_end() {
         let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let soon = Instant::now() + Duration::from_millis(10);
-        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), soon);
+        let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), soon);
         assert_eq!(patient.next().await, Err(Ending::Stalled));
         drop(sender);
         assert_eq!(patient.next().await, Ok(None));
@@ -124,7 +124,7 @@ mod tests {
     async fn what_broke_off_is_no_end() {
         let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
-        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
+        let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
         sender.abort("broken".into());
         assert_eq!(patient.next().await, Err(Ending::Dropped));
     }

@@ -12,20 +12,20 @@ use super::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
 /// A body that fails if nothing arrives for too long while it is being read.
-pub(crate) struct Unbroken {
+pub(crate) struct IdleTimeoutBody {
     body: AnyBody,
     idle: Duration,
     since: Option<Instant>,
     alarm: Alarm,
 }
 
-impl Unbroken {
+impl IdleTimeoutBody {
     pub(crate) fn new(body: AnyBody, idle: Duration) -> Self {
         Self { body, idle, since: None, alarm: Alarm::default() }
     }
 }
 
-impl Body for Unbroken {
+impl Body for IdleTimeoutBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -13,20 +13,20 @@ use super::{AnyBody, BodyError};
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 /// A stream without the events that only contain token counts.
-pub(super) struct Uncounted<C> {
+pub(super) struct UsageFilter<C> {
     inner: AnyBody,
     /// The decoder; `None` once the rest is forwarded unchanged.
     decoder: Option<Decoder>,
     only_counts: C,
 }
 
-impl<C: FnMut(&Event) -> bool> Uncounted<C> {
+impl<C: FnMut(&Event) -> bool> UsageFilter<C> {
     pub(super) fn new(inner: AnyBody, only_counts: C) -> Self {
         Self { inner, decoder: Some(Decoder::new(MAX_EVENT_BYTES)), only_counts }
     }
 
     /// Returns the bytes for the client: from `data`, and from what was buffered before.
-    fn passed(&mut self, data: Bytes) -> Bytes {
+    fn filter(&mut self, data: Bytes) -> Bytes {
         let Some(decoder) = &mut self.decoder else { return data };
         let is_too_long = decoder.push(&data).is_err();
         let events: Vec<Event> = std::iter::from_fn(|| decoder.next_frame()).collect();
@@ -37,13 +37,13 @@ impl<C: FnMut(&Event) -> bool> Uncounted<C> {
             }
         }
         if is_too_long {
-            passed.extend(self.rest());
+            passed.extend(self.take_held());
         }
         passed.into()
     }
 
     /// Returns the bytes that were buffered until the end of an event.
-    fn rest(&mut self) -> Vec<u8> {
+    fn take_held(&mut self) -> Vec<u8> {
         match self.decoder.take().map(Decoder::finish) {
             Some(Tail::Frame(event)) if !(self.only_counts)(&event) => event.raw,
             Some(Tail::Residue(bytes)) => bytes,
@@ -52,7 +52,7 @@ impl<C: FnMut(&Event) -> bool> Uncounted<C> {
     }
 }
 
-impl<C: FnMut(&Event) -> bool + Unpin> Body for Uncounted<C> {
+impl<C: FnMut(&Event) -> bool + Unpin> Body for UsageFilter<C> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -64,12 +64,12 @@ impl<C: FnMut(&Event) -> bool + Unpin> Body for Uncounted<C> {
             let next = ready!(Pin::new(&mut self.inner).poll_frame(context));
             let passed = match next {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.passed(data),
+                    Ok(data) => self.filter(data),
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    let rest = self.rest();
+                    let rest = self.take_held();
                     return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest.into()))));
                 }
             };

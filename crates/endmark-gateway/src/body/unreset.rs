@@ -9,14 +9,14 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::BodyError;
 
 /// A body that fails if its stream is reset too early. The HTTP library treats some reset reasons as a regular end.
-pub(crate) struct Unreset {
+pub(crate) struct ResetDetector {
     body: Incoming,
     /// A server that does not read the whole request, for example because it refuses it, may reset the stream
     /// directly after the end of its response.
     may_be_early: bool,
 }
 
-impl Unreset {
+impl ResetDetector {
     pub(crate) fn new(body: Incoming, may_be_early: bool) -> Self {
         Self { body, may_be_early }
     }
@@ -31,7 +31,7 @@ impl Unreset {
     }
 }
 
-impl Body for Unreset {
+impl Body for ResetDetector {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use endmark_wire::json::Value;
 
-use super::parts::{KINDS, TEXT, measured};
+use super::parts::{KINDS, TEXT, measure};
 
 /// The most sessions that are remembered. If there are more, all are learned again.
 const MAX_SESSIONS: usize = 4_096;
@@ -15,11 +15,11 @@ const MARGIN_PERCENT: u64 = 110;
 /// Anthropic adds for tools.
 const MAX_ADDED_TOKENS: u64 = 350;
 /// A factor of 1.
-const ONE: u64 = 1_000;
+const UNIT_FACTOR: u64 = 1_000;
 /// The range of learned factors for text: from an eighth to four times the usual tokens.
-const TEXT_FACTORS: (u64, u64) = (ONE / 8, ONE * 4);
+const TEXT_FACTORS: (u64, u64) = (UNIT_FACTOR / 8, UNIT_FACTOR * 4);
 /// The same for media: an hour of video has as few bytes as its address.
-const MEDIA_FACTORS: (u64, u64) = (1, ONE * 250);
+const MEDIA_FACTORS: (u64, u64) = (1, UNIT_FACTOR * 250);
 
 /// The estimate of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct PromptEstimate {
 
 impl PromptEstimate {
     /// Returns the tokens that its call holds.
-    pub(crate) fn held(&self) -> u64 {
+    pub(crate) fn held_tokens(&self) -> u64 {
         let added = if self.is_learned { 0 } else { self.tokens.min(MAX_ADDED_TOKENS) };
         self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100).saturating_add(added)
     }
@@ -53,11 +53,11 @@ impl Calibrations {
         body: &[u8],
         root: Option<Value<'_>>,
     ) -> PromptEstimate {
-        let measured = measured(body, root, model);
+        let measured = measure(body, root, model);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let learned = known.get(session).copied();
-        let factors = learned.unwrap_or([ONE; KINDS]);
-        let tokens = of_kinds(&measured, &factors).iter().sum();
+        let factors = learned.unwrap_or([UNIT_FACTOR; KINDS]);
+        let tokens = corrected_kinds(&measured, &factors).iter().sum();
         PromptEstimate { measured, tokens, is_learned: learned.is_some() }
     }
 
@@ -71,28 +71,28 @@ impl Calibrations {
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
             sessions.clear();
         }
-        let factors = sessions.entry(session.to_owned()).or_insert([ONE; KINDS]);
-        let expected = of_kinds(measured, factors);
+        let factors = sessions.entry(session.to_owned()).or_insert([UNIT_FACTOR; KINDS]);
+        let expected = corrected_kinds(measured, factors);
         let of_media: u64 = expected.iter().skip(TEXT + 1).sum();
         if of_media == 0 {
-            factors[TEXT] = scaled(ONE, tokens, measured[TEXT]).clamp(TEXT_FACTORS.0, TEXT_FACTORS.1);
+            factors[TEXT] = scale(UNIT_FACTOR, tokens, measured[TEXT]).clamp(TEXT_FACTORS.0, TEXT_FACTORS.1);
             return;
         }
         let came = tokens.saturating_sub(expected[TEXT]);
         for (factor, measured) in factors.iter_mut().zip(measured).skip(TEXT + 1) {
             if *measured > 0 {
-                *factor = scaled(*factor, came, of_media).clamp(MEDIA_FACTORS.0, MEDIA_FACTORS.1);
+                *factor = scale(*factor, came, of_media).clamp(MEDIA_FACTORS.0, MEDIA_FACTORS.1);
             }
         }
     }
 }
 
 /// Returns the tokens of each kind, corrected by these factors.
-fn of_kinds(measured: &[u64; KINDS], factors: &[u64; KINDS]) -> [u64; KINDS] {
-    std::array::from_fn(|kind| scaled(measured[kind], factors[kind], ONE))
+fn corrected_kinds(measured: &[u64; KINDS], factors: &[u64; KINDS]) -> [u64; KINDS] {
+    std::array::from_fn(|kind| scale(measured[kind], factors[kind], UNIT_FACTOR))
 }
 
-fn scaled(amount: u64, numerator: u64, denominator: u64) -> u64 {
+fn scale(amount: u64, numerator: u64, denominator: u64) -> u64 {
     let scaled = u128::from(amount) * u128::from(numerator) / u128::from(denominator.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX / KINDS as u64)
 }
@@ -100,12 +100,12 @@ fn scaled(amount: u64, numerator: u64, denominator: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use endmark_wire::deciding::most_output;
-    use endmark_wire::format::named;
+    use endmark_wire::format::find_by_name;
 
     use super::*;
 
     impl Calibrations {
-        fn prompt_of(&self, session: &str, model: &str, body: &str) -> PromptEstimate {
+        fn estimate_prompt(&self, session: &str, model: &str, body: &str) -> PromptEstimate {
             self.prompt(session, model, body.as_bytes(), Value::parse_str(body).ok())
         }
     }
@@ -118,17 +118,20 @@ mod tests {
     fn a_session_is_estimated_by_what_it_came_to() {
         let calibrations = Calibrations::default();
         let (body, longer) = (request(&"harbour ".repeat(400)), request(&"harbour ".repeat(800)));
-        let first = calibrations.prompt_of("s", "m", &body);
-        assert_eq!(first.held(), (first.tokens * 11).div_ceil(10) + 350);
+        let first = calibrations.estimate_prompt("s", "m", &body);
+        assert_eq!(first.held_tokens(), (first.tokens * 11).div_ceil(10) + 350);
         calibrations.learn("s", &first, 1_200);
-        let next = calibrations.prompt_of("s", "m", &longer);
+        let next = calibrations.estimate_prompt("s", "m", &longer);
         assert!((2_300..2_500).contains(&next.tokens), "{next:?}");
-        assert_eq!(next.held(), (next.tokens * 11).div_ceil(10));
-        assert_eq!(calibrations.prompt_of("t", "m", &body).tokens, first.tokens);
+        assert_eq!(next.held_tokens(), (next.tokens * 11).div_ceil(10));
+        assert_eq!(calibrations.estimate_prompt("t", "m", &body).tokens, first.tokens);
         // An implausible report is limited.
         for (reported, expected) in [(1 << 40, first.tokens * 4), (1, first.tokens / 8)] {
             calibrations.learn("s", &first, reported);
-            assert!(calibrations.prompt_of("s", "m", &body).tokens.abs_diff(expected) <= 1, "{reported}");
+            assert!(
+                calibrations.estimate_prompt("s", "m", &body).tokens.abs_diff(expected) <= 1,
+                "{reported}"
+            );
         }
         for number in 0..2 * MAX_SESSIONS {
             calibrations.learn(&number.to_string(), &first, 5);
@@ -141,11 +144,11 @@ mod tests {
         let calibrations = Calibrations::default();
         let video = r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#;
         let body = |text: &str| format!(r#"{{"contents":[{{"parts":[{video},{{"text":"{text}"}}]}}]}}"#);
-        let first = calibrations.prompt_of("s", "m", &body("What is in it?"));
+        let first = calibrations.estimate_prompt("s", "m", &body("What is in it?"));
         assert!(first.tokens > 10_000);
         calibrations.learn("s", &first, 20_000);
         // 20,000 for the video, and a token for each word.
-        let next = calibrations.prompt_of("s", "m", &body(&"harbour ".repeat(50_000))).tokens;
+        let next = calibrations.estimate_prompt("s", "m", &body(&"harbour ".repeat(50_000))).tokens;
         assert!((70_000..100_000).contains(&next), "{next}");
     }
 
@@ -155,13 +158,17 @@ mod tests {
         let body = format!(
             r#"{{"messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{image}"}}}}]}}]}}"#
         );
-        assert!(Calibrations::default().prompt_of("s", "gpt-5", &body).tokens < 3_000);
+        assert!(Calibrations::default().estimate_prompt("s", "gpt-5", &body).tokens < 3_000);
     }
 
     #[test]
     fn a_limit_counts_for_each_choice() {
         let output = |format: &str, body: &str| {
-            most_output(Value::parse_str(body).unwrap(), named(format).unwrap().facts().deciding, 4_096)
+            most_output(
+                Value::parse_str(body).unwrap(),
+                find_by_name(format).unwrap().facts().deciding,
+                4_096,
+            )
         };
         assert_eq!(output("openai_chat", r#"{"messages":[],"max_tokens":10,"n":3}"#), 30);
         assert_eq!(output("openai_chat", r#"{"messages":[]}"#), 4_096);

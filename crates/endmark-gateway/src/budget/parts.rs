@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::count::{estimated_request, unread_tokens};
+use endmark_context::count::{estimate_request, unread_tokens};
 use endmark_wire::json::{Kind, Value};
 
 /// The kinds of parts.
@@ -16,20 +16,21 @@ const FILE: usize = 4;
 
 /// Tokens of one part of each kind of media: an image of about a thousand pixels a side, a minute of audio, a minute
 /// of video, and a document of ten pages.
-const USUAL_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
+const ASSUMED_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
 
 /// Deeper values are not searched: no request has media there.
 const MAX_DEPTH: usize = 32;
 
 /// Returns the tokens of a body by kinds of parts, for an unknown session. Images count by their size if it is known.
 /// A body that is not JSON counts by its bytes.
-pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
+pub(super) fn measure(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
     let mut media = [0; KINDS];
     if let Some(root) = root {
         count_media(root, MAX_DEPTH, &mut media);
     }
-    let mut tokens: [u64; KINDS] = std::array::from_fn(|kind| USUAL_TOKENS[kind].saturating_mul(media[kind]));
-    match std::str::from_utf8(body).ok().and_then(|body| estimated_request(body, model).ok()) {
+    let mut tokens: [u64; KINDS] =
+        std::array::from_fn(|kind| ASSUMED_TOKENS[kind].saturating_mul(media[kind]));
+    match std::str::from_utf8(body).ok().and_then(|body| estimate_request(body, model).ok()) {
         None => tokens[TEXT] = unread_tokens(body.len() as u64),
         Some(read) => {
             tokens[TEXT] = read.text;
@@ -43,7 +44,7 @@ pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u6
 fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     match value.kind() {
         Kind::Object if depth > 0 => {
-            let fields = Fields::of(value);
+            let fields = Fields::new(value);
             if let Some(kind) = fields.medium() {
                 media[kind] += 1;
             } else if fields.has_nested {
@@ -72,7 +73,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(object: Value<'a>) -> Self {
+    fn new(object: Value<'a>) -> Self {
         let mut found = Self::default();
         for field in object.fields() {
             found.has_nested |= matches!(field.value.kind(), Kind::Object | Kind::Array);
@@ -120,8 +121,8 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    fn of(body: &str) -> [u64; KINDS] {
-        measured(body.as_bytes(), Value::parse_str(body).ok(), "gemini-3-pro")
+    fn measure_text(body: &str) -> [u64; KINDS] {
+        measure(body.as_bytes(), Value::parse_str(body).ok(), "gemini-3-pro")
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
             (r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#.to_owned(), VIDEO),
             (r#"{"type":"image_url","image_url":{"url":"https://a/b.png"}}"#.to_owned(), IMAGE),
         ] {
-            let tokens = of(&format!(r#"{{"contents":[{{"parts":[{part}]}}]}}"#));
+            let tokens = measure_text(&format!(r#"{{"contents":[{{"parts":[{part}]}}]}}"#));
             assert!(tokens[TEXT] < 20, "{part} {tokens:?}");
             let others = tokens
                 .iter()
@@ -153,8 +154,12 @@ mod tests {
             assert_eq!(others.count(), 0, "{part} {tokens:?}");
         }
         let text = r#"{"messages":[{"content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"All of it is text."}}]}]}"#;
-        assert!(of(text)[TEXT] > 5 && of(text)[1..] == [0; 4], "{:?}", of(text));
+        assert!(
+            measure_text(text)[TEXT] > 5 && measure_text(text)[1..] == [0; 4],
+            "{:?}",
+            measure_text(text)
+        );
         // A body that is not JSON counts by its bytes.
-        assert_eq!(of(&"{ not JSON ".repeat(4)), [11, 0, 0, 0, 0]);
+        assert_eq!(measure_text(&"{ not JSON ".repeat(4)), [11, 0, 0, 0, 0]);
     }
 }

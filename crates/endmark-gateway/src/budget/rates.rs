@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use endmark_context::Moment;
 use endmark_context::budget::{Period, RateLeft, Rule, Scope, Unit, Zone, rate_period, rate_retry_seconds};
-use endmark_store::{Held, Hold, Recorder};
+use endmark_store::{Hold, HoldOutcome, Recorder};
 use endmark_wire::format::WireFormat;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use super::estimate::PromptEstimate;
-use super::{Budgets, NotAdmitted, Planned, Reserved};
+use super::{BudgetHold, Budgets, NotAdmitted, PlannedCall};
 
 /// How long a request waits for another one of its key to end. A client that sends one request after the other may
 /// have read the end of an answer before its place is free.
@@ -30,26 +30,26 @@ impl Budgets {
     pub(crate) async fn seat(
         &self,
         recorder: &Recorder,
-        planned: &Planned<'_>,
-    ) -> Result<Option<Reserved>, NotAdmitted> {
+        planned: &PlannedCall<'_>,
+    ) -> Result<Option<BudgetHold>, NotAdmitted> {
         let Some(limit) = self.rates(planned.limits).parallel else { return Ok(None) };
         let request_id = planned.request_id.to_owned();
         let claim = self.claim(&rule(Unit::Parallel, limit), planned, self.now(), (1, 1));
         let hold = Hold { request_id: request_id.clone(), call: 0, claims: vec![claim], may_close: false };
         // If it is dropped, it releases a hold that the store makes late, too.
-        let reserved = Reserved::new(recorder.clone(), request_id, 0, PromptEstimate::default());
+        let reserved = BudgetHold::new(recorder.clone(), request_id, 0, PromptEstimate::default());
         let since = Instant::now();
         loop {
             match self.hold(recorder, hold.clone()).await? {
-                Some(Held::UsedUp(used_up)) if since.elapsed() > SEAT_PATIENCE => {
-                    return Err(NotAdmitted::used_up(
+                Some(HoldOutcome::Exhausted(used_up)) if since.elapsed() > SEAT_PATIENCE => {
+                    return Err(NotAdmitted::from_used_up(
                         used_up,
                         planned.limits,
                         &self.settings.zone,
                         self.now(),
                     ));
                 }
-                Some(Held::UsedUp(_)) => tokio::time::sleep(SEAT_PAUSE).await,
+                Some(HoldOutcome::Exhausted(_)) => tokio::time::sleep(SEAT_PAUSE).await,
                 _ => return Ok(Some(reserved)),
             }
         }

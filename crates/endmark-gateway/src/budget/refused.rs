@@ -2,7 +2,7 @@
 
 use endmark_context::Moment;
 use endmark_context::budget::{Account, Period, RateLeft, Scope, Unit, Zone, rate_retry_seconds};
-use endmark_store::{Claim, UsedUp};
+use endmark_store::{Claim, RefusingBudget};
 use endmark_wire::format::WireFormat;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::KeyLimits;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotAdmitted {
     /// A budget is used up, or would be.
-    #[error("{}", said(.claim, .account, *.resets_at, *.is_own))]
+    #[error("{}", budget_message(.claim, .account, *.resets_at, *.is_own))]
     UsedUp {
         claim: Box<Claim>,
         account: Account,
@@ -37,14 +37,14 @@ pub(crate) enum NotAdmitted {
 }
 
 impl NotAdmitted {
-    pub(super) fn used_up(used_up: UsedUp, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
-        let UsedUp { claim, mut account } = used_up;
+    pub(super) fn from_used_up(used_up: RefusingBudget, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
+        let RefusingBudget { claim, mut account } = used_up;
         // What other gateways may use is of interest only if this call waits for it.
         if !account.may_admit(claim.amount) {
             account =
                 Account { held: account.held.saturating_sub(account.elsewhere), elsewhere: 0, ..account };
         }
-        let resets_at = Period::of_window(&claim.window).resets_at(at, zone);
+        let resets_at = Period::from_window(&claim.window).resets_at(at, zone);
         let is_own = limits.replaces(claim.scope, claim.unit);
         Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own, at }
     }
@@ -69,7 +69,8 @@ impl NotAdmitted {
     pub(crate) fn write_rate(&self, format: &dyn WireFormat, headers: &mut HeaderMap) {
         let Self::UsedUp { claim, account, at, .. } = self else { return };
         if self.is_rate() {
-            let rate = RateLeft { unit: claim.unit, limit: account.limit, left: account.left_anywhere() };
+            let rate =
+                RateLeft { unit: claim.unit, limit: account.limit, left: account.remaining_anywhere() };
             super::rates::write(&rate, *at, format, headers);
         }
     }
@@ -92,9 +93,9 @@ impl NotAdmitted {
 }
 
 /// Returns which rate limit it is, and what to do.
-fn said_of_rate(claim: &Claim, account: &Account) -> String {
-    let whose = whose(claim);
-    let limit = claim.unit.shown(account.limit);
+fn rate_message(claim: &Claim, account: &Account) -> String {
+    let whose = scope_owner(claim);
+    let limit = claim.unit.format(account.limit);
     if claim.unit == Unit::Parallel {
         return format!(
             "the rate limit {whose} is {limit}: send this one again when another one is over, or raise the limit"
@@ -104,18 +105,18 @@ fn said_of_rate(claim: &Claim, account: &Account) -> String {
         return format!(
             "the rate limit {whose} is {limit} a minute, and this request may need {}: send less, name a smaller output \
              limit, or raise the limit",
-            claim.unit.shown(claim.amount)
+            claim.unit.format(claim.amount)
         );
     }
     format!(
         "the rate limit {whose} is {limit} a minute: {} are left until the next minute, and this request may need {}; \
          send it again then, or raise the limit",
-        claim.unit.shown(account.left_anywhere()),
-        claim.unit.shown(claim.amount)
+        claim.unit.format(account.remaining_anywhere()),
+        claim.unit.format(claim.amount)
     )
 }
 
-fn whose(claim: &Claim) -> String {
+fn scope_owner(claim: &Claim) -> String {
     match claim.scope {
         Scope::Session => format!("of the session {}", claim.subject),
         Scope::Key | Scope::Rate if claim.subject.is_empty() => "of requests without a key".to_owned(),
@@ -128,12 +129,12 @@ fn whose(claim: &Claim) -> String {
 }
 
 /// Returns which budget it is, its state, and what to do.
-fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
+fn budget_message(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
     if claim.scope == Scope::Rate {
-        return said_of_rate(claim, account);
+        return rate_message(claim, account);
     }
-    let (whose, unit) = (whose(claim), claim.unit);
-    let window = match Period::of_window(&claim.window) {
+    let (whose, unit) = (scope_owner(claim), claim.unit);
+    let window = match Period::from_window(&claim.window) {
         Period::Ever | Period::Minute => String::new(),
         Period::Day => format!(" on {}", claim.window),
         Period::Month => format!(" in {}", claim.window),
@@ -168,9 +169,9 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) 
     };
     format!(
         "the budget {whose}{window} {why}: {} spent and {} held of {}, and this request may need {}; {next}",
-        unit.shown(account.spent),
-        unit.shown(account.held),
-        unit.shown(account.limit),
-        unit.shown(claim.amount),
+        unit.format(account.spent),
+        unit.format(account.held),
+        unit.format(account.limit),
+        unit.format(claim.amount),
     )
 }

@@ -7,7 +7,7 @@ use super::estimate::PromptEstimate;
 
 /// A hold. If it is dropped before its call is recorded, it is released: the client has disconnected in between.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub(crate) struct BudgetHold {
     recorder: Option<Recorder>,
     request_id: String,
     /// The number of its call.
@@ -23,10 +23,10 @@ pub(crate) struct Reserved {
     /// The estimate of its prompt.
     pub(crate) prompt: PromptEstimate,
     /// The budgets that reached a warning level by it, with that level in percent.
-    pub(crate) warned: Vec<(Scope, u8)>,
+    pub(crate) warned_budgets: Vec<(Scope, u8)>,
 }
 
-impl Reserved {
+impl BudgetHold {
     pub(super) fn new(recorder: Recorder, request_id: String, call: u32, prompt: PromptEstimate) -> Self {
         let recorder = Some(recorder);
         Self {
@@ -38,13 +38,13 @@ impl Reserved {
             rates: Vec::new(),
             charges: Vec::new(),
             prompt,
-            warned: Vec::new(),
+            warned_budgets: Vec::new(),
         }
     }
 
     /// Returns the highest level that a budget reached by it, or 0.
     pub(crate) fn percent(&self) -> u8 {
-        self.warned.iter().map(|(_, percent)| *percent).max().unwrap_or(0)
+        self.warned_budgets.iter().map(|(_, percent)| *percent).max().unwrap_or(0)
     }
 
     /// Its call is recorded, or nothing is held: there is nothing to release any more.
@@ -53,7 +53,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for BudgetHold {
     fn drop(&mut self) {
         let Some(recorder) = self.recorder.take() else { return };
         let (request_id, call, closes) = (std::mem::take(&mut self.request_id), self.call, self.is_closing);

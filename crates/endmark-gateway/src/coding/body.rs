@@ -11,11 +11,11 @@ use super::{Codings, Decoder};
 use crate::body::{AnyBody, BodyError};
 
 /// Returns the decoded body. It is decoded as it arrives, and no faster than it is read.
-pub(crate) fn decoded(body: AnyBody, codings: &Codings) -> AnyBody {
-    Decoded { body, decoder: Decoder::new(codings), has_ended: false, trailers: None }.boxed_unsync()
+pub(crate) fn decode(body: AnyBody, codings: &Codings) -> AnyBody {
+    DecodedBody { body, decoder: Decoder::new(codings), has_ended: false, trailers: None }.boxed_unsync()
 }
 
-struct Decoded {
+struct DecodedBody {
     body: AnyBody,
     decoder: Decoder,
     has_ended: bool,
@@ -23,7 +23,7 @@ struct Decoded {
     trailers: Option<Frame<Bytes>>,
 }
 
-impl Body for Decoded {
+impl Body for DecodedBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -14,7 +14,7 @@ use super::*;
 const CODINGS: [&str; 4] = ["gzip", "deflate", "br", "zstd"];
 
 fn codings(names: &str) -> Codings {
-    Codings::of(&headers(names)).unwrap()
+    Codings::from_headers(&headers(names)).unwrap()
 }
 
 fn headers(names: &str) -> HeaderMap {
@@ -24,8 +24,8 @@ fn headers(names: &str) -> HeaderMap {
 }
 
 /// Compresses the parts, flushing after each. Returns the output of each part.
-fn compressed(name: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
-    fn flushed<W: Write>(
+fn compress_parts(name: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
+    fn flush_parts<W: Write>(
         mut encoder: W,
         parts: &[&[u8]],
         length: impl Fn(&W) -> usize,
@@ -44,22 +44,25 @@ fn compressed(name: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     }
     let level = Compression::default();
     match name {
-        "gzip" => {
-            flushed(GzEncoder::new(Vec::new(), level), parts, |e| e.get_ref().len(), |e| e.finish().unwrap())
-        }
-        "deflate" => flushed(
+        "gzip" => flush_parts(
+            GzEncoder::new(Vec::new(), level),
+            parts,
+            |e| e.get_ref().len(),
+            |e| e.finish().unwrap(),
+        ),
+        "deflate" => flush_parts(
             ZlibEncoder::new(Vec::new(), level),
             parts,
             |e| e.get_ref().len(),
             |e| e.finish().unwrap(),
         ),
-        "raw deflate" => flushed(
+        "raw deflate" => flush_parts(
             DeflateEncoder::new(Vec::new(), level),
             parts,
             |e| e.get_ref().len(),
             |e| e.finish().unwrap(),
         ),
-        "br" => flushed(
+        "br" => flush_parts(
             brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20),
             parts,
             |e| e.get_ref().len(),
@@ -90,8 +93,8 @@ fn compressed(name: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     }
 }
 
-fn whole(name: &str, plain: &[u8]) -> Vec<u8> {
-    compressed(name, &[plain]).concat()
+fn compress(name: &str, plain: &[u8]) -> Vec<u8> {
+    compress_parts(name, &[plain]).concat()
 }
 
 fn available(decoder: &mut Decoder) -> Result<Vec<u8>, DecodeError> {
@@ -121,7 +124,7 @@ fn decode(names: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
 fn every_coding_is_read_in_every_split() {
     let plain: Vec<u8> = (0..90_u32).flat_map(|n| format!("{}:{},", n, n * n % 97).into_bytes()).collect();
     for name in ["gzip", "deflate", "raw deflate", "br", "zstd"] {
-        let bytes = whole(name, &plain);
+        let bytes = compress(name, &plain);
         let named = name.rsplit(' ').next().unwrap();
         for at in 0..=bytes.len() {
             let (first, second) = bytes.split_at(at);
@@ -138,7 +141,7 @@ fn what_is_flushed_can_be_read_before_the_next_comes() {
     let parts: Vec<&[u8]> = events.iter().map(Vec::as_slice).collect();
     for name in ["gzip", "deflate", "raw deflate", "br", "zstd"] {
         let mut decoder = Decoder::new(&codings(name.rsplit(' ').next().unwrap()));
-        for (piece, event) in compressed(name, &parts).iter().zip(&events) {
+        for (piece, event) in compress_parts(name, &parts).iter().zip(&events) {
             decoder.push(piece);
             assert_eq!(available(&mut decoder).as_deref(), Ok(event.as_slice()), "{name}");
         }
@@ -149,7 +152,7 @@ fn what_is_flushed_can_be_read_before_the_next_comes() {
 fn a_body_that_ends_within_is_no_whole_one() {
     let plain = b"what is cut must not look like what is short ".repeat(40);
     for name in CODINGS {
-        let bytes = whole(name, &plain);
+        let bytes = compress(name, &plain);
         for end in 1..bytes.len() {
             assert!(decode(name, &[&bytes[..end]]).is_err(), "{name} cut at {end}");
         }
@@ -161,7 +164,7 @@ fn a_body_that_ends_within_is_no_whole_one() {
 fn other_bytes_are_refused_and_never_end_in_a_panic() {
     for name in CODINGS {
         assert!(decode(name, &[b"{\"model\": \"plain\", \"messages\": []}"]).is_err(), "{name}");
-        let bytes = whole(name, &b"some text that repeats, some text that repeats".repeat(9));
+        let bytes = compress(name, &b"some text that repeats, some text that repeats".repeat(9));
         for at in 0..bytes.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut spoilt = bytes.clone();
@@ -175,11 +178,11 @@ fn other_bytes_are_refused_and_never_end_in_a_panic() {
 #[test]
 fn codings_one_upon_the_other_are_undone_in_turn() {
     let plain = b"one in the other ".repeat(5_000);
-    let bytes = whole("zstd", &whole("br", &whole("gzip", &plain)));
+    let bytes = compress("zstd", &compress("br", &compress("gzip", &plain)));
     assert_eq!(decode("gzip, br, zstd", &[&bytes]).as_deref(), Ok(plain.as_slice()));
-    let two = [whole("gzip", b"two "), whole("gzip", b"members")].concat();
+    let two = [compress("gzip", b"two "), compress("gzip", b"members")].concat();
     assert_eq!(decode("x-gzip", &[&two]).as_deref(), Ok(b"two members".as_slice()));
-    let two = [whole("zstd", b"two "), whole("zstd", b"frames")].concat();
+    let two = [compress("zstd", b"two "), compress("zstd", b"frames")].concat();
     assert_eq!(decode("ZSTD", &[&two]).as_deref(), Ok(b"two frames".as_slice()));
 }
 
@@ -187,7 +190,7 @@ fn codings_one_upon_the_other_are_undone_in_turn() {
 fn a_bomb_goes_off_a_step_at_a_time() {
     let plain = vec![b' '; 8 * 1024 * 1024];
     for name in CODINGS {
-        let bytes = whole(name, &plain);
+        let bytes = compress(name, &plain);
         assert!(bytes.len() < 64 * 1024, "{name} makes {} of it", bytes.len());
         let mut decoder = Decoder::new(&codings(name));
         decoder.push(&bytes);
@@ -208,8 +211,11 @@ fn a_window_beyond_eight_mebibytes_is_not_made_room_for() {
 
 #[test]
 fn what_is_not_known_is_named() {
-    assert_eq!(Codings::of(&headers("gzip, compress")), Err(UnknownCoding::Name("compress".to_owned())));
-    assert_eq!(Codings::of(&headers("br, br, br, br")), Err(UnknownCoding::TooMany(4)));
+    assert_eq!(
+        Codings::from_headers(&headers("gzip, compress")),
+        Err(UnknownCoding::Name("compress".to_owned()))
+    );
+    assert_eq!(Codings::from_headers(&headers("br, br, br, br")), Err(UnknownCoding::TooMany(4)));
     assert!(codings("identity, ,").is_empty());
-    assert!(Codings::of(&HeaderMap::new()).unwrap().is_empty());
+    assert!(Codings::from_headers(&HeaderMap::new()).unwrap().is_empty());
 }

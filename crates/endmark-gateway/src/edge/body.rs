@@ -50,13 +50,13 @@ pub(super) struct ClientBody {
     body: Incoming,
     presence: Arc<Presence>,
     failure: Arc<OnceLock<BodyFailure>>,
-    most: u64,
+    max_bytes: u64,
     /// Maximum time without a byte.
     idle: Duration,
     /// Time limit for the whole body, in addition to the time granted for its length.
     patience: Duration,
     received: u64,
-    waited: Duration,
+    waited_time: Duration,
     since: Option<Instant>,
     alarm: Alarm,
 }
@@ -73,11 +73,11 @@ impl ClientBody {
             body,
             presence,
             failure,
-            most: limits.upload_bytes,
+            max_bytes: limits.upload_bytes,
             idle: limits.idle,
             patience: limits.body,
             received: 0,
-            waited: Duration::ZERO,
+            waited_time: Duration::ZERO,
             since: None,
             alarm: Alarm::default(),
         }
@@ -92,7 +92,7 @@ impl ClientBody {
     /// waited counts: the client is not responsible for a slow upstream.
     fn deadline(&self, since: Instant) -> Instant {
         let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
-        since + self.idle.min(allowed.saturating_sub(self.waited))
+        since + self.idle.min(allowed.saturating_sub(self.waited_time))
     }
 }
 
@@ -105,19 +105,19 @@ impl Body for ClientBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        if this.body.size_hint().lower() > this.most {
-            return this.fail(BodyFailure::TooLong(this.most));
+        if this.body.size_hint().lower() > this.max_bytes {
+            return this.fail(BodyFailure::TooLong(this.max_bytes));
         }
         match Pin::new(&mut this.body).poll_frame(context) {
             Poll::Ready(next) => {
                 if let Some(since) = this.since.take() {
-                    this.waited += since.elapsed();
+                    this.waited_time += since.elapsed();
                 }
                 if let Some(Ok(frame)) = &next {
                     let length = frame.data_ref().map_or(0, Bytes::len);
                     this.received += u64::try_from(length).unwrap_or(u64::MAX);
-                    if this.received > this.most {
-                        return this.fail(BodyFailure::TooLong(this.most));
+                    if this.received > this.max_bytes {
+                        return this.fail(BodyFailure::TooLong(this.max_bytes));
                     }
                 }
                 Poll::Ready(next.map(|next| next.map_err(Into::into)))

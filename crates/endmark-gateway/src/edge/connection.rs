@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::connections::Seat;
 use super::doorway::Doorway;
 use super::last_words::last_words;
-use super::presence::{Doing, Presence};
+use super::presence::{Activity, Presence};
 use super::server::Server;
 use super::service;
 use super::socket::Socket;
@@ -38,11 +38,11 @@ pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
     let Some(acceptor) = &gateway.tls else {
         return serve(server, stream, &seat.presence).await;
     };
-    seat.presence.does(Doing::SendsHead);
+    seat.presence.set_activity(Activity::SendsHead);
     let handshake = timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     let accepted = tokio::select! {
         accepted = handshake => accepted,
-        () = seat.presence.going.notified() => return,
+        () = seat.presence.closing.notified() => return,
     };
     drop(gateway);
     match accepted {
@@ -95,12 +95,12 @@ where
             }
             // At each stage of the shutdown, the connection stops the work that this stage no longer permits.
             Ok(()) = stages.changed() => {
-                if stopping.has_reached(Stage::Over) {
+                if stopping.has_reached(Stage::Stopped) {
                     return;
                 }
             }
-            () = presence.going.notified() => {
-                if matches!(presence.doing().0, Doing::SendsBody | Doing::DoesNotRead) {
+            () = presence.closing.notified() => {
+                if matches!(presence.activity().0, Activity::SendsBody | Activity::NotReading) {
                     tracing::info!("a slow client gave way to another");
                     return;
                 }
@@ -111,7 +111,7 @@ where
 
 /// Sends a client without a place the message to retry later.
 pub(super) async fn send_away(mut stream: TcpStream) {
-    let words = last_words(&Refusal::NoPlace);
+    let words = last_words(&Refusal::QueueFull);
     let gone = async {
         stream.write_all(&words).await?;
         stream.shutdown().await?;

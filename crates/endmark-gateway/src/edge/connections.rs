@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::presence::{Doing, Presence};
+use super::presence::{Activity, Presence};
 
 /// How long an incoming body is protected even if another client needs the place. Most bodies arrive in this
 /// time. Of the others, the slowest is closed first.
@@ -42,11 +42,11 @@ impl Connections {
             let gives_way = all
                 .by_number
                 .values()
-                .filter(|presence| !presence.has_to_go())
-                .filter_map(|presence| Some((reluctance(presence.doing())?, presence)))
+                .filter(|presence| !presence.must_close())
+                .filter_map(|presence| Some((reluctance(presence.activity())?, presence)))
                 .min_by_key(|(reluctance, _)| *reluctance);
             match gives_way {
-                Some((_, presence)) => presence.let_go(),
+                Some((_, presence)) => presence.ask_to_close(),
                 // Connections that were already asked to close each free one place.
                 None => return Place::None,
             }
@@ -56,13 +56,14 @@ impl Connections {
         let presence = Presence::new();
         all.by_number.insert(number, Arc::clone(&presence));
         drop(all);
-        Place::Free(Seat { number, presence, of: Arc::clone(self) })
+        Place::Free(Seat { number, presence, connections: Arc::clone(self) })
     }
 
     /// Returns the number of connections with a request in progress or an unread reply.
     pub(super) fn busy(&self) -> usize {
         let is_busy = |presence: &Presence| {
-            presence.is_under_way() || matches!(presence.doing().0, Doing::Waits | Doing::DoesNotRead)
+            presence.is_in_progress()
+                || matches!(presence.activity().0, Activity::Waits | Activity::NotReading)
         };
         self.lock().by_number.values().filter(|presence| is_busy(presence)).count()
     }
@@ -75,13 +76,13 @@ impl Connections {
 
 /// Returns the order in which connections are closed: by activity, then the longest in that activity first.
 /// Returns `None` if the connection must not be closed.
-fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
+fn reluctance((doing, for_so_long): (Activity, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
     let rank = match doing {
-        Doing::Nothing => 0,
-        Doing::SendsHead => 1,
-        Doing::DoesNotRead if for_so_long >= UNREAD_AT_LEAST => 2,
-        Doing::SendsBody if for_so_long >= BODY_AT_LEAST => 3,
-        Doing::SendsBody | Doing::DoesNotRead | Doing::Waits => return None,
+        Activity::Idle => 0,
+        Activity::SendsHead => 1,
+        Activity::NotReading if for_so_long >= UNREAD_AT_LEAST => 2,
+        Activity::SendsBody if for_so_long >= BODY_AT_LEAST => 3,
+        Activity::SendsBody | Activity::NotReading | Activity::Waits => return None,
     };
     Some((rank, std::cmp::Reverse(for_so_long)))
 }
@@ -90,12 +91,12 @@ fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::
 pub(super) struct Seat {
     number: u64,
     pub(super) presence: Arc<Presence>,
-    of: Arc<Connections>,
+    connections: Arc<Connections>,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.of.lock().by_number.remove(&self.number);
+        self.connections.lock().by_number.remove(&self.number);
     }
 }
 
@@ -114,14 +115,14 @@ mod tests {
     fn the_idle_give_way_before_the_busy_and_the_busy_never() {
         let connections = Arc::new(Connections::default());
         let seats: Vec<Seat> = (0..3).map(|_| seat(&connections, 3).unwrap()).collect();
-        seats[0].presence.does(Doing::SendsHead);
-        seats[1].presence.does(Doing::Waits);
+        seats[0].presence.set_activity(Activity::SendsHead);
+        seats[1].presence.set_activity(Activity::Waits);
         let fourth = seat(&connections, 3).unwrap();
-        fourth.presence.does(Doing::Waits);
-        let went = || seats.iter().map(|seat| seat.presence.has_to_go()).collect::<Vec<_>>();
+        fourth.presence.set_activity(Activity::Waits);
+        let went = || seats.iter().map(|seat| seat.presence.must_close()).collect::<Vec<_>>();
         assert_eq!(went(), [false, false, true]);
         let fifth = seat(&connections, 3).unwrap();
-        fifth.presence.does(Doing::Waits);
+        fifth.presence.set_activity(Activity::Waits);
         assert_eq!(went(), [true, false, true]);
         assert!(seat(&connections, 3).is_none());
         drop(seats);
@@ -132,11 +133,11 @@ mod tests {
     #[test]
     fn a_slow_sender_or_reader_gives_way_only_after_a_while() {
         let soon = Duration::from_millis(500);
-        assert!(reluctance((Doing::SendsBody, soon)).is_none());
-        assert!(reluctance((Doing::DoesNotRead, soon)).is_none());
-        assert!(reluctance((Doing::Waits, Duration::from_hours(1))).is_none());
+        assert!(reluctance((Activity::SendsBody, soon)).is_none());
+        assert!(reluctance((Activity::NotReading, soon)).is_none());
+        assert!(reluctance((Activity::Waits, Duration::from_hours(1))).is_none());
         let long = Duration::from_mins(2);
-        assert!(reluctance((Doing::DoesNotRead, long)) < reluctance((Doing::SendsBody, long)));
-        assert!(reluctance((Doing::SendsHead, long)) < reluctance((Doing::SendsHead, soon)));
+        assert!(reluctance((Activity::NotReading, long)) < reluctance((Activity::SendsBody, long)));
+        assert!(reluctance((Activity::SendsHead, long)) < reluctance((Activity::SendsHead, soon)));
     }
 }

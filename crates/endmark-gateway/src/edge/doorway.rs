@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::last_words::last_words;
-use super::presence::{Doing, Presence};
+use super::presence::{Activity, Presence};
 use crate::metrics::Metrics;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
@@ -57,7 +57,7 @@ enum End {
     /// No more requests are accepted. The client gets no message.
     Quiet,
     /// No more requests are accepted. The client gets this message.
-    Saying(Bytes),
+    WithMessage(Bytes),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
@@ -89,18 +89,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
     /// Stops accepting requests and sends this refusal to the client.
     fn refuse(&mut self, refusal: &Refusal) {
         tracing::info!(%refusal, "refused a connection");
-        self.metrics.refused(refusal.kind());
-        self.end = End::Saying(last_words(refusal));
+        self.metrics.note_refusal(refusal.kind());
+        self.end = End::WithMessage(last_words(refusal));
     }
 
     /// Determines how many of the received bytes may be passed on.
     fn judge(&mut self) {
         let is_in_body = self.framing.place() == RequestPart::Body;
-        if !is_in_body && self.presence.is_under_way() {
+        if !is_in_body && self.presence.is_in_progress() {
             return;
         }
         match self.framing.pass(&self.waiting) {
-            Ok(PassableBytes { skipped, bytes, begins }) => {
+            Ok(PassableBytes { skipped, bytes, begins_request: begins }) => {
                 self.waiting.advance(skipped);
                 if skipped > 0 {
                     return self.judge();
@@ -113,7 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             }
             Err(fault) if is_in_body => {
                 // A response is due, so the reader of the request's body reports the refusal.
-                self.presence.body_failed(fault);
+                self.presence.note_body_failure(fault);
                 self.end = End::Quiet;
             }
             Err(fault) => self.refuse(&Refusal::Malformed(fault)),
@@ -123,11 +123,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
 
     /// Records the connection's current activity.
     fn tell(&self) {
-        self.presence.does(match self.framing.place() {
-            RequestPart::Body => Doing::SendsBody,
-            _ if self.presence.is_under_way() => Doing::Waits,
-            RequestPart::Head => Doing::SendsHead,
-            RequestPart::Between => Doing::Nothing,
+        self.presence.set_activity(match self.framing.place() {
+            RequestPart::Body => Activity::SendsBody,
+            _ if self.presence.is_in_progress() => Activity::Waits,
+            RequestPart::Head => Activity::SendsHead,
+            RequestPart::Between => Activity::Idle,
         });
     }
 
@@ -140,8 +140,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         }
         let is_in_head = self.framing.place() == RequestPart::Head;
         let is_draining = self.stopping.has_reached(Stage::Draining);
-        match (is_in_head, self.presence.has_to_go()) {
-            (true, true) => self.refuse(&Refusal::GaveWay),
+        match (is_in_head, self.presence.must_close()) {
+            (true, true) => self.refuse(&Refusal::GaveWayToOthers),
             (true, false) if is_draining => self.refuse(&Refusal::Draining),
             (false, true) => self.end = End::Quiet,
             // Serve a new connection while draining, because readiness probes open their own.
@@ -156,7 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         // for idle connections starts when the connection becomes idle.
         ready!(self.reading.poll(context, (is_in_head, patience)));
         if is_in_head {
-            self.refuse(&Refusal::HeadLate(self.limits.header));
+            self.refuse(&Refusal::HeadTimeout(self.limits.header));
         } else {
             self.end = End::Quiet;
         }
@@ -187,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             }
             Err(fault) => {
                 buffer.set_filled(before);
-                self.presence.body_failed(fault);
+                self.presence.note_body_failure(fault);
                 self.end = End::Quiet;
                 if self.presence.waits_for_reply(context.waker()) {
                     Poll::Pending
@@ -203,15 +203,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
     }
 
     /// Returns the result of a write, or an error if the client has not read for too long.
-    fn written<T>(&mut self, context: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_write<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        write: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if write.is_ready() {
             self.writing.stop();
-            if self.presence.doing().0 == Doing::DoesNotRead {
+            if self.presence.activity().0 == Activity::NotReading {
                 self.tell();
             }
             return write;
         }
-        self.presence.does(Doing::DoesNotRead);
+        self.presence.set_activity(Activity::NotReading);
         ready!(self.writing.poll(context, (false, self.limits.unread)));
         tracing::info!(
             after_seconds = self.limits.unread.as_secs_f64(),
@@ -276,9 +280,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
         let this = self.get_mut();
         let write = Pin::new(&mut this.stream).poll_write(context, bytes);
         if let Poll::Ready(Ok(bytes)) = write {
-            this.presence.is_written(bytes);
+            this.presence.note_written(bytes);
         }
-        this.written(context, write)
+        this.check_write(context, write)
     }
 
     fn poll_write_vectored(
@@ -289,9 +293,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
         let this = self.get_mut();
         let write = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
         if let Poll::Ready(Ok(bytes)) = write {
-            this.presence.is_written(bytes);
+            this.presence.note_written(bytes);
         }
-        this.written(context, write)
+        this.check_write(context, write)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -301,9 +305,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         // The library flushes only after everything was written.
-        this.presence.is_all_written();
+        this.presence.note_all_written();
         let flush = Pin::new(&mut this.stream).poll_flush(context);
-        this.written(context, flush)
+        this.check_write(context, flush)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -312,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
             return Poll::Ready(Ok(()));
         }
         let mut is_waited_for = this.framing.place() == RequestPart::Body;
-        if let End::Saying(words) = &mut this.end {
+        if let End::WithMessage(words) = &mut this.end {
             is_waited_for = true;
             while !words.is_empty() {
                 let written = ready!(Pin::new(&mut this.stream).poll_write(context, words))?;
@@ -334,22 +338,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 /// A timer for one purpose. Polling it for another purpose restarts it.
 #[derive(Default)]
 struct Timer {
-    running: Option<((bool, Duration), Instant)>,
+    running_since: Option<((bool, Duration), Instant)>,
     alarm: Alarm,
 }
 
 impl Timer {
     /// Becomes ready after this duration, counted from the first poll for this purpose.
     fn poll(&mut self, context: &mut Context<'_>, what: (bool, Duration)) -> Poll<()> {
-        let until = match self.running {
+        let until = match self.running_since {
             Some((known, until)) if known == what => until,
             _ => Instant::now() + what.1,
         };
-        self.running = Some((what, until));
+        self.running_since = Some((what, until));
         self.alarm.poll(context, until)
     }
 
     fn stop(&mut self) {
-        self.running = None;
+        self.running_since = None;
     }
 }

@@ -14,9 +14,9 @@ const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum Activity {
     /// The connection is idle: no byte of a request has arrived since the last request.
-    Nothing,
+    Idle,
     /// The client sends the head of a request.
     SendsHead,
     /// The client sends the body of a request.
@@ -24,33 +24,33 @@ pub(super) enum Doing {
     /// The client waits for the reply, or reads it.
     Waits,
     /// The client does not read its reply.
-    DoesNotRead,
+    NotReading,
 }
 
-impl Doing {
-    const ALL: [Self; 5] = [Self::Nothing, Self::SendsHead, Self::SendsBody, Self::Waits, Self::DoesNotRead];
+impl Activity {
+    const ALL: [Self; 5] = [Self::Idle, Self::SendsHead, Self::SendsBody, Self::Waits, Self::NotReading];
 
     fn number(self) -> u8 {
         Self::ALL.iter().position(|doing| *doing == self).map_or(0, |at| u8::try_from(at).unwrap_or(0))
     }
 
-    fn of_number(number: u8) -> Self {
-        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Nothing)
+    fn from_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Idle)
     }
 }
 
 /// The shared state of one connection.
 pub(super) struct Presence {
-    opened: Instant,
-    doing: AtomicU8,
+    opened_at: Instant,
+    activity: AtomicU8,
     /// When the current activity began, in milliseconds after `opened`.
     since: AtomicU64,
     /// Whether a request is in progress: the head was passed on, and the reply is not complete.
     is_under_way: AtomicBool,
-    has_to_go: AtomicBool,
+    must_close: AtomicBool,
     /// Whether the current reply ends only when the connection closes.
     ends_by_closing: AtomicBool,
-    pub(super) going: Notify,
+    pub(super) closing: Notify,
     /// Bytes of the reply that the HTTP library has accepted but not written. The value is approximate,
     /// because the library adds framing.
     unwritten: AtomicUsize,
@@ -72,35 +72,35 @@ struct Wakers {
 impl Presence {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            opened: Instant::now(),
-            doing: AtomicU8::new(Doing::Nothing.number()),
+            opened_at: Instant::now(),
+            activity: AtomicU8::new(Activity::Idle.number()),
             since: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
-            has_to_go: AtomicBool::new(false),
+            must_close: AtomicBool::new(false),
             ends_by_closing: AtomicBool::new(false),
-            going: Notify::new(),
+            closing: Notify::new(),
             unwritten: AtomicUsize::new(0),
             wakers: Mutex::default(),
         })
     }
 
     /// Returns the current activity and how long it has lasted.
-    pub(super) fn doing(&self) -> (Doing, Duration) {
+    pub(super) fn activity(&self) -> (Activity, Duration) {
         let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
-        let doing = Doing::of_number(self.doing.load(Ordering::Relaxed));
-        (doing, self.opened.elapsed().saturating_sub(since))
+        let doing = Activity::from_number(self.activity.load(Ordering::Relaxed));
+        (doing, self.opened_at.elapsed().saturating_sub(since))
     }
 
     /// Sets the current activity. Repeating the same activity does not restart the time.
-    pub(super) fn does(&self, doing: Doing) {
-        if self.doing.swap(doing.number(), Ordering::Relaxed) != doing.number() {
-            let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+    pub(super) fn set_activity(&self, doing: Activity) {
+        if self.activity.swap(doing.number(), Ordering::Relaxed) != doing.number() {
+            let now = u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.since.store(now, Ordering::Relaxed);
         }
     }
 
     /// Whether a request is in progress.
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(super) fn is_in_progress(&self) -> bool {
         self.is_under_way.load(Ordering::Acquire)
     }
 
@@ -110,18 +110,18 @@ impl Presence {
     }
 
     /// Returns a guard. The request ends when the guard is dropped, whether or not there was a reply.
-    pub(super) fn until_replied(self: &Arc<Self>) -> UnderWay {
-        UnderWay(Arc::clone(self))
+    pub(super) fn begin_request(self: &Arc<Self>) -> RequestInProgress {
+        RequestInProgress(Arc::clone(self))
     }
 
     /// Asks the connection to close, to make room.
-    pub(super) fn let_go(&self) {
-        self.has_to_go.store(true, Ordering::Release);
-        self.going.notify_one();
+    pub(super) fn ask_to_close(&self) {
+        self.must_close.store(true, Ordering::Release);
+        self.closing.notify_one();
     }
 
-    pub(super) fn has_to_go(&self) -> bool {
-        self.has_to_go.load(Ordering::Acquire)
+    pub(super) fn must_close(&self) -> bool {
+        self.must_close.load(Ordering::Acquire)
     }
 
     /// Whether the current reply ends only when the connection closes.
@@ -130,12 +130,12 @@ impl Presence {
     }
 
     /// Records that such a reply begins or ends.
-    pub(super) fn is_to_end_by_closing(&self, is_so: bool) {
+    pub(super) fn set_ends_by_closing(&self, is_so: bool) {
         self.ends_by_closing.store(is_so, Ordering::Release);
     }
 
     /// Records that the client's body cannot be read any further.
-    pub(super) fn body_failed(&self, fault: Fault) {
+    pub(super) fn note_body_failure(&self, fault: Fault) {
         let mut wakers = self.wakers();
         wakers.body_fault = Some(fault);
         if let Some(reader) = wakers.body.take() {
@@ -146,7 +146,7 @@ impl Presence {
     /// Whether a request is in progress. If so, its end wakes the reader.
     pub(super) fn waits_for_reply(&self, reader: &Waker) -> bool {
         let mut wakers = self.wakers();
-        let waits = self.is_under_way();
+        let waits = self.is_in_progress();
         if waits && !wakers.next.as_ref().is_some_and(|known| known.will_wake(reader)) {
             wakers.next = Some(reader.clone());
         }
@@ -154,7 +154,7 @@ impl Presence {
     }
 
     /// Records that the HTTP library accepted bytes of the reply.
-    pub(super) fn is_given(&self, bytes: usize) {
+    pub(super) fn note_accepted(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes, Ordering::AcqRel);
     }
 
@@ -169,7 +169,7 @@ impl Presence {
     }
 
     /// Records that the HTTP library has written bytes to the client.
-    pub(super) fn is_written(&self, bytes: usize) {
+    pub(super) fn note_written(&self, bytes: usize) {
         let rest = |unwritten: usize| Some(unwritten.saturating_sub(bytes));
         let before =
             self.unwritten.fetch_update(Ordering::AcqRel, Ordering::Acquire, rest).unwrap_or_default();
@@ -177,7 +177,7 @@ impl Presence {
     }
 
     /// Records that the HTTP library has written everything.
-    pub(super) fn is_all_written(&self) {
+    pub(super) fn note_all_written(&self) {
         let before = self.unwritten.swap(0, Ordering::AcqRel);
         self.wakes_maker(before);
     }
@@ -209,16 +209,16 @@ impl Presence {
 }
 
 /// Marks a request as in progress until this is dropped.
-pub(super) struct UnderWay(Arc<Presence>);
+pub(super) struct RequestInProgress(Arc<Presence>);
 
-impl UnderWay {
+impl RequestInProgress {
     /// Returns the state of the request's connection.
     pub(super) fn presence(&self) -> &Presence {
         &self.0
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         let mut wakers = self.0.wakers();
         self.0.is_under_way.store(false, Ordering::Release);
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn what_it_does_is_read_as_it_was_written() {
         let presence = Presence::new();
-        for doing in Doing::ALL {
-            presence.does(doing);
-            assert_eq!(presence.doing().0, doing);
+        for doing in Activity::ALL {
+            presence.set_activity(doing);
+            assert_eq!(presence.activity().0, doing);
         }
     }
 
@@ -247,15 +247,15 @@ mod tests {
         let wakes = Arc::new(Wakes::default());
         let maker = Waker::from(Arc::clone(&wakes));
         assert!(presence.has_room(&maker));
-        presence.is_given(UNWRITTEN_LIMIT_BYTES + 10);
+        presence.note_accepted(UNWRITTEN_LIMIT_BYTES + 10);
         assert!(!presence.has_room(&maker));
-        presence.is_written(10);
+        presence.note_written(10);
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (0, false));
-        presence.is_written(1);
+        presence.note_written(1);
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (1, true));
-        presence.is_given(2 * UNWRITTEN_LIMIT_BYTES);
+        presence.note_accepted(2 * UNWRITTEN_LIMIT_BYTES);
         assert!(!presence.has_room(&maker));
-        presence.is_all_written();
+        presence.note_all_written();
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (2, true));
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::presence::UnderWay;
+use super::presence::RequestInProgress;
 use crate::admission::Claim;
 use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
@@ -20,7 +20,7 @@ const CHUNK_FRAMING_BYTES: usize = 8;
 /// Error: a reply exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
-struct TookTooLong(Duration);
+struct ReplyTimeout(Duration);
 
 /// The body of a reply. The request is in progress, and keeps its permit, until this is dropped: at the end
 /// of the body, on an error, or when the client disconnects.
@@ -30,7 +30,7 @@ pub(super) struct Reply {
     deadline: Instant,
     alarm: Alarm,
     _claim: Option<Arc<Claim>>,
-    under_way: UnderWay,
+    request_guard: RequestInProgress,
     /// Whether the reply ends only when the connection closes.
     ends_by_closing: bool,
 }
@@ -41,14 +41,14 @@ impl Reply {
         body: AnyBody,
         (total, deadline): (Duration, Instant),
         claim: Option<Arc<Claim>>,
-        under_way: UnderWay,
+        under_way: RequestInProgress,
     ) -> Self {
         let alarm = Alarm::default();
-        Self { body, total, deadline, alarm, _claim: claim, under_way, ends_by_closing: false }
+        Self { body, total, deadline, alarm, _claim: claim, request_guard: under_way, ends_by_closing: false }
     }
 
     /// Marks a reply whose end the client recognises only by the end of the connection.
-    pub(super) fn ending_by_closing(self) -> Self {
+    pub(super) fn ends_by_closing(self) -> Self {
         Self { ends_by_closing: true, ..self }
     }
 }
@@ -63,21 +63,21 @@ impl Body for Reply {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         // Produce nothing until a slow client has read.
-        let next = if this.under_way.presence().has_room(context.waker()) {
+        let next = if this.request_guard.presence().has_room(context.waker()) {
             Pin::new(&mut this.body).poll_frame(context)
         } else {
             Poll::Pending
         };
         if let Poll::Ready(Some(Ok(frame))) = &next {
-            this.under_way
+            this.request_guard
                 .presence()
-                .is_given(frame.data_ref().map_or(0, |part| part.len() + CHUNK_FRAMING_BYTES));
+                .note_accepted(frame.data_ref().map_or(0, |part| part.len() + CHUNK_FRAMING_BYTES));
         }
         if this.ends_by_closing
             && let Poll::Ready(Some(Ok(_)) | None) = &next
         {
             let is_over = matches!(next, Poll::Ready(None)) || this.body.is_end_stream();
-            this.under_way.presence().is_to_end_by_closing(!is_over);
+            this.request_guard.presence().set_ends_by_closing(!is_over);
         }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
@@ -88,7 +88,7 @@ impl Body for Reply {
         if !is_late {
             return next;
         }
-        let why = TookTooLong(this.total);
+        let why = ReplyTimeout(this.total);
         tracing::warn!(%why, "a reply is broken off");
         Poll::Ready(Some(Err(why.into())))
     }

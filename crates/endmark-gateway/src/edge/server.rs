@@ -32,7 +32,7 @@ const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Maximum clients that receive the message that all places are taken. Further connections are closed without it.
-const SENT_AWAY_AT_ONCE: usize = 64;
+const MAX_REFUSALS_IN_PROGRESS: usize = 64;
 
 /// The system's send buffer for each client. The default is several megabytes. This size permits two
 /// megabytes per second to another continent. It is also small enough that a client that reads a kilobyte per
@@ -67,7 +67,7 @@ pub struct Server {
     pub(super) permits: Arc<Permits>,
     /// The shutdown state, shared by all gateways that are reloaded from the first one.
     pub(super) stopping: Arc<Stopping>,
-    has_to_hurry: AtomicBool,
+    must_hurry: AtomicBool,
 }
 
 impl Server {
@@ -78,7 +78,7 @@ impl Server {
             current: Mutex::new(gateway),
             connections: Arc::default(),
             permits: Arc::default(),
-            has_to_hurry: AtomicBool::new(false),
+            must_hurry: AtomicBool::new(false),
         })
     }
 
@@ -87,7 +87,7 @@ impl Server {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the gateway, usually by [`Gateway::reloaded`] of the previous one. Requests in progress keep
+    /// Replaces the gateway, usually by [`Gateway::with_settings`] of the previous one. Requests in progress keep
     /// the previous one, and connections keep their limits.
     pub fn reload(&self, gateway: Arc<Gateway>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Returns the number of requests that were refused because a budget is used up (CX-7).
-    pub fn refused_for_budget(&self) -> u64 {
+    pub fn budget_refusals(&self) -> u64 {
         self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)
     }
 
@@ -115,7 +115,7 @@ impl Server {
 
     /// Ends the draining at once, or as soon as it begins, as if its time limit were reached.
     pub fn hurry(&self) {
-        self.has_to_hurry.store(true, Ordering::Release);
+        self.must_hurry.store(true, Ordering::Release);
     }
 
     fn reach(&self, stage: Stage) {
@@ -146,18 +146,18 @@ impl Server {
         self.reach(Stage::Draining);
         let drained = tokio::select! {
             () = self.accept_all(&listener) => Ok(()),
-            drained = self.drained(gateway.settings.limits.drain) => drained,
+            drained = self.wait_until_drained(gateway.settings.limits.drain) => drained,
         };
         drop(listener);
         if drained.is_err() {
-            self.cut_off().await;
+            self.abort_remaining().await;
         }
         gateway.store.close().await;
         drained
     }
 
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
-        let sent_away = Arc::new(Semaphore::new(SENT_AWAY_AT_ONCE));
+        let sent_away = Arc::new(Semaphore::new(MAX_REFUSALS_IN_PROGRESS));
         loop {
             let stream = match accept(listener).await {
                 Ok(stream) => stream,
@@ -174,7 +174,7 @@ impl Server {
                 }
                 Place::None => {
                     if let Ok(one) = Arc::clone(&sent_away).try_acquire_owned() {
-                        self.gateway().metrics.refused(Refusal::NoPlace.kind());
+                        self.gateway().metrics.note_refusal(Refusal::QueueFull.kind());
                         tokio::spawn(async move {
                             connection::send_away(stream).await;
                             drop(one);
@@ -185,7 +185,7 @@ impl Server {
         }
     }
 
-    async fn drained(&self, waited: Duration) -> Result<(), ServeError> {
+    async fn wait_until_drained(&self, waited: Duration) -> Result<(), ServeError> {
         let began = Instant::now();
         let mut quiet = 0;
         // Check twice, because a reply that has just ended may still be on its way into the socket.
@@ -193,7 +193,7 @@ impl Server {
             let left = self.connections.busy();
             quiet = if left == 0 { quiet + 1 } else { 0 };
             let elapsed = began.elapsed();
-            if left > 0 && (elapsed >= waited || self.has_to_hurry.load(Ordering::Acquire)) {
+            if left > 0 && (elapsed >= waited || self.must_hurry.load(Ordering::Acquire)) {
                 // Milliseconds are precise enough for the message.
                 let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
@@ -205,8 +205,8 @@ impl Server {
 
     /// Ends everything that is still in progress: first each reply with a final message, then the connections
     /// that do not accept one.
-    async fn cut_off(&self) {
-        for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Over, CLOSE_TIMEOUT)] {
+    async fn abort_remaining(&self) {
+        for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Stopped, CLOSE_TIMEOUT)] {
             self.reach(stage);
             let until = Instant::now() + patience;
             while self.connections.busy() > 0 && Instant::now() < until {

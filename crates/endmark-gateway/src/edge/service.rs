@@ -20,11 +20,11 @@ use crate::admin;
 use crate::admission::Claim;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::{self, METHODS, Refusal, Refused};
+use crate::rescue::{self, METHODS, Refusal, RefusalMarker};
 use crate::route;
 use crate::stack;
 use crate::stopping::Interrupted;
-use crate::work::Apart;
+use crate::work::PooledFuture;
 
 /// Time for a stream that exceeds its limit to send an error event before its connection is closed.
 const LAST_EVENT: Duration = Duration::from_secs(2);
@@ -40,13 +40,13 @@ pub(super) async fn answer(
     presence: &Arc<Presence>,
     request: Request<Incoming>,
 ) -> Response<AnyBody> {
-    let under_way = presence.until_replied();
+    let under_way = presence.begin_request();
     // A request keeps the settings that applied when it started.
     let gateway = server.gateway();
     let limits = &gateway.settings.limits;
     let began = Instant::now();
     let deadline = began + limits.total;
-    let format = route::format_of(request.uri(), request.headers());
+    let format = route::detect_format(request.uri(), request.headers());
     // Replies in HTTP/1.0 have no framing.
     let is_old = request.version() < Version::HTTP_11;
     let is_head = request.method() == Method::HEAD;
@@ -60,9 +60,9 @@ pub(super) async fn answer(
             if let Some(claim) = &claim {
                 request.extensions_mut().insert(Arc::clone(claim));
             }
-            let response = pin!(timeout_at(deadline, behind(Arc::clone(&gateway), request, format)));
+            let response = pin!(timeout_at(deadline, handle(Arc::clone(&gateway), request, format)));
             let answered = match server.stopping.unless_interrupted(response).await {
-                Ok(answered) => answered.map_err(|_| Refusal::TookTooLong(limits.total)),
+                Ok(answered) => answered.map_err(|_| Refusal::Timeout(limits.total)),
                 Err(Interrupted) => Err(Refusal::Interrupted),
             };
             (claim, answered)
@@ -74,8 +74,8 @@ pub(super) async fn answer(
         (None, Ok(response)) => response,
         (None, Err(refusal)) => rescue::respond(&refusal, format),
     };
-    if let Some(Refused(kind)) = response.extensions().get() {
-        gateway.metrics.refused(kind);
+    if let Some(RefusalMarker(kind)) = response.extensions().get() {
+        gateway.metrics.note_refusal(kind);
     }
     if server.is_draining() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -86,12 +86,12 @@ pub(super) async fn answer(
     frame_by_body(response.headers_mut(), is_head, has_length && !is_empty);
     response.map(|body| {
         let reply = Reply::new(body, times, claim, under_way);
-        if is_old && !is_head && !has_length { reply.ending_by_closing() } else { reply }.boxed_unsync()
+        if is_old && !is_head && !has_length { reply.ends_by_closing() } else { reply }.boxed_unsync()
     })
 }
 
 /// Answers the gateway's own pages, and forwards all other requests.
-async fn behind(
+async fn handle(
     gateway: Arc<Gateway>,
     request: Request<AnyBody>,
     format: &'static dyn WireFormat,
@@ -106,12 +106,12 @@ async fn behind(
         admin::forbid_storing(response.headers_mut());
         return response;
     }
-    Apart::new(stack::respond(gateway, request, format)).await
+    PooledFuture::new(stack::respond(gateway, request, format)).await
 }
 
 /// Returns an error if a request cannot be forwarded as HTTP. Either its method is not supported, or it would
 /// switch to another protocol, which would bypass limits and recovery.
-fn unserved<B>(request: &Request<B>) -> Option<Refusal> {
+fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     let method = request.method().as_str();
     if !METHODS.split(", ").any(|served| served == method) {
         return Some(Refusal::Method(method.to_owned()));
@@ -139,7 +139,7 @@ fn admit(
     if server.is_draining() && !is_own {
         return Err(Refusal::Draining);
     }
-    if let Some(refusal) = unserved(request) {
+    if let Some(refusal) = unsupported(request) {
         return Err(refusal);
     }
     if is_own {

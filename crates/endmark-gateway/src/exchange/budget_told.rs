@@ -7,13 +7,13 @@ use crate::ledger::FirstCall;
 
 /// The state of the client's budgets to disclose; empty if it has none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct BudgetTold {
+pub(crate) struct BudgetDisclosure {
     is_closing: bool,
     percent: u8,
     least_left: Option<(Scope, Unit, u64)>,
 }
 
-impl BudgetTold {
+impl BudgetDisclosure {
     pub(crate) fn new(first: &FirstCall) -> Self {
         Self { is_closing: first.is_closing, percent: first.percent, least_left: first.least_left }
     }
@@ -31,7 +31,7 @@ impl BudgetTold {
             set("x-endmark-budget", format!("{}%", self.percent));
         }
         if let Some((scope, unit, left)) = self.least_left {
-            set("x-endmark-budget-remaining", format!("{} of {}", unit.shown(left), scope.name()));
+            set("x-endmark-budget-remaining", format!("{} of {}", unit.format(left), scope.name()));
         }
     }
 }

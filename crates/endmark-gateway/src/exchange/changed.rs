@@ -1,6 +1,6 @@
 //! Changes that the gateway made to a client's request, and their disclosure.
 
-use endmark_context::compact::NotMade;
+use endmark_context::compact::NotCompacted;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::metrics::Metrics;
@@ -20,9 +20,9 @@ pub(crate) struct Changed {
     /// The summary of the older part, if it was condensed.
     pub(crate) summary: Option<Summary>,
     /// Why the gateway could not condense more, although the request is too long.
-    pub(crate) compaction_stopped: Option<NotMade>,
+    pub(crate) compaction_stopped: Option<NotCompacted>,
     /// The response that the request continues, if it is not the one that the client named.
-    pub(crate) goes_on_from: Option<String>,
+    pub(crate) previous_response: Option<String>,
 }
 
 impl Changed {
@@ -30,7 +30,7 @@ impl Changed {
     pub(crate) fn is_any(&self) -> bool {
         self.repaired_calls > 0
             || self.restored_items > 0
-            || self.goes_on_from.is_some()
+            || self.previous_response.is_some()
             || self.capped > 0
             || self.summary.is_some()
     }
@@ -38,7 +38,7 @@ impl Changed {
     /// Counts the changes and logs them.
     pub(crate) fn note(&self, metrics: &Metrics, upstream: &str, request: &str) {
         if self.repaired_calls > 0 {
-            metrics.repaired(upstream, self.repaired_calls as u64);
+            metrics.note_repairs(upstream, self.repaired_calls as u64);
             let calls = self.repaired_calls;
             tracing::info!(request, calls, "calls in the conversation had arguments that are no JSON");
         }
@@ -47,12 +47,12 @@ impl Changed {
             tracing::info!(request, items, "references to mended items were replaced by the whole items");
         }
         if self.capped > 0 {
-            metrics.capped(upstream, self.capped as u64);
+            metrics.note_capped_results(upstream, self.capped as u64);
         }
         if let Some(summary) = &self.summary {
-            metrics.compacted(upstream, summary.mode);
+            metrics.note_compaction(upstream, summary.mode);
         }
-        if let Some(id) = &self.goes_on_from {
+        if let Some(id) = &self.previous_response {
             tracing::info!(request, id, "the response before was finished under another id");
         }
     }
@@ -71,14 +71,14 @@ impl Changed {
         if let Some(value) = self.compaction().and_then(|said| HeaderValue::from_str(&said).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-compacted"), value);
         }
-        if let Some(id) = self.goes_on_from.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
+        if let Some(id) = self.previous_response.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-previous-response"), id);
         }
     }
 
     /// Returns the header's value about condensing, or `None` if there is nothing to disclose.
     fn compaction(&self) -> Option<String> {
-        let summary = self.summary.as_ref().map(Summary::disclosed);
+        let summary = self.summary.as_ref().map(Summary::header_value);
         let Some(why) = self.compaction_stopped else { return summary };
         Some(format!("{}; stopped={}", summary.as_deref().unwrap_or("none"), why.name()))
     }

@@ -9,19 +9,21 @@ use crate::recovery::Schema;
 
 /// The schemas of all tools' arguments, by the tool's name.
 #[derive(Default)]
-pub(crate) struct ToolSchemas(OnceLock<HashMap<String, Offered>>);
+pub(crate) struct ToolSchemas(OnceLock<HashMap<String, OfferedTool>>);
 
-struct Offered {
+struct OfferedTool {
     text: Option<String>,
     schema: OnceLock<Option<Schema>>,
 }
 
 impl ToolSchemas {
     /// Returns the schema of a tool. Returns `None` if the tool is not offered or its schema does not compile.
-    pub(super) fn of(&self, request: &Request, name: &str) -> Option<Schema> {
+    pub(super) fn find(&self, request: &Request, name: &str) -> Option<Schema> {
         let offered = self.0.get_or_init(|| {
             let tools = request.tools().into_iter();
-            tools.map(|tool| (tool.name, Offered { text: tool.schema, schema: OnceLock::new() })).collect()
+            tools
+                .map(|tool| (tool.name, OfferedTool { text: tool.schema, schema: OnceLock::new() }))
+                .collect()
         });
         let offered = offered.get(name)?;
         let compiled = || offered.text.as_deref().and_then(|text| Schema::compile(text).ok());

@@ -14,24 +14,24 @@ use tokio::time::Sleep;
 
 use super::strike::{End, Step, Strike};
 use super::whole;
-use crate::body::{AnyBody, BodyError, full, preceded};
+use crate::body::{AnyBody, BodyError, full, with_prefix};
 use crate::settings::{Fault, Kind};
-use crate::upstream::{Read, UpstreamError, is_event_stream, plain, read_up_to};
+use crate::upstream::{PartialBody, UpstreamError, decode_response, is_event_stream, read_up_to};
 
 /// Maximum size of a reply into which a fault is injected, if it is not a stream. Larger ones pass unchanged.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The time limit for reading a reply into which a fault is injected.
-const READING: std::time::Duration = std::time::Duration::from_mins(10);
+const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(10);
 
 /// Returns the response with the fault.
-pub(super) async fn struck(
+pub(super) async fn strike_response(
     fault: &Fault,
     format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, UpstreamError> {
     // Decode the text first: faults apply to decoded text.
-    let answer = plain(answer);
+    let answer = decode_response(answer);
     let streams = is_event_stream(answer.headers());
     let (mut head, body) = answer.into_parts();
     if !head.status.is_success() {
@@ -39,21 +39,21 @@ pub(super) async fn struck(
     }
     let body = if streams {
         let strike = Box::new(Strike::new(fault, format));
-        Struck::boxed(body, Some(strike), VecDeque::new())
+        FaultyBody::into_body(body, Some(strike), VecDeque::new())
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
-        match read_up_to(body, MAX_REPLY_BYTES, READING, None).await.map_err(lost)? {
-            Read::Longer(beginning, rest) | Read::NoRoom(beginning, rest) => {
-                return Ok(Response::from_parts(head, preceded(beginning, rest)));
+        match read_up_to(body, MAX_REPLY_BYTES, READ_TIMEOUT, None).await.map_err(lost)? {
+            PartialBody::Longer(beginning, rest) | PartialBody::NoRoom(beginning, rest) => {
+                return Ok(Response::from_parts(head, with_prefix(beginning, rest)));
             }
-            Read::Whole(body) => of_whole(fault, format, &body),
+            PartialBody::Whole(body) => strike_whole(fault, format, &body),
         }
     };
     head.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(head, body))
 }
 
-fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> AnyBody {
+fn strike_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> AnyBody {
     let at = whole::place(fault.place);
     let mut steps = VecDeque::new();
     match fault.kind.end() {
@@ -65,13 +65,13 @@ fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> Any
             if let Kind::Slow(pause) = fault.kind {
                 steps.push_back(Step::Wait(pause));
             }
-            steps.push_back(Step::Pass(whole::changed(fault.kind, format, at, body)));
+            steps.push_back(Step::Pass(whole::apply(fault.kind, format, at, body)));
         }
     }
-    Struck::boxed(full(""), None, steps)
+    FaultyBody::into_body(full(""), None, steps)
 }
 
-struct Struck {
+struct FaultyBody {
     inner: AnyBody,
     /// The fault that is still pending; `None` if only `steps` remain.
     strike: Option<Box<Strike>>,
@@ -82,8 +82,8 @@ struct Struck {
     breaks: Option<io::ErrorKind>,
 }
 
-impl Struck {
-    fn boxed(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
+impl FaultyBody {
+    fn into_body(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
         Self { inner, strike, steps, sleep: None, breaks: None }.boxed_unsync()
     }
 
@@ -93,7 +93,7 @@ impl Struck {
     }
 }
 
-impl Body for Struck {
+impl Body for FaultyBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -102,7 +102,7 @@ impl Body for Struck {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(how) = self.breaks.take() {
-            return Poll::Ready(Some(Err(broken(how))));
+            return Poll::Ready(Some(Err(break_error(how))));
         }
         loop {
             if let Some(sleep) = &mut self.sleep {
@@ -142,7 +142,7 @@ impl Body for Struck {
                 return Poll::Ready(None);
             }
             let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
-                let rest = self.strike.take().map(|mut strike| strike.rest());
+                let rest = self.strike.take().map(|mut strike| strike.finish());
                 self.steps.extend(rest.into_iter().flatten());
                 continue;
             };
@@ -157,6 +157,6 @@ impl Body for Struck {
     }
 }
 
-fn broken(kind: io::ErrorKind) -> BodyError {
+fn break_error(kind: io::ErrorKind) -> BodyError {
     Box::new(io::Error::new(kind, "a rehearsed fault (--fault)"))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use endmark_wire::format::WireFormat;
 use http::{HeaderName, HeaderValue, Request, Response};
 
-use super::body::struck;
+use super::body::strike_response;
 use crate::body::AnyBody;
 use crate::rescue::error_response;
 use crate::settings::ALL;
@@ -24,7 +24,7 @@ const EVENTS_TO_CHOOSE_FROM: u64 = 24;
 /// Selects faults for one gateway, in the order of its requests.
 pub(crate) struct Faults {
     /// Each fault with its cumulated share.
-    up_to: Vec<(u32, Fault)>,
+    cumulative_percents: Vec<(u32, Fault)>,
     side: FaultSide,
     seed: u64,
     requests: AtomicU64,
@@ -42,7 +42,7 @@ impl Faults {
             (sum, fault.clone())
         });
         Self {
-            up_to: up_to.collect(),
+            cumulative_percents: up_to.collect(),
             side,
             seed: seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()),
             requests: AtomicU64::new(0),
@@ -59,11 +59,11 @@ impl Faults {
     ) -> Response<AnyBody> {
         let Some(fault) = self.draw() else { return reply(request).await };
         let side = self.side;
-        let rehearsal = Arc::new(Rehearsal { fault, side, format, was_used: AtomicBool::new(false) });
-        let answer = if let Some(answer) = rehearsal.instead() {
+        let rehearsal = Arc::new(InjectedFault { fault, side, format, was_used: AtomicBool::new(false) });
+        let answer = if let Some(answer) = rehearsal.replacement() {
             answer
         } else {
-            let interceptor: Arc<dyn Interceptor> = Arc::<Rehearsal>::clone(&rehearsal);
+            let interceptor: Arc<dyn Interceptor> = Arc::<InjectedFault>::clone(&rehearsal);
             request.extensions_mut().insert(interceptor);
             reply(request).await
         };
@@ -72,15 +72,15 @@ impl Faults {
 
     /// Returns the fault for the next reply, if any.
     fn draw(&self) -> Option<Fault> {
-        if self.up_to.is_empty() {
+        if self.cumulative_percents.is_empty() {
             return None;
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let lot = u32::try_from(mixed(self.seed, 2 * number) % u64::from(ALL)).unwrap_or(0);
-        self.up_to.iter().find(|(up_to, _)| lot < *up_to).map(|(_, fault)| {
+        let lot = u32::try_from(mix(self.seed, 2 * number) % u64::from(ALL)).unwrap_or(0);
+        self.cumulative_percents.iter().find(|(up_to, _)| lot < *up_to).map(|(_, fault)| {
             let place = match fault.place {
                 Place::Anywhere => {
-                    let events = mixed(self.seed, 2 * number + 1) % EVENTS_TO_CHOOSE_FROM;
+                    let events = mix(self.seed, 2 * number + 1) % EVENTS_TO_CHOOSE_FROM;
                     Place::Events(usize::try_from(events).unwrap_or(0))
                 }
                 known => known,
@@ -91,7 +91,7 @@ impl Faults {
 }
 
 /// Returns a pseudo-random number that the seed determines: `splitmix64`.
-fn mixed(seed: u64, number: u64) -> u64 {
+fn mix(seed: u64, number: u64) -> u64 {
     let mut state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -99,7 +99,7 @@ fn mixed(seed: u64, number: u64) -> u64 {
 }
 
 /// The fault for one request's reply.
-struct Rehearsal {
+struct InjectedFault {
     fault: Fault,
     side: FaultSide,
     /// The format of the request.
@@ -107,7 +107,7 @@ struct Rehearsal {
     was_used: AtomicBool,
 }
 
-impl Interceptor for Rehearsal {
+impl Interceptor for InjectedFault {
     fn send<'a>(
         &'a self,
         client: &'a Client,
@@ -122,16 +122,21 @@ impl Interceptor for Rehearsal {
             match self.fault.kind {
                 Kind::Status(status, retry_after) => Ok(self.refusal(status, retry_after)),
                 _ => {
-                    struck(&self.fault, self.format, client.send(upstream, request, first_byte).await?).await
+                    strike_response(
+                        &self.fault,
+                        self.format,
+                        client.send(upstream, request, first_byte).await?,
+                    )
+                    .await
                 }
             }
         })
     }
 }
 
-impl Rehearsal {
+impl InjectedFault {
     /// Returns the response that replaces the reply, if that is the fault.
-    fn instead(&self) -> Option<Response<AnyBody>> {
+    fn replacement(&self) -> Option<Response<AnyBody>> {
         match (self.side, self.fault.kind) {
             (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),
             _ => None,
@@ -143,15 +148,17 @@ impl Rehearsal {
         let fault = &self.fault;
         let mut answer = match (self.side, fault.kind) {
             (FaultSide::Upstream, _) | (FaultSide::Client, Kind::Status(..)) => answer,
-            (FaultSide::Client, _) => struck(fault, self.format, answer).await.unwrap_or_else(|error| {
-                // The gateway read this reply only in order to break it.
-                error_response(
-                    self.format,
-                    http::StatusCode::BAD_GATEWAY,
-                    "endmark_upstream_answer_lost",
-                    &error.to_string(),
-                )
-            }),
+            (FaultSide::Client, _) => {
+                strike_response(fault, self.format, answer).await.unwrap_or_else(|error| {
+                    // The gateway read this reply only in order to break it.
+                    error_response(
+                        self.format,
+                        http::StatusCode::BAD_GATEWAY,
+                        "endmark_upstream_answer_lost",
+                        &error.to_string(),
+                    )
+                })
+            }
         };
         if let Ok(written) = HeaderValue::from_str(&fault.written) {
             answer.headers_mut().insert(HeaderName::from_static("x-endmark-fault"), written);
@@ -181,7 +188,7 @@ impl Rehearsal {
 mod tests {
     use super::*;
 
-    fn drawn(plan: &str, seed: u64, requests: usize) -> Vec<Option<String>> {
+    fn draw_all(plan: &str, seed: u64, requests: usize) -> Vec<Option<String>> {
         let faults = Faults::new(&plan.parse().unwrap(), FaultSide::Upstream, Some(seed));
         (0..requests).map(|_| faults.draw().map(|fault| fault.written)).collect()
     }
@@ -189,14 +196,14 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_faults_again_and_another_seed_others() {
         let plan = "cut@20@30%,drop@30%";
-        assert_eq!(drawn(plan, 7, 100), drawn(plan, 7, 100));
-        assert_ne!(drawn(plan, 7, 100), drawn(plan, 8, 100));
+        assert_eq!(draw_all(plan, 7, 100), draw_all(plan, 7, 100));
+        assert_ne!(draw_all(plan, 7, 100), draw_all(plan, 8, 100));
     }
 
     #[test]
     fn shares_are_of_all_replies_and_the_rest_is_divided() {
         let count = |plan: &str, fault: Option<&str>| {
-            drawn(plan, 1, 10_000).iter().filter(|drawn| drawn.as_deref() == fault).count()
+            draw_all(plan, 1, 10_000).iter().filter(|drawn| drawn.as_deref() == fault).count()
         };
         let near = |found: usize, expected: usize| found.abs_diff(expected) < 300;
         assert!(near(count("cut@20@30%,drop@10%", None), 6_000));

@@ -24,14 +24,14 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    pub(super) fn of(format: &'static dyn WireFormat) -> Option<Self> {
+    pub(super) fn new(format: &'static dyn WireFormat) -> Option<Self> {
         let request = any_request(format)?;
         Some(Self { reader: request.stream(KEPT_BYTES), writer: request.writer(KEPT_BYTES) })
     }
 
     /// Processes an event. If the cut is `due` and the reply has content, returns the end of the stream that
     /// replaces the event. A reply that reaches its own end is whole, whatever its stop reason.
-    pub(super) fn reached(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
+    pub(super) fn apply(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
         let event = self.reader.frame(frame).ok()?;
         if due && !event.pieces.is_empty() && event.finishes.is_empty() {
             let ends: Vec<ChoiceEnd<'_>> = self.reader.received().choices().iter().map(cut).collect();
@@ -53,13 +53,13 @@ pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8])
     let mut edit = response.edit();
     let mut reached = false;
     for choice in &response.reply().choices {
-        let text = beginning(&choice.text, at);
+        let text = prefix(&choice.text, at);
         let mut was_cut = text.is_some();
         if let Some(text) = text {
             edit.set_text(choice.index, text);
         }
         for call in &choice.tool_calls {
-            let Some(arguments) = beginning(&call.arguments, at) else { continue };
+            let Some(arguments) = prefix(&call.arguments, at) else { continue };
             was_cut = true;
             // Where arguments are an object, real servers drop truncated arguments.
             edit.set_arguments(choice.index, call.index, "{}");
@@ -74,7 +74,7 @@ pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8])
 }
 
 /// Returns the beginning of a text, or `None` if the text is not longer.
-fn beginning(text: &str, at: usize) -> Option<&str> {
+fn prefix(text: &str, at: usize) -> Option<&str> {
     let end = text.floor_char_boundary(at);
     text.get(..end).filter(|beginning| beginning.len() < text.len())
 }

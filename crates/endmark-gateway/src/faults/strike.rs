@@ -41,37 +41,37 @@ pub(super) struct Strike {
     events: usize,
     bytes: usize,
     /// Whether the fault has occurred.
-    over: bool,
+    is_over: bool,
     /// Whether an event was too long to be examined. The rest is then forwarded unchanged.
-    unread: bool,
+    is_unread: bool,
 }
 
 impl Strike {
     pub(super) fn new(fault: &Fault, format: &'static dyn WireFormat) -> Self {
         Self {
             format,
-            limit: (fault.kind == Kind::Cut).then(|| Limit::of(format)).flatten(),
+            limit: (fault.kind == Kind::Cut).then(|| Limit::new(format)).flatten(),
             kind: fault.kind,
             place: fault.place,
             decoder: Decoder::new(MAX_EVENT_BYTES),
             events: 0,
             bytes: 0,
-            over: false,
-            unread: false,
+            is_over: false,
+            is_unread: false,
         }
     }
 
     /// Processes the next bytes of the stream.
     pub(super) fn push(&mut self, data: &[u8]) -> Vec<Step> {
-        if self.unread {
+        if self.is_unread {
             return vec![Step::Pass(Bytes::copy_from_slice(data))];
         }
         if let (Some(end), Place::Bytes(at)) = (self.kind.end(), self.place) {
             let left = at.saturating_sub(self.bytes).min(data.len());
             self.bytes += left;
-            let mut steps = passed(data.get(..left).unwrap_or_default());
+            let mut steps = pass(data.get(..left).unwrap_or_default());
             if self.bytes == at {
-                self.over = true;
+                self.is_over = true;
                 steps.push(Step::End(end));
             }
             return steps;
@@ -85,24 +85,24 @@ impl Strike {
             }
         }
         if too_long {
-            self.unread = true;
-            steps.extend(self.rest());
+            self.is_unread = true;
+            steps.extend(self.finish());
         }
         steps
     }
 
     /// Returns the remaining bytes when the stream ends by itself.
-    pub(super) fn rest(&mut self) -> Vec<Step> {
+    pub(super) fn finish(&mut self) -> Vec<Step> {
         match std::mem::replace(&mut self.decoder, Decoder::new(MAX_EVENT_BYTES)).finish() {
             Tail::Clean => Vec::new(),
-            Tail::Frame(frame) => passed(&frame.raw),
-            Tail::Residue(bytes) => passed(&bytes),
+            Tail::Frame(frame) => pass(&frame.raw),
+            Tail::Residue(bytes) => pass(&bytes),
         }
     }
 
     fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
         let Some(data) = &frame.data else {
-            steps.extend(passed(&frame.raw));
+            steps.extend(pass(&frame.raw));
             return;
         };
         match self.kind {
@@ -110,22 +110,22 @@ impl Strike {
             Kind::NoDone if data.trim() == "[DONE]" => return,
             _ => {}
         }
-        let due = self.is_there();
-        if let Some(last) = self.limit.as_mut().and_then(|limit| limit.reached(frame, due)) {
-            self.over = true;
-            steps.extend(passed(&last));
+        let due = self.is_reached();
+        if let Some(last) = self.limit.as_mut().and_then(|limit| limit.apply(frame, due)) {
+            self.is_over = true;
+            steps.extend(pass(&last));
             steps.push(Step::End(End::InOrder));
             return;
         }
-        if !self.over && due && self.strike(frame, data, steps) {
+        if !self.is_over && due && self.strike(frame, data, steps) {
             return;
         }
         self.events += 1;
         self.bytes += frame.raw.len();
-        steps.extend(passed(&frame.raw));
+        steps.extend(pass(&frame.raw));
     }
 
-    fn is_there(&self) -> bool {
+    fn is_reached(&self) -> bool {
         match self.place {
             Place::Events(events) => self.events >= events,
             Place::Bytes(bytes) => self.bytes >= bytes,
@@ -139,13 +139,13 @@ impl Strike {
             Kind::Error => {
                 let message = "a rehearsed fault (--fault)";
                 let error = self.format.error_event(500, "endmark_rehearsed_fault", message);
-                steps.extend(passed(&error));
+                steps.extend(pass(&error));
                 steps.push(Step::End(End::InOrder));
             }
             Kind::Malformed => {
                 let half = (0..=data.len() / 2).rev().find(|at| data.is_char_boundary(*at)).unwrap_or(0);
-                steps.extend(passed(&frame.with_data(data.get(..half).unwrap_or_default().as_bytes())));
-                self.over = true;
+                steps.extend(pass(&frame.with_data(data.get(..half).unwrap_or_default().as_bytes())));
+                self.is_over = true;
                 self.events += 1;
             }
             Kind::Drop | Kind::Reset | Kind::End | Kind::Stall => {
@@ -153,7 +153,7 @@ impl Strike {
             }
             Kind::Cut | Kind::NoDone | Kind::Slow(_) | Kind::Status(..) => return false,
         }
-        self.over = true;
+        self.is_over = true;
         true
     }
 }
@@ -173,7 +173,7 @@ impl Kind {
     }
 }
 
-fn passed(bytes: &[u8]) -> Vec<Step> {
+fn pass(bytes: &[u8]) -> Vec<Step> {
     if bytes.is_empty() { Vec::new() } else { vec![Step::Pass(Bytes::copy_from_slice(bytes))] }
 }
 
@@ -202,7 +202,7 @@ mod tests {
             }
         }
         if !matches!(steps.last(), Some(Step::End(_))) {
-            steps.extend(strike.rest());
+            steps.extend(strike.finish());
         }
         let mut text = Vec::new();
         let mut end = None;

@@ -7,19 +7,19 @@ use super::limit::cut_reply;
 use crate::settings::{Kind, Place};
 
 /// A body that is not a stream has no events. This many bytes count as one event, which is about a token.
-pub(super) const BYTES_OF_AN_EVENT: usize = 4;
+pub(super) const BYTES_PER_EVENT: usize = 4;
 
 /// Returns the position of a fault in bytes.
 pub(super) fn place(place: Place) -> usize {
     match place {
-        Place::Events(events) => events.saturating_mul(BYTES_OF_AN_EVENT),
+        Place::Events(events) => events.saturating_mul(BYTES_PER_EVENT),
         Place::Bytes(bytes) => bytes,
         Place::Anywhere => 0,
     }
 }
 
 /// Returns the body with the fault, or unchanged if it ends before the fault.
-pub(super) fn changed(kind: Kind, format: &'static dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
+pub(super) fn apply(kind: Kind, format: &'static dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
     match kind {
         Kind::Cut => cut_reply(format, at, body).map_or_else(|| body.clone(), Bytes::from),
         Kind::Error => {
@@ -46,8 +46,8 @@ mod tests {
     fn a_cut_reply_says_length_and_a_shorter_one_is_as_it_was() {
         let body = br#"{"choices":[{"message":{"content":"caf\u00e9 au lait"},"finish_reason":"stop"}]}"#;
         let body = Bytes::from_static(body);
-        let cut = changed(Kind::Cut, &Chat, 4, &body);
+        let cut = apply(Kind::Cut, &Chat, 4, &body);
         assert_eq!(&cut[..], br#"{"choices":[{"message":{"content":"caf"},"finish_reason":"length"}]}"#);
-        assert_eq!(changed(Kind::Cut, &Chat, 400, &body), body);
+        assert_eq!(apply(Kind::Cut, &Chat, 400, &body), body);
     }
 }

@@ -17,15 +17,15 @@ pub(crate) enum KeyRefused {
     Unknown,
     /// The gateway serves one client, and this is not its key.
     #[error("this gateway serves one run, and accepts the key of that run alone")]
-    OfAnother,
+    OtherGateway,
     /// The key has expired, or another secret has replaced this one.
     #[error("the key `{0}` has ended: `endmark keys rotate` or `endmark keys add` makes another")]
-    Ended(String),
+    Expired(String),
     /// The key was revoked.
     #[error("the key `{0}` was revoked: `endmark keys add NAME` makes another")]
     Revoked(String),
     /// The key is not for the model.
-    #[error("the key `{name}` is for {models}, and not for {}", said(.model.as_deref()))]
+    #[error("the key `{name}` is for {models}, and not for {}", message(.model.as_deref()))]
     Model {
         name: String,
         /// `None` if it is unknown.
@@ -44,7 +44,7 @@ pub(crate) enum KeyRefused {
     NoUpstreamKey(String),
 }
 
-fn said(model: Option<&str>) -> String {
+fn message(model: Option<&str>) -> String {
     model.map_or_else(|| "a request whose model cannot be read".to_owned(), |model| format!("`{model}`"))
 }
 
@@ -53,7 +53,7 @@ impl KeyRefused {
     /// do not retry.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Missing | Self::Unknown | Self::OfAnother | Self::Ended(_) | Self::Revoked(_) => {
+            Self::Missing | Self::Unknown | Self::OtherGateway | Self::Expired(_) | Self::Revoked(_) => {
                 StatusCode::UNAUTHORIZED
             }
             Self::Model { .. } | Self::Path { .. } | Self::NoUpstreamKey(_) => StatusCode::FORBIDDEN,
@@ -64,7 +64,7 @@ impl KeyRefused {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "endmark_key_required",
-            Self::Unknown | Self::OfAnother | Self::Ended(_) | Self::Revoked(_) => "endmark_key_invalid",
+            Self::Unknown | Self::OtherGateway | Self::Expired(_) | Self::Revoked(_) => "endmark_key_invalid",
             Self::Model { .. } | Self::Path { .. } => "endmark_key_not_for_this",
             Self::NoUpstreamKey(_) => "endmark_upstream_without_key",
         }

@@ -12,17 +12,17 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::call::Call;
 use super::ended::CallEnd;
-use super::listener::{Listener, Said};
+use super::listener::{AnswerContent, Listener};
 use crate::body::{AnyBody, BodyError};
 
 /// Counts how much of a response's body arrived, when it began, and whether the whole request was sent.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began: Instant,
-    went_up: AtomicBool,
+    is_sent: AtomicBool,
     bytes: AtomicU64,
     /// The estimated tokens of the text plus 1; 0 if the text is not read.
-    written: AtomicU64,
+    written_micros: AtomicU64,
     /// Microseconds from the start to the first byte; 0 before it.
     first_byte: AtomicU64,
 }
@@ -31,20 +31,20 @@ impl Gauge {
     pub(super) fn new(began: Instant) -> Self {
         Self {
             began,
-            went_up: AtomicBool::new(false),
+            is_sent: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
-            written: AtomicU64::new(0),
+            written_micros: AtomicU64::new(0),
             first_byte: AtomicU64::new(0),
         }
     }
 
     /// Records that the whole request was sent.
-    pub(super) fn went_up(&self) {
-        self.went_up.store(true, Ordering::Relaxed);
+    pub(super) fn note_sent(&self) {
+        self.is_sent.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn has_gone_up(&self) -> bool {
-        self.went_up.load(Ordering::Relaxed)
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_sent.load(Ordering::Relaxed)
     }
 
     fn count(&self, data: &[u8]) {
@@ -52,12 +52,12 @@ impl Gauge {
             return;
         }
         if self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) == 0 {
-            self.first_byte.store(self.elapsed().max(1), Ordering::Relaxed);
+            self.first_byte.store(self.elapsed_micros().max(1), Ordering::Relaxed);
         }
     }
 
     /// Returns the microseconds since the start.
-    pub(super) fn elapsed(&self) -> u64 {
+    pub(super) fn elapsed_micros(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
@@ -67,11 +67,11 @@ impl Gauge {
 
     /// Records how many tokens the text has so far, or `None` if it is no longer read.
     pub(super) fn read(&self, written: Option<u64>) {
-        self.written.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
+        self.written_micros.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
 
-    pub(super) fn written(&self) -> Option<u64> {
-        self.written.load(Ordering::Relaxed).checked_sub(1)
+    pub(super) fn written_micros(&self) -> Option<u64> {
+        self.written_micros.load(Ordering::Relaxed).checked_sub(1)
     }
 
     pub(super) fn first_byte(&self) -> Option<u64> {
@@ -95,7 +95,7 @@ impl Metered {
             let listener = self.listener.take();
             let is_large = listener.as_ref().is_some_and(Listener::is_large);
             let settle = move || {
-                let said = said(listener, &call, !failed);
+                let said = read_answer(listener, &call, !failed);
                 let ending = if failed { Ending::Dropped } else { ending };
                 call.settle(CallEnd {
                     finish_words: said.finish_words,
@@ -118,9 +118,9 @@ impl Metered {
 }
 
 /// Returns the usage and text that were read from a finished response.
-fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
-    let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
-    call.read_tallies(said.written.as_deref());
+fn read_answer(listener: Option<Listener>, call: &Call, ended: bool) -> AnswerContent {
+    let said = listener.map(|listener| listener.finish(ended)).unwrap_or_default();
+    call.read_tallies(said.written_tallies.as_deref());
     said
 }
 
@@ -129,7 +129,7 @@ impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
             // The usage reported so far is not final, so the final usage is estimated from the text.
-            said(self.listener.take(), &call, false);
+            read_answer(self.listener.take(), &call, false);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use endmark_context::budget::{RateLeft, Scope, Unit};
 use endmark_context::count::{Family, TextTally, unread_tokens};
-use endmark_context::rounded;
+use endmark_context::round_half_up;
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::{Billing, CallSettled, CallStarted, Estimate, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
@@ -20,14 +20,14 @@ use http_body_util::BodyExt as _;
 use tracing::Span;
 
 use super::body::{Gauge, Metered};
-use super::cost::{self, Cost, Spent};
+use super::cost::{self, CallUsage, Cost};
 use super::ended::CallEnd;
 use super::listener::Listener;
-use super::sent::Sent;
+use super::sent::SentBody;
 use super::watch::Watch;
 use crate::api::Api;
 use crate::body::AnyBody;
-use crate::budget::{Budgets, KeyLimits, NotAdmitted, Planned, PromptEstimate, Reserved};
+use crate::budget::{BudgetHold, Budgets, KeyLimits, NotAdmitted, PlannedCall, PromptEstimate};
 use crate::settings::Mode;
 use crate::telemetry;
 
@@ -40,15 +40,15 @@ pub(crate) struct Calls {
     mode: Mode,
     api: Api,
     format: &'static dyn WireFormat,
-    made: AtomicU32,
+    call_count: AtomicU32,
     resumes: Arc<AtomicU32>,
     budgets: Arc<Budgets>,
     /// How many calls have been numbered.
     numbered: AtomicU32,
     /// The reservation of the first call, made before the request was prepared.
-    first: Mutex<Option<Reserved>>,
+    first: Mutex<Option<BudgetHold>>,
     /// The request's place among those that its key permits at once. It is released after the last call.
-    seat: OnceLock<Arc<Reserved>>,
+    rate_hold: OnceLock<Arc<BudgetHold>>,
     /// The rate limits and what is left of them, as of the request's admission.
     rates: OnceLock<Vec<RateLeft>>,
     /// The cost of finished calls.
@@ -81,7 +81,7 @@ impl Calls {
             budgets,
             numbered: AtomicU32::new(0),
             first: Mutex::default(),
-            seat: OnceLock::new(),
+            rate_hold: OnceLock::new(),
             rates: OnceLock::new(),
             cost: Arc::default(),
             recorder,
@@ -90,7 +90,7 @@ impl Calls {
             mode,
             api,
             format,
-            made: AtomicU32::new(0),
+            call_count: AtomicU32::new(0),
             resumes: Arc::default(),
         }
     }
@@ -111,8 +111,8 @@ impl Calls {
     }
 
     /// Returns the number of calls so far.
-    pub(crate) fn made(&self) -> u32 {
-        self.made.load(Ordering::Relaxed)
+    pub(crate) fn count(&self) -> u32 {
+        self.call_count.load(Ordering::Relaxed)
     }
 
     /// Returns the counter of continuation calls.
@@ -153,8 +153,8 @@ impl Calls {
         root: Option<Value<'_>>,
         may_close: bool,
         is_request: bool,
-    ) -> Result<Reserved, NotAdmitted> {
-        let planned = Planned {
+    ) -> Result<BudgetHold, NotAdmitted> {
+        let planned = PlannedCall {
             request_id: &self.caller.request_id,
             call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
             session: &self.caller.session,
@@ -170,14 +170,14 @@ impl Calls {
         };
         if is_request && let Some(seat) = self.budgets.seat(&self.recorder, &planned).await? {
             // Setting it fails only the second time, and a request is admitted only once.
-            let _ = self.seat.set(Arc::new(seat));
+            let _ = self.rate_hold.set(Arc::new(seat));
         }
         let mut reserved = self.budgets.reserve(&self.recorder, planned).await?;
         if is_request {
             // The same applies here.
             let _ = self.rates.set(std::mem::take(&mut reserved.rates));
         }
-        for (scope, percent) in &reserved.warned {
+        for (scope, percent) in &reserved.warned_budgets {
             self.watch.budget_warning(scope.name(), *percent);
         }
         Ok(reserved)
@@ -200,13 +200,13 @@ impl Calls {
             reserved
         } else {
             // The first call of a forwarded path is reserved here.
-            let is_request = purpose == Purpose::Reply && self.made() == 0;
+            let is_request = purpose == Purpose::Reply && self.count() == 0;
             self.reserve(model, body, None, false, is_request).await?
         };
         let (call, sent_bytes) = (reserved.call, body.len());
         // A summary is not an attempt to answer the request.
         if purpose != Purpose::Summary {
-            self.made.fetch_add(1, Ordering::Relaxed);
+            self.call_count.fetch_add(1, Ordering::Relaxed);
         }
         if purpose == Purpose::Resume {
             self.resumes.fetch_add(1, Ordering::Relaxed);
@@ -232,11 +232,11 @@ impl Calls {
             })
             .await;
         reserved.keep();
-        if self.made() == 1 && purpose != Purpose::Summary {
-            self.watch.sent();
+        if self.count() == 1 && purpose != Purpose::Summary {
+            self.watch.note_sent();
         }
         let span = open
-            .started()
+            .call_started()
             .map_or_else(Span::none, |started| telemetry::call(self.watch.span(), &self.api, started));
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Ok(Call {
@@ -250,7 +250,7 @@ impl Calls {
             prompt: reserved.prompt,
             family: Family::of(model),
             cost: Arc::clone(&self.cost),
-            _seat: self.seat.get().cloned(),
+            _seat: self.rate_hold.get().cloned(),
         })
     }
 
@@ -288,26 +288,26 @@ pub(crate) struct Call {
     family: Family,
     cost: Arc<Cost>,
     /// Kept here as well, because the response of a forwarded path outlives the record of its calls.
-    _seat: Option<Arc<Reserved>>,
+    _seat: Option<Arc<BudgetHold>>,
 }
 
 impl Call {
     /// Returns the body to send. It records whether all of it was sent.
     pub(crate) fn sends(&self, body: Bytes) -> AnyBody {
-        Sent::new(body, &self.gauge).boxed_unsync()
+        SentBody::new(body, &self.gauge).boxed_unsync()
     }
 
     /// Records the upstream's status, and returns its body, which is counted as it passes.
-    pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
+    pub(crate) fn note_answer(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
         self.status = Some(status);
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
     /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway
     /// and costs nothing, like any refusal.
-    pub(crate) fn settle_refused(mut self) {
+    pub(crate) fn settle_as_refused(mut self) {
         self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
-        self.over(CallEnd::new(Ending::UpstreamError));
+        self.finish(CallEnd::new(Ending::UpstreamError));
     }
 
     /// Records what was read of the response so far, or that it is no longer read. If the upstream reports no
@@ -333,25 +333,25 @@ impl Call {
 
     /// Records how the call ended, and returns its usage, or `None` if it costs nothing. The row is durable
     /// when this returns.
-    pub(crate) fn settle(mut self, end: CallEnd) -> Option<Spent> {
-        self.over(end)
+    pub(crate) fn settle(mut self, end: CallEnd) -> Option<CallUsage> {
+        self.finish(end)
     }
 
     /// Whether the client disconnected after the upstream had received the whole request and before it
     /// responded. If instead the upstream disconnected, it failed and bills nothing, as for an error.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
-        was_left && self.status.is_none() && self.gauge.has_gone_up()
+        was_left && self.status.is_none() && self.gauge.is_sent()
     }
 
-    fn over(&mut self, mut end: CallEnd) -> Option<Spent> {
+    fn finish(&mut self, mut end: CallEnd) -> Option<CallUsage> {
         let open = self.open.take()?;
         // An upstream may repeat parts of the request in the model's name, and traces have other readers.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         for word in &mut end.finish_words {
             *word = open.clean(word);
         }
-        if let Some(started) = open.started().filter(|_| end.stop == Some(Stop::Unknown)) {
+        if let Some(started) = open.call_started().filter(|_| end.stop == Some(Stop::Unknown)) {
             tracing::warn!(
                 request = started.request_id,
                 upstream = started.upstream,
@@ -360,29 +360,29 @@ impl Call {
             );
         }
         self.reject_implausible_usage(&open, &mut end);
-        let spent = self.spent(&end);
+        let spent = self.usage_spent(&end);
         // Metrics and traces contain only reported usage, no estimates.
-        end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
-        let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
+        end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(CallUsage::is_reported));
+        let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed_micros());
         telemetry::call_ended(
             &std::mem::replace(&mut self.span, Span::none()),
             &telemetry::CallOver {
                 ending: end.ending,
                 stop: end.stop,
                 finish_words: &end.finish_words,
-                judged: end.judged,
+                judgement: end.judgement,
                 usage: end.usage.as_ref(),
                 model: end.model.as_deref(),
                 status: self.status,
                 first_byte_us: first_byte,
             },
         );
-        if let Some(started) = open.started() {
-            let model = self.budgets.known(&started.model);
-            self.watch.called(started, self.status, first_byte, total, model, &end);
+        if let Some(started) = open.call_started() {
+            let model = self.budgets.model_id(&started.model);
+            self.watch.note_call(started, self.status, first_byte, total, model, &end);
         }
         let priced = spent.as_ref().map(|spent| cost::tokens(&spent.usage, end.web_searches));
-        let exact = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
+        let exact = spent.as_ref().zip(open.call_started()).and_then(|(spent, started)| {
             if self.is_held && spent.reports_prompt {
                 self.budgets.learn(&started.session, &self.prompt, spent.usage.prompt);
             }
@@ -390,8 +390,8 @@ impl Call {
             self.budgets.exact_price(names, &priced?, end.tier.as_deref())
         });
         self.cost.add(exact, spent.is_some());
-        let (verdict, cut_kind) = match end.judged {
-            None if end.unread => (Some("unread"), None),
+        let (verdict, cut_kind) = match end.judgement {
+            None if end.is_unread => (Some("unread"), None),
             None => (None, None),
             Some(Judgement::Passed) => (Some("passed"), None),
             Some(Judgement::Whole { .. }) => (Some("whole"), None),
@@ -416,8 +416,8 @@ impl Call {
                     total: Some(usage.total).filter(|_| is_whole),
                 }
             }),
-            billing: priced.map_or_else(Billing::default, |tokens| cost::billing(&tokens, end.tier)),
-            nano_usd: exact.map(rounded),
+            billing: priced.map_or_else(Billing::default, |tokens| cost::billing_of(&tokens, end.tier)),
+            nano_usd: exact.map(round_half_up),
             received_bytes: self.gauge.bytes(),
             estimate: spent
                 .as_ref()
@@ -431,7 +431,7 @@ impl Call {
 
     /// Drops an implausible usage report, so that the usage is estimated.
     fn reject_implausible_usage(&self, open: &OpenCall, end: &mut CallEnd) {
-        let Some((started, usage)) = open.started().zip(end.usage.as_ref()) else { return };
+        let Some((started, usage)) = open.call_started().zip(end.usage.as_ref()) else { return };
         let names = end.model.iter().chain([&started.model]).map(String::as_str);
         let exchanged_bytes = started.sent_bytes.saturating_add(self.gauge.bytes());
         if !cost::is_plausible(usage, self.budgets.window_tokens(names), exchanged_bytes) {
@@ -447,14 +447,14 @@ impl Call {
 
     /// Returns the usage, or `None` if the call costs nothing. A provider that refuses, fails, or never got
     /// the request bills nothing.
-    fn spent(&self, end: &CallEnd) -> Option<Spent> {
-        let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written() };
+    fn usage_spent(&self, end: &CallEnd) -> Option<CallUsage> {
+        let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written_micros() };
         let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());
         // For a response that was not read, only reported counts are known.
         let unread = || if end.usage.is_some() { 0 } else { unread_tokens(self.gauge.bytes()) };
         let spent = || {
             let written = written.unwrap_or_else(unread);
-            Spent::new(end.usage.as_ref(), end.is_counted, self.prompt.tokens, written)
+            CallUsage::new(end.usage.as_ref(), end.is_counted, self.prompt.tokens, written)
         };
         (end.usage.is_some() || may_be_billed).then(spent)
     }
@@ -462,7 +462,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let ending = self.watch.left_by();
-        self.over(CallEnd::new(ending));
+        let ending = self.watch.abandoned_ending();
+        self.finish(CallEnd::new(ending));
     }
 }

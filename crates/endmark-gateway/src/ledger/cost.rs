@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use endmark_context::{Tokens, is_standard_tier, rounded};
+use endmark_context::{Tokens, is_standard_tier, round_half_up};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
@@ -15,7 +15,7 @@ struct CostSum {
     /// The sum in millionths of nano-dollars. It is rounded once, as in the ledger.
     millionths: u128,
     has_any: bool,
-    lacks_some: bool,
+    is_incomplete: bool,
 }
 
 impl Cost {
@@ -24,13 +24,13 @@ impl Cost {
     pub(super) fn add(&self, millionths: Option<u128>, is_billed: bool) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.has_any |= millionths.is_some();
-        sum.lacks_some |= millionths.is_none() && is_billed;
+        sum.is_incomplete |= millionths.is_none() && is_billed;
         sum.millionths = sum.millionths.saturating_add(millionths.unwrap_or(0));
     }
 
     pub(super) fn nano_usd(&self) -> Option<u64> {
         let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (sum.has_any && !sum.lacks_some).then(|| rounded(sum.millionths))
+        (sum.has_any && !sum.is_incomplete).then(|| round_half_up(sum.millionths))
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
 }
 
 /// Returns what determines the price of a call besides its token sums.
-pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
+pub(super) fn billing_of(tokens: &Tokens, tier: Option<String>) -> Billing {
     Billing {
         tier: tier.filter(|tier| !is_standard_tier(tier)),
         prompt_audio: tokens.prompt_audio,
@@ -81,13 +81,13 @@ pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_
 
 /// The usage of a call: reported by the upstream, or otherwise estimated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct CallUsage {
     pub(crate) usage: Usage,
     pub(crate) reports_prompt: bool,
     pub(crate) reports_output: bool,
 }
 
-impl Spent {
+impl CallUsage {
     /// Returns the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its
     /// reply. `is_counted` is whether the reply ended with its counts; see
     /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A reported 0 for existing text is
@@ -152,7 +152,7 @@ mod tests {
         let usage =
             |prompt, completion| Usage { prompt, completion, total: prompt + completion, ..Usage::default() };
         let spent = |usage: Option<&Usage>, is_counted| {
-            let spent = Spent::new(usage, is_counted, 100, 20);
+            let spent = CallUsage::new(usage, is_counted, 100, 20);
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(spent(Some(&total(90)), true), (70, 20, false));
         assert_eq!(spent(Some(&total(9)), true), (0, 9, false));
         assert_eq!(spent(Some(&total(9)), false), (100, 20, false));
-        assert!(Spent::new(Some(&usage(90, 0)), true, 100, 0).is_reported());
+        assert!(CallUsage::new(Some(&usage(90, 0)), true, 100, 0).is_reported());
         // Counts that do not add up to their total.
         let stated = |completion, total| Usage { total, ..usage(90, completion) };
         assert_eq!(spent(Some(&stated(7, 500)), true), (90, 410, false));

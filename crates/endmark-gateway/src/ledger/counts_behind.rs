@@ -6,22 +6,22 @@ use endmark_wire::sse::Decoder;
 use endmark_wire::stream::Reader;
 use tokio::time::{Instant, timeout_at};
 
-use crate::body::Patient;
+use crate::body::TimedBody;
 
 /// How long to read after a stream has ended without usage. Nearly all servers close the stream at once.
-const PATIENCE: Duration = Duration::from_millis(200);
+const LATE_USAGE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum frames to read after the end of a stream, which is more than any server sends.
 const MAX_FRAMES: usize = 16;
 
 /// Reads briefly past the end of a stream until the usage arrives. Returns the bytes that arrived, which are
 /// also sent to the client. Only usage is taken from them, because the reply has ended.
-pub(crate) async fn counts_behind(
+pub(crate) async fn read_late_usage(
     decoder: &mut Decoder,
     reader: &mut Box<dyn Reader>,
-    upstream: &mut Patient,
+    upstream: &mut TimedBody,
 ) -> Vec<u8> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LATE_USAGE_TIMEOUT;
     let mut passed = Vec::new();
     for _ in 0..MAX_FRAMES {
         if reader.received().is_counted() {

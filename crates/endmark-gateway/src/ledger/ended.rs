@@ -8,7 +8,7 @@ use crate::reply::Outcome;
 
 /// How a request ended, for metrics and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RequestEnd {
     /// With a reply that the gateway examined.
     Replied(Outcome),
     /// With a response that was forwarded unread.
@@ -23,7 +23,7 @@ pub(crate) enum Ended {
     Cancelled,
 }
 
-impl Ended {
+impl RequestEnd {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Replied(outcome) => outcome.word(),
@@ -52,9 +52,9 @@ pub(crate) struct CallEnd {
     /// The upstream's stop reason of each choice, in order.
     pub(crate) finish_words: Vec<String>,
     /// The verdict; `None` if the response was not examined, or cannot be judged alone.
-    pub(crate) judged: Option<Judgement>,
+    pub(crate) judgement: Option<Judgement>,
     /// Whether the response was forwarded unread.
-    pub(crate) unread: bool,
+    pub(crate) is_unread: bool,
     pub(crate) usage: Option<Usage>,
     /// Whether the response ended with its usage.
     pub(crate) is_counted: bool,
@@ -73,8 +73,8 @@ impl CallEnd {
             ending,
             stop: None,
             finish_words: Vec::new(),
-            judged: None,
-            unread: false,
+            judgement: None,
+            is_unread: false,
             usage: None,
             is_counted: false,
             tier: None,
@@ -90,24 +90,24 @@ impl CallEnd {
             is_counted: received.is_counted(),
             model: received.model().map(str::to_owned),
             tier: received.tier().map(str::to_owned),
-            ..Self::of_choices(ending, received.choices())
+            ..Self::from_choices(ending, received.choices())
         }
     }
 
     /// Creates the record of a complete response that was read.
-    pub(crate) fn whole(reply: &Reply) -> Self {
+    pub(crate) fn from_reply(reply: &Reply) -> Self {
         Self {
             usage: reply.usage.clone(),
             is_counted: true,
             model: Some(reply.model.clone()),
             tier: reply.tier.clone(),
-            ..Self::of_choices(Ending::Clean, &reply.choices)
+            ..Self::from_choices(Ending::Clean, &reply.choices)
         }
     }
 
-    fn of_choices(ending: Ending, choices: &[Choice]) -> Self {
+    fn from_choices(ending: Ending, choices: &[Choice]) -> Self {
         Self {
-            stop: stop_of(choices),
+            stop: first_stop(choices),
             finish_words: finish_words(choices),
             web_searches: choices.iter().map(|choice| choice.web_searches).sum(),
             ..Self::new(ending)
@@ -116,12 +116,12 @@ impl CallEnd {
 
     /// Creates the record of a response that is forwarded unread, so its stop reason is unknown.
     pub(crate) fn unread(ending: Ending) -> Self {
-        Self { unread: true, ..Self::new(ending) }
+        Self { is_unread: true, ..Self::new(ending) }
     }
 }
 
 /// Returns the stop reason of a response: that of the first choice, unless another choice has an unknown reason.
-fn stop_of(choices: &[Choice]) -> Option<Stop> {
+fn first_stop(choices: &[Choice]) -> Option<Stop> {
     let stop = |choice: &Choice| choice.finish.as_ref()?.stop;
     let is_unknown = choices.iter().any(|choice| stop(choice) == Some(Stop::Unknown));
     if is_unknown { Some(Stop::Unknown) } else { choices.first().and_then(stop) }

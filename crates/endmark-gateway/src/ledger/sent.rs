@@ -16,18 +16,18 @@ use crate::upstream::HTTP1_BUFFER;
 const LAST_BYTES: usize = 1024;
 
 /// The body of a request while it is sent.
-pub(super) struct Sent {
-    left: Bytes,
+pub(super) struct SentBody {
+    remaining: Bytes,
     gauge: Arc<Gauge>,
 }
 
-impl Sent {
+impl SentBody {
     pub(super) fn new(body: Bytes, gauge: &Arc<Gauge>) -> Self {
-        Self { left: body, gauge: Arc::clone(gauge) }
+        Self { remaining: body, gauge: Arc::clone(gauge) }
     }
 }
 
-impl Body for Sent {
+impl Body for SentBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -35,23 +35,23 @@ impl Body for Sent {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if self.left.is_empty() {
+        if self.remaining.is_empty() {
             return Poll::Ready(None);
         }
-        let length = self.left.len();
+        let length = self.remaining.len();
         let given = if length > HTTP1_BUFFER { length - LAST_BYTES } else { length };
-        let next = self.left.split_to(given);
-        if self.left.is_empty() {
-            self.gauge.went_up();
+        let next = self.remaining.split_to(given);
+        if self.remaining.is_empty() {
+            self.gauge.note_sent();
         }
         Poll::Ready(Some(Ok(Frame::data(next))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left.is_empty()
+        self.remaining.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left.len() as u64)
+        SizeHint::with_exact(self.remaining.len() as u64)
     }
 }

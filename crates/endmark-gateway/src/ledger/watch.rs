@@ -9,7 +9,7 @@ use endmark_store::CallStarted;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use super::ended::{CallEnd, Ended};
+use super::ended::{CallEnd, RequestEnd};
 use crate::api::Api;
 use crate::metrics::{GenerativeCall, Metrics};
 use crate::reply::Outcome;
@@ -25,14 +25,14 @@ pub(crate) struct Watch {
     api: Api,
     streamed: bool,
     began: Instant,
-    ended: OnceLock<Ended>,
+    ended: OnceLock<RequestEnd>,
     /// The model of the first call.
     model: OnceLock<String>,
     calls: AtomicU32,
     /// Microseconds until the first call was made.
-    sent_after: AtomicU64,
+    sent_after_micros: AtomicU64,
     /// Total microseconds of all calls.
-    called_for: AtomicU64,
+    call_count: AtomicU64,
     span: Span,
 }
 
@@ -47,7 +47,7 @@ impl Watch {
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
-        metrics.began();
+        metrics.note_start();
         let span = telemetry::request(&request, &upstream, &api, streamed, client);
         Self {
             metrics: Arc::clone(metrics),
@@ -60,8 +60,8 @@ impl Watch {
             ended: OnceLock::new(),
             model: OnceLock::new(),
             calls: AtomicU32::new(0),
-            sent_after: AtomicU64::new(0),
-            called_for: AtomicU64::new(0),
+            sent_after_micros: AtomicU64::new(0),
+            call_count: AtomicU64::new(0),
             span,
         }
     }
@@ -72,19 +72,19 @@ impl Watch {
     }
 
     /// Records how the request ended. Only the first record counts.
-    pub(crate) fn end(&self, ended: Ended) {
+    pub(crate) fn end(&self, ended: RequestEnd) {
         // A second record describes the same end.
         let _ = self.ended.set(ended);
     }
 
     /// Returns the ending of a call that is abandoned: the client has disconnected, or the gateway is stopping.
-    pub(super) fn left_by(&self) -> Ending {
+    pub(super) fn abandoned_ending(&self) -> Ending {
         if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
     }
 
     /// Records that the first call is made.
-    pub(super) fn sent(&self) {
-        self.sent_after.store(micros(self.began.elapsed()), Ordering::Relaxed);
+    pub(super) fn note_sent(&self) {
+        self.sent_after_micros.store(micros(self.began.elapsed()), Ordering::Relaxed);
     }
 
     /// Records that one of the calls raised a budget to a warning level.
@@ -93,7 +93,7 @@ impl Watch {
     }
 
     /// Records that a call has ended.
-    pub(super) fn called(
+    pub(super) fn note_call(
         &self,
         started: &CallStarted,
         status: Option<StatusCode>,
@@ -104,7 +104,7 @@ impl Watch {
     ) {
         self.model.get_or_init(|| started.model.clone());
         self.calls.fetch_add(1, Ordering::Relaxed);
-        self.called_for.fetch_add(total, Ordering::Relaxed);
+        self.call_count.fetch_add(total, Ordering::Relaxed);
         let first_byte = first_byte.map(Duration::from_micros);
         let call = GenerativeCall {
             api: &self.api,
@@ -114,18 +114,18 @@ impl Watch {
             took: Duration::from_micros(total),
             usage: end.usage.as_ref(),
         };
-        self.metrics.called(&started.upstream, started.purpose.name(), first_byte, &call);
+        self.metrics.note_call(&started.upstream, started.purpose.name(), first_byte, &call);
     }
 
     /// Returns the latency that the gateway added: before the first byte of a stream, or in total for other replies.
-    fn added(&self, took: Duration, ended: Ended) -> Option<Duration> {
-        if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, Ended::Replied(_)) {
+    fn added_latency(&self, took: Duration, ended: RequestEnd) -> Option<Duration> {
+        if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, RequestEnd::Replied(_)) {
             return None;
         }
         let added = if self.streamed {
-            self.sent_after.load(Ordering::Relaxed)
+            self.sent_after_micros.load(Ordering::Relaxed)
         } else {
-            micros(took).saturating_sub(self.called_for.load(Ordering::Relaxed))
+            micros(took).saturating_sub(self.call_count.load(Ordering::Relaxed))
         };
         Some(Duration::from_micros(added))
     }
@@ -134,13 +134,19 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        let ended = self.ended.get().copied().unwrap_or_else(|| match self.left_by() {
-            Ending::Interrupted => Ended::Failed,
-            _ => Ended::Cancelled,
+        let ended = self.ended.get().copied().unwrap_or_else(|| match self.abandoned_ending() {
+            Ending::Interrupted => RequestEnd::Failed,
+            _ => RequestEnd::Cancelled,
         });
-        let is_refused = ended == Ended::Failed && self.calls.load(Ordering::Relaxed) == 0;
-        let ended = if is_refused { Ended::Refused } else { ended };
-        self.metrics.ended(&self.upstream, self.api.name, ended.word(), took, self.added(took, ended));
+        let is_refused = ended == RequestEnd::Failed && self.calls.load(Ordering::Relaxed) == 0;
+        let ended = if is_refused { RequestEnd::Refused } else { ended };
+        self.metrics.note_end(
+            &self.upstream,
+            self.api.name,
+            ended.word(),
+            took,
+            self.added_latency(took, ended),
+        );
         telemetry::request_ended(
             &self.span,
             ended.word(),
@@ -152,16 +158,16 @@ impl Drop for Watch {
 }
 
 /// The log target of the line that each request gets.
-const ACCESS: &str = "endmark::access";
+const ACCESS_TARGET: &str = "endmark::access";
 
 impl Watch {
     /// Logs the request. Normal requests have a level that must be enabled; all others are always logged.
-    fn line(&self, ended: Ended, took: Duration) {
-        let status = if let Ended::UpstreamError(status) = ended { Some(status) } else { None };
+    fn line(&self, ended: RequestEnd, took: Duration) {
+        let status = if let RequestEnd::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    target: ACCESS,
+                    target: ACCESS_TARGET,
                     request = self.request,
                     upstream = self.upstream,
                     model = self.model.get().map(String::as_str),
@@ -176,12 +182,12 @@ impl Watch {
             };
         }
         match ended {
-            Ended::Replied(Outcome::Whole) | Ended::Unread => line!(debug),
-            Ended::Replied(_)
-            | Ended::UpstreamError(_)
-            | Ended::Failed
-            | Ended::Refused
-            | Ended::Cancelled => line!(info),
+            RequestEnd::Replied(Outcome::Whole) | RequestEnd::Unread => line!(debug),
+            RequestEnd::Replied(_)
+            | RequestEnd::UpstreamError(_)
+            | RequestEnd::Failed
+            | RequestEnd::Refused
+            | RequestEnd::Cancelled => line!(info),
         }
     }
 }

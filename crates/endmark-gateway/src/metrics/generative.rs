@@ -101,7 +101,7 @@ impl Generative {
     }
 
     /// Records that a call has ended.
-    pub(super) fn called(&self, call: &GenerativeCall<'_>) {
+    pub(super) fn note_call(&self, call: &GenerativeCall<'_>) {
         let (operation, provider) = (call.api.operation, call.api.provider);
         let is_answered = call.status.is_some_and(|status| status.is_success());
         let model = call.model.unwrap_or(OTHER_MODEL).to_owned();

@@ -54,7 +54,7 @@ pub(super) struct UpstreamLabels {
 }
 
 impl UpstreamLabels {
-    pub(super) fn of(upstream: &str) -> Self {
+    pub(super) fn new(upstream: &str) -> Self {
         Self { upstream: upstream.to_owned() }
     }
 }

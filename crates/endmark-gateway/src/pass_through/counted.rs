@@ -13,9 +13,9 @@ use http::{HeaderValue, Request, Response, header};
 
 use super::send;
 use crate::api::Api;
-use crate::body::{AnyBody, full, uncounted};
+use crate::body::{AnyBody, full, without_usage_events};
 use crate::gateway::Gateway;
-use crate::ledger::{Call, CallEnd, Calls, Ended, Listener, Watch};
+use crate::ledger::{Call, CallEnd, Calls, Listener, RequestEnd, Watch};
 use crate::recovery::{Counting, StorePatience, UsageSource, may_be_about_usage};
 use crate::request_body::RequestBody;
 use crate::rescue::Refusal;
@@ -23,7 +23,10 @@ use crate::route::{self, Target};
 use crate::scrub::{Scrubber, Secrets};
 use crate::settings::Mode;
 use crate::stage::identify::caller;
-use crate::upstream::{is_event_stream, of_another_body, of_changed_body, plain, read_whole, secrets_in};
+use crate::upstream::{
+    decode_response, find_secrets, is_event_stream, read_whole, remove_body_headers,
+    remove_replaced_body_headers,
+};
 
 /// Maximum bytes of a body that are hashed to identify the session if the client names none. Hashing a long
 /// body would take too long.
@@ -33,25 +36,25 @@ const SESSION_BYTES: usize = 4096;
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
 /// A request whose cost is counted.
-pub(super) struct Counted {
+pub(super) struct CountedRequest {
     service: Service,
     model: String,
     plain: Bytes,
     /// The body as the client sent it.
-    sent: Bytes,
+    sent_body: Bytes,
     is_streamed: bool,
     /// The body with a request for the stream's usage, if the client did not request it.
-    asking: Option<Bytes>,
+    body_with_usage: Option<Bytes>,
 }
 
-impl Counted {
+impl CountedRequest {
     pub(super) fn new(service: Service, model: String, body: &RequestBody) -> Self {
         let plain = body.plain.clone();
         let sent = body.encoded.as_ref().map_or_else(|| plain.clone(), |encoded| encoded.bytes.clone());
         let root = Value::parse(&plain).ok();
         let is_streamed = root.and_then(|root| root.field("stream")?.as_bool()).unwrap_or(false);
-        let asking = root.and_then(|root| service.asking_for_usage(root)).map(Bytes::from);
-        Self { service, model, plain, sent, is_streamed, asking }
+        let asking = root.and_then(|root| service.with_usage_request(root)).map(Bytes::from);
+        Self { service, model, plain, sent_body: sent, is_streamed, body_with_usage: asking }
     }
 
     /// Reserves the request in its budgets, sends it, and settles it when the response ends. Also requests
@@ -76,20 +79,20 @@ impl Counted {
             upstream: &target.upstream.name,
             model: &self.model,
         };
-        let mut counting = match self.asking {
-            Some(_) => Counting::of(source).await,
-            None => Counting::Unasked,
+        let mut counting = match self.body_with_usage {
+            Some(_) => Counting::new(source).await,
+            None => Counting::NotRequested,
         };
         loop {
             let is_asked = counting.is_asked();
             let (call, answer) = self
                 .attempt(gateway, target, &calls, self.onward(onward, counting))
                 .await
-                .inspect_err(|_| calls.watch.end(Ended::Failed))?;
+                .inspect_err(|_| calls.watch.end(RequestEnd::Failed))?;
             let answer = if is_asked && may_be_about_usage(answer.status()) {
-                refused(answer, &mut counting, gateway, (target, head))
+                read_refusal(answer, &mut counting, gateway, (target, head))
                     .await
-                    .inspect_err(|_| calls.watch.end(Ended::Failed))?
+                    .inspect_err(|_| calls.watch.end(RequestEnd::Failed))?
             } else {
                 answer
             };
@@ -98,19 +101,19 @@ impl Counted {
                 continue;
             }
             counting.learn(source, answer.status()).await;
-            return Ok(self.followed(gateway, &calls, call, answer, is_asked));
+            return Ok(self.follow(gateway, &calls, call, answer, is_asked));
         }
     }
 
     /// Creates the record of the request's calls.
     fn calls(&self, gateway: &Gateway, target: &Target<'_>, head: &Parts) -> Result<Calls, Refusal> {
-        let format = route::format_of(&head.uri, &head.headers);
-        let api = Api::of_service(self.service, target.upstream.provider);
+        let format = route::detect_format(&head.uri, &head.headers);
+        let api = Api::from_service(self.service, target.upstream.provider);
         let text = String::from_utf8_lossy(&self.plain[..self.plain.len().min(SESSION_BYTES)]);
         let caller = caller(head, &text)?;
         let recorder = gateway.store.recorder(Secrets {
-            of_settings: Arc::clone(&gateway.scrubber),
-            of_request: Arc::new(Scrubber::new(secrets_in(&head.headers, &head.uri))),
+            settings_secrets: Arc::clone(&gateway.scrubber),
+            request_secrets: Arc::new(Scrubber::new(find_secrets(&head.headers, &head.uri))),
         });
         let watch = Watch::new(
             &gateway.metrics,
@@ -127,18 +130,18 @@ impl Counted {
 
     /// Returns the request for one attempt.
     fn onward(&self, onward: &Request<()>, counting: Counting) -> Request<Bytes> {
-        let asking = self.asking.as_ref().filter(|_| counting.is_asked());
-        let mut onward = onward.clone().map(|()| asking.unwrap_or(&self.sent).clone());
+        let asking = self.body_with_usage.as_ref().filter(|_| counting.is_asked());
+        let mut onward = onward.clone().map(|()| asking.unwrap_or(&self.sent_body).clone());
         let headers = onward.headers_mut();
         if asking.is_some() {
             headers.remove(header::CONTENT_ENCODING);
-            of_changed_body(headers);
+            remove_body_headers(headers);
             // Request an uncompressed response, because the usage event cannot be removed from compressed bytes.
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if counting.is_withdrawn() {
             // The idempotency key must not be sent with a different body.
-            of_another_body(headers);
+            remove_replaced_body_headers(headers);
         }
         onward
     }
@@ -157,11 +160,11 @@ impl Counted {
         match send(gateway, target, onward.map(|body| call.sends(body))).await {
             Ok(answer) => {
                 let status = answer.status();
-                let answer = answer.map(|body| call.answered(status, body));
+                let answer = answer.map(|body| call.note_answer(status, body));
                 Ok((call, answer))
             }
             Err(refusal) => {
-                call.settle(CallEnd::new(ending_of(&refusal)));
+                call.settle(CallEnd::new(refusal_ending(&refusal)));
                 Err(refusal)
             }
         }
@@ -169,7 +172,7 @@ impl Counted {
 
     /// Returns the response with a body that settles the call at its end. A usage event that the client did
     /// not request is removed.
-    fn followed(
+    fn follow(
         &self,
         gateway: &Gateway,
         calls: &Calls,
@@ -177,20 +180,24 @@ impl Counted {
         answer: Response<AnyBody>,
         is_asked: bool,
     ) -> Response<AnyBody> {
-        let answer = if is_asked { plain(answer) } else { answer };
+        let answer = if is_asked { decode_response(answer) } else { answer };
         let (mut head, body) = answer.into_parts();
         calls.write_rates(&mut head.headers);
         let is_success = head.status.is_success();
-        calls.watch.end(if is_success { Ended::Unread } else { Ended::UpstreamError(head.status.as_u16()) });
+        calls.watch.end(if is_success {
+            RequestEnd::Unread
+        } else {
+            RequestEnd::UpstreamError(head.status.as_u16())
+        });
         let limits = &gateway.settings.limits;
-        let holding = gateway.held.part(limits.held_bytes);
-        let listener = Listener::of_service(self.service, &head.headers, limits.reply_bytes, holding);
+        let holding = gateway.held_bytes.part(limits.held_bytes);
+        let listener = Listener::for_service(self.service, &head.headers, limits.reply_bytes, holding);
         let body = call.follow(body, Ending::Clean, is_success.then_some(listener));
         if !is_asked || !is_event_stream(&head.headers) {
             return Response::from_parts(head, body);
         }
-        of_another_body(&mut head.headers);
-        let body = uncounted(body, |event| {
+        remove_replaced_body_headers(&mut head.headers);
+        let body = without_usage_events(body, |event| {
             let data = event.data.as_deref().unwrap_or_default();
             Value::parse_str(data).is_ok_and(only_counts)
         });
@@ -199,24 +206,24 @@ impl Counted {
 }
 
 /// Reads an error response that may be about the usage, and returns it.
-async fn refused(
+async fn read_refusal(
     answer: Response<AnyBody>,
     counting: &mut Counting,
     gateway: &Gateway,
     (target, head): (&Target<'_>, &Parts),
 ) -> Result<Response<AnyBody>, Refusal> {
-    let (parts, body) = plain(answer).into_parts();
+    let (parts, body) = decode_response(answer).into_parts();
     let body = read_whole(body, MAX_ERROR_BYTES, gateway.settings.limits.idle)
         .await
         .map_err(|error| Refusal::AnswerLost { upstream: target.upstream.name.clone(), error })?;
     let root = Value::parse_body(&body).ok();
-    let error = root.and_then(|root| route::format_of(&head.uri, &head.headers).read_error(root));
-    counting.refused(parts.status, error.as_ref());
+    let error = root.and_then(|root| route::detect_format(&head.uri, &head.headers).read_error(root));
+    counting.note_refusal(parts.status, error.as_ref());
     Ok(Response::from_parts(parts, full(body)))
 }
 
 /// Returns the ending of a call without a response.
-fn ending_of(refusal: &Refusal) -> Ending {
+fn refusal_ending(refusal: &Refusal) -> Ending {
     match refusal {
         Refusal::Unreachable { error, .. } => error.ending(),
         _ => Ending::UpstreamError,

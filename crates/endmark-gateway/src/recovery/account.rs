@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::allowance::Allowance;
 use super::bound::Bound;
 use super::patience::Patience;
-use crate::ledger::Spent;
+use crate::ledger::CallUsage;
 
 /// The tokens of one request, summed over all upstream calls.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Account {
     /// Usage of all further calls.
     pub(crate) extra: Option<Usage>,
     /// Whether the usage of a call is unknown or only estimated.
-    lacks_some: bool,
+    is_incomplete: bool,
     /// Whether a provider reported any usage. Estimates alone are not reported to the client.
     is_reported: bool,
     /// The output limit of the last further call.
@@ -43,7 +43,7 @@ impl Account {
         Self {
             first: None,
             extra: None,
-            lacks_some: false,
+            is_incomplete: false,
             is_reported: false,
             limit_sent: None,
             last_id: None,
@@ -55,9 +55,9 @@ impl Account {
     }
 
     /// Adds the usage of the first call. A stream reports its usage at its end.
-    pub(crate) fn open(&mut self, spent: Option<&Spent>, ending: Ending) {
+    pub(crate) fn open(&mut self, spent: Option<&CallUsage>, ending: Ending) {
         self.first = spent.map(|spent| spent.usage.clone());
-        self.counted(spent, ending);
+        self.note_call(spent, ending);
     }
 
     /// Returns the output limit for the next call after a cut of this kind: `wanted`, or less if the
@@ -66,7 +66,7 @@ impl Account {
     /// # Errors
     /// The bound that leaves no tokens.
     pub(super) fn limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
-        let limit = wanted.min(self.tokens_left(kind));
+        let limit = wanted.min(self.remaining_tokens(kind));
         if limit == 0 {
             return Err(self.token_bound(kind));
         }
@@ -94,25 +94,25 @@ impl Account {
     }
 
     /// Returns how many attempts to resume and how many corrections are left.
-    pub(crate) fn left(&self) -> (u32, u32) {
+    pub(crate) fn remaining(&self) -> (u32, u32) {
         (self.allowance.attempts, self.allowance.corrections)
     }
 
     /// Subtracts the attempts that one part used.
-    pub(super) fn tried(&mut self, attempts: u32, corrections: u32) {
+    pub(super) fn note_attempts(&mut self, attempts: u32, corrections: u32) {
         self.allowance.attempts = self.allowance.attempts.saturating_sub(attempts);
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
     /// Returns the output tokens that are left for further calls after a cut of this kind.
-    pub(super) fn tokens_left(&self, kind: CutKind) -> u64 {
+    pub(super) fn remaining_tokens(&self, kind: CutKind) -> u64 {
         self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
 
     /// Adds the usage of a further call after a cut of this kind. Without a report, the call counts as
     /// `at_most` tokens.
-    pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, at_most: u64, kind: CutKind) {
-        self.counted(spent, ending);
+    pub(super) fn charge(&mut self, spent: Option<&CallUsage>, ending: Ending, at_most: u64, kind: CutKind) {
+        self.note_call(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
         self.take(reported.map_or(at_most, |spent| spent.usage.completion), kind);
         self.further_calls += 1;
@@ -120,8 +120,8 @@ impl Account {
     }
 
     /// Adds a response that was lost and used at most `at_most` tokens.
-    pub(super) fn lost(&mut self, at_most: u64, kind: CutKind) {
-        self.lacks_some = true;
+    pub(super) fn note_lost_answer(&mut self, at_most: u64, kind: CutKind) {
+        self.is_incomplete = true;
         self.take(at_most, kind);
     }
 
@@ -133,19 +133,19 @@ impl Account {
         }
     }
 
-    fn counted(&mut self, spent: Option<&Spent>, ending: Ending) {
-        self.lacks_some |= !spent.is_some_and(Spent::is_reported) || ending != Ending::Clean;
+    fn note_call(&mut self, spent: Option<&CallUsage>, ending: Ending) {
+        self.is_incomplete |= !spent.is_some_and(CallUsage::is_reported) || ending != Ending::Clean;
         self.is_reported |= spent.is_some_and(|spent| spent.reports_prompt || spent.reports_output);
     }
 
     /// Whether the sum must be marked as a lower bound, because a call reported its usage only partly or not at all.
     pub(crate) fn is_the_least(&self) -> bool {
-        self.lacks_some && self.total().is_some()
+        self.is_incomplete && self.total().is_some()
     }
 
     /// Whether any call's usage is estimated, and therefore its cost.
     pub(crate) fn is_estimated(&self) -> bool {
-        self.lacks_some
+        self.is_incomplete
     }
 
     /// Returns the usage of the first call.
@@ -191,18 +191,18 @@ mod tests {
         })
     }
 
-    fn counted(completion: u64) -> Spent {
+    fn counted_usage(completion: u64) -> CallUsage {
         let usage = Usage { prompt: 5, completion, total: 5 + completion, ..Usage::default() };
-        Spent { usage, reports_prompt: true, reports_output: true }
+        CallUsage { usage, reports_prompt: true, reports_output: true }
     }
 
     #[test]
     fn further_calls_share_one_allowance() {
         let mut account = account(100);
         assert_eq!(account.limit(60, CutKind::Limit), Ok(60));
-        account.book(Some(&counted(30)), Ending::Clean, 60, CutKind::Limit);
+        account.charge(Some(&counted_usage(30)), Ending::Clean, 60, CutKind::Limit);
         assert_eq!(account.limit(90, CutKind::Limit), Ok(70));
-        account.book(None, Ending::Clean, 70, CutKind::Limit);
+        account.charge(None, Ending::Clean, 70, CutKind::Limit);
         assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ExtraTokens));
     }
 
@@ -211,9 +211,9 @@ mod tests {
         let mut account = account(100);
         account.allowance.client_tokens = Some(40);
         assert_eq!(account.limit(60, CutKind::Empty), Ok(60));
-        account.book(None, Ending::Clean, 50, CutKind::Empty);
+        account.charge(None, Ending::Clean, 50, CutKind::Empty);
         assert_eq!(account.limit(60, CutKind::Limit), Ok(40));
-        account.lost(40, CutKind::Limit);
+        account.note_lost_answer(40, CutKind::Limit);
         assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ClientLimit));
         assert_eq!(account.limit(60, CutKind::Empty), Ok(10));
     }
@@ -221,21 +221,21 @@ mod tests {
     #[test]
     fn all_parts_share_the_attempts() {
         let mut account = account(100);
-        account.tried(2, 0);
-        assert_eq!(account.left(), (1, 1));
-        account.tried(2, 1);
-        assert_eq!(account.left(), (0, 0));
+        account.note_attempts(2, 0);
+        assert_eq!(account.remaining(), (1, 1));
+        account.note_attempts(2, 1);
+        assert_eq!(account.remaining(), (0, 0));
     }
 
     #[test]
     fn what_nobody_counted_is_no_number() {
         let mut account = account(100);
-        account.book(None, Ending::Clean, 10, CutKind::Limit);
+        account.charge(None, Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
-        let estimated = Spent { reports_prompt: false, reports_output: false, ..counted(9) };
-        account.book(Some(&estimated), Ending::Clean, 10, CutKind::Limit);
+        let estimated = CallUsage { reports_prompt: false, reports_output: false, ..counted_usage(9) };
+        account.charge(Some(&estimated), Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
-        account.open(Some(&counted(30)), Ending::Clean);
+        account.open(Some(&counted_usage(30)), Ending::Clean);
         // The sum includes the estimate and is marked.
         assert_eq!(account.total().map(|usage| usage.completion), Some(39));
         assert!(account.is_the_least());
@@ -243,11 +243,11 @@ mod tests {
 
     #[test]
     fn a_sum_is_the_least_where_a_call_was_not_counted_to_its_end() {
-        let counted = counted(30);
-        let sum = |first: (Option<&Spent>, Ending), rest: (Option<&Spent>, Ending)| {
+        let counted = counted_usage(30);
+        let sum = |first: (Option<&CallUsage>, Ending), rest: (Option<&CallUsage>, Ending)| {
             let mut account = account(100);
             account.open(first.0, first.1);
-            account.book(rest.0, rest.1, 10, CutKind::Limit);
+            account.charge(rest.0, rest.1, 10, CutKind::Limit);
             account.is_the_least()
         };
         let (whole, broken) = ((Some(&counted), Ending::Clean), (Some(&counted), Ending::Dropped));

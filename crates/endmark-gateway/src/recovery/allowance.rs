@@ -34,7 +34,7 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported by
     /// the upstream or estimated.
-    pub(crate) fn of(
+    pub(crate) fn new(
         case: &Case<'_>,
         took: Duration,
         output_tokens: Option<u64>,
@@ -47,7 +47,7 @@ impl Allowance {
         let written = || received.iter().map(|choice| choice.written.tokens(family)).sum();
         let generated = output_tokens.unwrap_or_else(written);
         let of_one = (generated / u64::from(choices)).max(1);
-        let own = view.limit.map(|limit| at_its_pace(took, of_one, limit));
+        let own = view.limit.map(|limit| time_at_pace(took, of_one, limit));
         let client_limit = view.limit.filter(|_| case.sets_limit);
         Self {
             tokens: settings.resume.max_extra_tokens,
@@ -68,7 +68,7 @@ pub(super) fn client_tokens(limit: u64, factor: u64) -> u64 {
 }
 
 /// Returns how long `limit` tokens take at the speed of a reply that generated `generated` tokens in `took`.
-pub(super) fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
+pub(super) fn time_at_pace(took: Duration, generated: u64, limit: u64) -> Duration {
     let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn a_limit_takes_as_long_as_the_reply_was_slow() {
         let second = Duration::from_secs(1);
-        assert_eq!(at_its_pace(10 * second, 200, 200), 10 * second);
-        assert_eq!(at_its_pace(second, 20, 4_000), 200 * second);
-        assert_eq!(at_its_pace(second, 0, 3), 3 * second);
-        assert!(at_its_pace(Duration::MAX, 1, u64::MAX) > Duration::from_hours(1_000_000));
+        assert_eq!(time_at_pace(10 * second, 200, 200), 10 * second);
+        assert_eq!(time_at_pace(second, 20, 4_000), 200 * second);
+        assert_eq!(time_at_pace(second, 0, 3), 3 * second);
+        assert!(time_at_pace(Duration::MAX, 1, u64::MAX) > Duration::from_hours(1_000_000));
     }
 }

@@ -22,16 +22,16 @@ use super::call::CallFailure;
 use super::capabilities::Capability;
 use super::case::Case;
 use super::continuation::{Continuation, call};
-use super::expected::{Expected, is_same_value};
+use super::expected::{ExpectedAnswer, is_same_value};
 use super::site::Site;
 use super::stream_usage::{StreamUsage, names_usage_field};
-use super::suspect::{Following, Suspect, is_made_up};
+use super::suspect::{LaterCalls, Suspect, has_made_up_arguments};
 use crate::reply::Part;
 use crate::reply::{ClientGone, Flow};
 pub(super) use room::has_room_to_restart;
 
-use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
-use showing::{call_so_far, expected_call, expecting, in_text, partial, tool_prefill};
+use refusal::{RefusalTerm, RefusedFeature, is_about_the_limit, is_about_the_prefill, refusal_duration};
+use showing::{call_so_far, expect_text, expected_answer, expected_call, partial, tool_prefill};
 
 /// The strategy in the log: continue the unfinished message.
 const PREFILL: &str = "prefill";
@@ -61,44 +61,44 @@ pub(super) struct Asker<'a> {
     pub(super) bound: Option<Bound>,
     live: bool,
     /// How a cut tool call is shown when it is continued.
-    shown_as: ToolPrefill,
+    tool_prefill: ToolPrefill,
     capability: Capability,
     /// Whether to request the usage of streams, because the upstream is known to accept it.
     asks_usage: bool,
     /// What the upstream has refused for this reply.
-    refused: Refused,
+    refused: RefusedFeature,
     /// The provider's own continuation token for the last response.
-    further: Option<Further>,
+    native: Option<Further>,
     /// Whether the last response will show how the upstream handles a prefill.
-    to_learn: bool,
+    must_learn: bool,
     /// The strategy of each call, including failed ones.
     pub(super) strategies: Vec<String>,
     /// The other upstream, once it was called.
     pub(super) other_upstream: Option<String>,
-    pub(super) following: Option<Following>,
+    pub(super) following: Option<LaterCalls>,
     /// A call from an earlier response, until it is used.
-    offered: Option<Following>,
+    offered_calls: Option<LaterCalls>,
     /// Whether the last response shows that the model wants no more calls: it had room for them, and ended by itself.
     ended_itself: bool,
     /// The provider's signature for the text of the last response.
     signature: Option<String>,
     /// The call in the last response that replaces the cut one.
-    answered: Option<ToolCall>,
+    answered_call: Option<ToolCall>,
     /// The client's stop sequence that ended the last response.
     pub(super) sequence: Option<String>,
     /// The response to the last repeated request, if it is whole.
-    pub(super) anew: Option<Bytes>,
+    pub(super) repeated_body: Option<Bytes>,
 }
 
 /// Why a step returned no reply.
-pub(super) enum Unanswered {
+pub(super) enum StepFailure {
     /// The call failed; the state machine decides what follows.
     Failed(AskFailure),
     /// The client has disconnected.
     ClientGone,
 }
 
-impl From<ClientGone> for Unanswered {
+impl From<ClientGone> for StepFailure {
     fn from(_: ClientGone) -> Self {
         Self::ClientGone
     }
@@ -114,33 +114,33 @@ impl<'a> Asker<'a> {
     ) -> Self {
         let mut asker = Self {
             case,
-            site: Site::of(case),
+            site: Site::new(case),
             suspect,
             account,
             kind: CutKind::Format,
             bound: None,
             live,
-            shown_as: ToolPrefill::Calls,
+            tool_prefill: ToolPrefill::Calls,
             capability: Capability::Unknown,
             asks_usage: true,
-            refused: Refused::default(),
-            further: suspect.continuation.clone(),
-            to_learn: false,
+            refused: RefusedFeature::default(),
+            native: suspect.continuation.clone(),
+            must_learn: false,
             strategies: Vec::new(),
             other_upstream: None,
             following: None,
-            offered: suspect.offered.clone(),
+            offered_calls: suspect.offered_calls.clone(),
             ended_itself: false,
             signature: None,
-            answered: None,
+            answered_call: None,
             sequence: None,
-            anew: None,
+            repeated_body: None,
         };
-        let is_down = case.sender.standing.is_down(asker.site.name());
-        if asker.site.is_left_after(suspect.reply.ending) || is_down {
+        let is_down = case.sender.upstream_health.is_down(asker.site.name());
+        if asker.site.leaves_after(suspect.reply.ending) || is_down {
             asker.leave().await;
         }
-        asker.settle_in().await;
+        asker.prepare().await;
         asker
     }
 
@@ -149,17 +149,17 @@ impl<'a> Asker<'a> {
         let left = self.site.leave();
         if left {
             tracing::info!(request = self.case.id, to = self.site.name(), "the rest is asked for elsewhere");
-            (self.refused, self.to_learn) = (Refused::default(), false);
+            (self.refused, self.must_learn) = (RefusedFeature::default(), false);
             // A continuation token is valid only for the upstream that issued it.
-            self.further = None;
-            self.settle_in().await;
+            self.native = None;
+            self.prepare().await;
         }
         left
     }
 
-    async fn settle_in(&mut self) {
+    async fn prepare(&mut self) {
         let subject = self.subject();
-        self.capability = self.case.capabilities.of(self.case, self.site.name(), &subject).await;
+        self.capability = self.case.capabilities.get_or_load(self.case, self.site.name(), &subject).await;
         self.asks_usage = self.takes_usage_field().await;
     }
 
@@ -167,7 +167,7 @@ impl<'a> Asker<'a> {
         let request = &self.site.request;
         let is_needless = !self.live || request.format().facts().reports_usage_unasked;
         let source = self.case.usage_source(self.site.name(), &request.view().model);
-        is_needless || source.known().await != StreamUsage::Refused
+        is_needless || source.load().await != StreamUsage::Refused
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
@@ -175,7 +175,7 @@ impl<'a> Asker<'a> {
         Terms { limit, stream, include_usage: stream && self.asks_usage }
     }
 
-    fn asked_by_prefill(&self) -> bool {
+    fn uses_prefill(&self) -> bool {
         self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
     }
 
@@ -194,44 +194,44 @@ impl<'a> Asker<'a> {
         &mut self,
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
-    ) -> Result<(Reply, Join), Unanswered> {
+    ) -> Result<(Reply, Join), StepFailure> {
         self.kind = ask.kind;
         loop {
-            match self.resume_here(ask, flow).await {
+            match self.resume_at(ask, flow).await {
                 Ok((reply, join)) => {
-                    if self.site.is_left_after(reply.ending) {
+                    if self.site.leaves_after(reply.ending) {
                         self.leave().await;
                     }
                     return Ok((reply, join));
                 }
-                Err(Unanswered::Failed(AskFailure::Lost(_) | AskFailure::Final(_))) if self.leave().await => {
-                }
+                Err(StepFailure::Failed(AskFailure::Lost(_) | AskFailure::Final(_)))
+                    if self.leave().await => {}
                 // The first upstream's capabilities do not apply to the other one, so they are determined again.
-                Err(Unanswered::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
+                Err(StepFailure::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
                 other => return other,
             }
             self.strategies.pop();
         }
     }
 
-    async fn resume_here(
+    async fn resume_at(
         &mut self,
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
-    ) -> Result<(Reply, Join), Unanswered> {
-        if let Some(answered) = self.take_offered(ask) {
+    ) -> Result<(Reply, Join), StepFailure> {
+        if let Some(answered) = self.take_from_earlier(ask) {
             return Ok(answered);
         }
         if ask.wanted != RequestedReply::Rest || ask.so_far.is_empty() {
-            return self.again(ask, flow).await;
+            return self.repeat(ask, flow).await;
         }
         let request = self.site.request.clone();
         let view = request.view();
         let at_least = self.case.settings.resume.continuation_tokens;
-        let wanted = self.wanted(view.limit.unwrap_or(0).max(at_least));
+        let wanted = self.requestable_limit(view.limit.unwrap_or(0).max(at_least));
         let begun = view.prefill.as_deref().unwrap_or("");
         let rest = ask.so_far.strip_prefix(begun).unwrap_or(&ask.so_far);
-        if let Some(answered) = self.natively(ask, rest.len(), wanted, flow).await? {
+        if let Some(answered) = self.continue_by_token(ask, rest.len(), wanted, flow).await? {
             return Ok(answered);
         }
         let limit = self.limit(wanted)?;
@@ -240,23 +240,22 @@ impl<'a> Asker<'a> {
         let terms = self.terms(limit, flow.is_live());
         let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
-        if self.is_call() && self.shown_as != tool {
+        if self.is_call() && self.tool_prefill != tool {
             // An upstream that refuses one form may accept the other.
-            (self.shown_as, self.refused.prefill) = (tool, None);
-            self.settle_in().await;
+            (self.tool_prefill, self.refused.prefill) = (tool, None);
+            self.prepare().await;
         }
         // No server is known to continue the input of a custom tool.
-        let prefill = self
-            .prefill()
-            .filter(|_| !free_text)
-            .and_then(|variant| request.asking(&Ask::Prefill { so_far: partial, variant, tool }, terms));
+        let prefill = self.prefill().filter(|_| !free_text).and_then(|variant| {
+            request.continuation(&Ask::Prefill { so_far: partial, variant, tool }, terms)
+        });
         if let Some(asked) = prefill {
             self.note(PREFILL);
-            return self.by_prefill(ask, asked, tool, limit, flow).await;
+            return self.continue_by_prefill(ask, asked, tool, limit, flow).await;
         }
         if !self.case.settings.resume.strategies.has(Strategy::Prompt) {
             let why = "no other way to ask for the rest is in [resume] strategies";
-            return Err(Unanswered::Failed(AskFailure::Final(why.to_owned())));
+            return Err(StepFailure::Failed(AskFailure::Final(why.to_owned())));
         }
         self.note("user_turn");
         // Show less than was received: the overlap at the beginning of the response proves where it continues.
@@ -264,13 +263,13 @@ impl<'a> Asker<'a> {
         let shown = shown.strip_prefix(begun).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
         let so_far = showing::partial(self.suspect, shown, call.as_ref());
-        let asked = request.asking(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
-        let asked = asked.ok_or_else(cannot_be_asked)?;
-        let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Prompted)));
+        let asked = request.continuation(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
+        let asked = asked.ok_or_else(unsupported_request)?;
+        let expected = expect_text(expected_answer(self.suspect, "", ask, Some(Join::Prompted)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
-        if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
+        if self.refused.prefill == Some(RefusalTerm::Permanent) && self.capability == Capability::Unknown {
             // The upstream accepted the same request in another form, so it had refused the prefill.
-            self.found(Capability::None).await;
+            self.note_capability(Capability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
         let reply = self.reply(continuation, Some(limit));
@@ -280,8 +279,8 @@ impl<'a> Asker<'a> {
     }
 
     /// Returns a call from an earlier response, which costs no request, or `None`.
-    fn take_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
-        let Following { mut calls, ending, stop, .. } = self.offered.take()?;
+    fn take_from_earlier(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
+        let LaterCalls { mut calls, ending, stop, .. } = self.offered_calls.take()?;
         let behind = calls.split_off(1);
         let call = calls.pop()?;
         self.note(OFFERED);
@@ -293,16 +292,16 @@ impl<'a> Asker<'a> {
             limit: None,
             reasoned: false,
         };
-        self.ended_itself = ended_itself(&reply);
-        self.answered = Some(call);
-        let reply = self.followed_by(behind, reply, false);
+        self.ended_itself = is_ended_by_model(&reply);
+        self.answered_call = Some(call);
+        let reply = self.split_calls(behind, reply, false);
         let join = if ask.so_far.is_empty() { Join::Exact } else { Join::Prompted };
         Some((reply, join))
     }
 
     /// Requests the whole reply, because there is nothing to continue or no continuation could be joined. The
     /// same request with a higher limit is the only remedy.
-    async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
+    async fn repeat(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), StepFailure> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
@@ -314,21 +313,21 @@ impl<'a> Asker<'a> {
         let is_bounded = view.limit.is_none_or(|own| own <= limit);
         let (body, stream, carried) = if view.choices == 1 && ((is_lost && is_bounded) || is_unlimited) {
             self.account.limit_sent = view.limit;
-            let asking = if self.asks_usage { request.asking_for_usage() } else { None };
+            let asking = if self.asks_usage { request.with_usage_request() } else { None };
             (asking.unwrap_or_else(|| request.body().to_vec()), view.stream, view.limit)
         } else {
             let terms = self.terms(limit, flow.is_live());
-            let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
+            let asked = request.continuation(&Ask::Again, terms).ok_or_else(unsupported_request)?;
             (asked.body, terms.stream, Some(limit))
         };
         let calls_so_far = self.following.take();
         // The whole reply is requested, so a cut call is expected at its original place.
-        let expected = expecting(self.suspect, "", ask, None);
+        let expected = expected_answer(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
         // If the client already has the beginning of a reply, its remaining parts stay unchanged.
-        self.anew = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
+        self.repeated_body = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
         let mut reply = self.reply(continuation, carried);
-        if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
+        if self.is_call() && has_made_up_arguments(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
         if ask.wanted == RequestedReply::Restart && reply.text.trim().is_empty() {
@@ -339,34 +338,34 @@ impl<'a> Asker<'a> {
     }
 
     /// Continues with the provider's own token. Returns `None` without a token, or if the provider refuses it.
-    async fn natively(
+    async fn continue_by_token(
         &mut self,
         ask: &ResumeAsk,
         came: usize,
         wanted: u64,
         flow: &mut Flow<'_>,
-    ) -> Result<Option<(Reply, Join)>, Unanswered> {
-        let Some(further) = self.further.take().filter(|_| !self.is_call()) else { return Ok(None) };
+    ) -> Result<Option<(Reply, Join)>, StepFailure> {
+        let Some(further) = self.native.take().filter(|_| !self.is_call()) else { return Ok(None) };
         let limit = self.limit(wanted)?;
         // The limit of such a call includes the tokens before it.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
-        let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
+        let asked = self.site.request.continuation(&Ask::Native { token: &further.token }, terms);
         let Some(asked) = asked else { return Ok(None) };
         // The response repeats the text after the token's position.
         let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
         let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
         self.note(NATIVE);
-        let expected = Expected { exact: true, ..expecting(self.suspect, echo, ask, None) };
+        let expected = ExpectedAnswer { exact: true, ..expected_answer(self.suspect, echo, ask, None) };
         match self.call((asked.body, terms.stream), limit, &expected, flow).await {
             Ok(continuation) => {
-                let exact = continuation.echoed || echo.is_empty();
+                let exact = continuation.has_echo || echo.is_empty();
                 let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
                 Ok(Some((self.reply(continuation, Some(limit)), join)))
             }
             // Try another strategy.
-            Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
-                if !self.refused.whoever_asks =>
+            Err(StepFailure::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
+                if !self.refused.refuses_everyone =>
             {
                 self.strategies.pop();
                 Ok(None)
@@ -376,42 +375,42 @@ impl<'a> Asker<'a> {
     }
 
     /// Requests that the model continues its own unfinished message.
-    async fn by_prefill(
+    async fn continue_by_prefill(
         &mut self,
         ask: &ResumeAsk,
         asked: ContinuationRequest,
         tool: ToolPrefill,
         limit: u64,
         flow: &mut Flow<'_>,
-    ) -> Result<(Reply, Join), Unanswered> {
+    ) -> Result<(Reply, Join), StepFailure> {
         let stream = flow.is_live();
         let join = match self.capability {
             Capability::Continues => Join::InMessage,
-            Capability::Echoes | Capability::None | Capability::Unknown => Join::Shown,
+            Capability::EchoesPrefill | Capability::None | Capability::Unknown => Join::Shown,
         };
-        let shown = ask.so_far.len().saturating_sub(asked.unshown);
+        let shown = ask.so_far.len().saturating_sub(asked.unshown_bytes);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
         // The held text is repeated, so nothing can be forwarded before it has arrived.
-        let mut expected = expecting(self.suspect, shown, ask, Some(join));
+        let mut expected = expected_answer(self.suspect, shown, ask, Some(join));
         expected.closed = !unshown.is_empty();
         if tool == ToolPrefill::Hermes {
             // The call was shown as text. A server that does not parse it as a call also responds with text.
-            expected = in_text(expected);
+            expected = expect_text(expected);
         }
         let mut continuation = self.call((asked.body, stream), limit, &expected, flow).await?;
         if !unshown.is_empty() {
             match continuation.text.strip_prefix(unshown) {
                 Some(rest) => continuation.text = rest.to_owned(),
-                None if self.is_of_calls_alone(&continuation) => {}
+                None if self.has_only_calls(&continuation) => {}
                 None => {
                     // The model did not continue from the cut, so nothing can be joined.
-                    self.refused.prefill = Some(For::Good);
+                    self.refused.prefill = Some(RefusalTerm::Permanent);
                     let why = "the model did not continue after its own white space";
-                    return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
+                    return Err(StepFailure::Failed(AskFailure::Unfit(why.to_owned())));
                 }
             }
         }
-        let join = self.join_of_prefill(&continuation).await;
+        let join = self.prefill_join(&continuation).await;
         Ok((self.reply(continuation, Some(limit)), join))
     }
 
@@ -420,7 +419,7 @@ impl<'a> Asker<'a> {
         &mut self,
         ask: &CorrectionAsk,
         flow: &mut Flow<'_>,
-    ) -> Result<Reply, Unanswered> {
+    ) -> Result<Reply, StepFailure> {
         let request = self.site.request.clone();
         let at_least = self.case.settings.resume.continuation_tokens;
         self.note("correction");
@@ -428,21 +427,22 @@ impl<'a> Asker<'a> {
         let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
         let wrong = partial(self.suspect, &ask.text, call.as_ref());
-        let asked = request.asking(&Ask::Correction { wrong, prompt: &ask.prompt }, self.terms(limit, false));
-        let asked = asked.ok_or_else(cannot_be_asked)?;
-        let expected = Expected {
+        let asked =
+            request.continuation(&Ask::Correction { wrong, prompt: &ask.prompt }, self.terms(limit, false));
+        let asked = asked.ok_or_else(unsupported_request)?;
+        let expected = ExpectedAnswer {
             purpose: Purpose::Correction,
             echo: "",
             so_far: "",
-            demanded: None,
+            required_format: None,
             join: None,
-            asked: (PromptExcerpt { length: 0, quoted_from: 0 }, ""),
-            known: ReasoningSigns::default(),
+            question: (PromptExcerpt { length: 0, quoted_from: 0 }, ""),
+            known_signs: ReasoningSigns::default(),
             exact: false,
             closed: false,
             call: expected_call(self.suspect),
         };
-        let expected = in_text(expected);
+        let expected = expect_text(expected);
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
         let reply = self.reply(continuation, Some(limit));
@@ -453,15 +453,15 @@ impl<'a> Asker<'a> {
 
     /// Returns the provider's signature for the part, which is now `whole`. A call's signature is valid only
     /// for its exact arguments.
-    pub(super) fn signature_of(&self, whole: &str) -> Option<String> {
+    pub(super) fn part_signature(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
         }
-        self.answered.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
+        self.answered_call.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
     }
 
     /// Records which bound ended a call. The first one ends the recovery.
-    fn ended_by(&mut self, bound: Bound) {
+    fn note_bound(&mut self, bound: Bound) {
         self.bound.get_or_insert(bound);
     }
 
@@ -473,61 +473,61 @@ impl<'a> Asker<'a> {
         &mut self,
         request: (Vec<u8>, bool),
         limit: u64,
-        expected: &Expected<'_>,
+        expected: &ExpectedAnswer<'_>,
         flow: &mut Flow<'_>,
-    ) -> Result<Continuation, Unanswered> {
+    ) -> Result<Continuation, StepFailure> {
         let patience = &mut self.account.patience;
         match call(self.case, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
                 let is_time_over =
                     continuation.ending == Ending::OverCap && self.account.patience.call().is_zero();
                 match () {
-                    () if continuation.is_looping => self.ended_by(Bound::Repetition),
-                    () if is_time_over => self.ended_by(self.account.time_bound()),
+                    () if continuation.is_looping => self.note_bound(Bound::Repetition),
+                    () if is_time_over => self.note_bound(self.account.time_bound()),
                     () => {}
                 }
                 let at_most = continuation.max_tokens.map_or(limit, |tokens| tokens.min(limit));
-                self.account.book(continuation.spent.as_ref(), continuation.ending, at_most, self.kind);
+                self.account.charge(continuation.spent.as_ref(), continuation.ending, at_most, self.kind);
                 self.account.last_id.clone_from(&continuation.id);
                 self.account.last_upstream = Some(self.site.name().to_owned());
-                flow.answered_by(continuation.id.as_deref());
-                self.further.clone_from(&continuation.further);
+                flow.set_answer_id(continuation.id.as_deref());
+                self.native.clone_from(&continuation.native);
                 Ok(continuation)
             }
-            Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
-            Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
+            Err(CallFailure::ClientGone(_)) => Err(StepFailure::ClientGone),
+            Err(CallFailure::Lost(why)) => Err(StepFailure::Failed(AskFailure::Lost(why))),
             Err(CallFailure::AnswerLost(why)) => {
-                self.account.lost(limit, self.kind);
-                Err(Unanswered::Failed(AskFailure::Lost(why)))
+                self.account.note_lost_answer(limit, self.kind);
+                Err(StepFailure::Failed(AskFailure::Lost(why)))
             }
-            Err(error @ CallFailure::TookTooLong(_)) => {
-                self.account.lost(limit, self.kind);
-                self.ended_by(self.account.time_bound());
-                Err(Unanswered::Failed(AskFailure::Budget(error.to_string())))
+            Err(error @ CallFailure::Timeout(_)) => {
+                self.account.note_lost_answer(limit, self.kind);
+                self.note_bound(self.account.time_bound());
+                Err(StepFailure::Failed(AskFailure::Budget(error.to_string())))
             }
             Err(CallFailure::Unusable { why, spent, ending }) => {
                 match spent {
-                    Some(spent) => self.account.book(Some(&spent), ending, limit, self.kind),
-                    None => self.account.lost(limit, self.kind),
+                    Some(spent) => self.account.charge(Some(&spent), ending, limit, self.kind),
+                    None => self.account.note_lost_answer(limit, self.kind),
                 }
-                Err(Unanswered::Failed(AskFailure::Unusable(why)))
+                Err(StepFailure::Failed(AskFailure::Unusable(why)))
             }
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
-                self.refused.whoever_asks |= error.is_about_the_account();
+                self.refused.refuses_everyone |= error.is_about_the_account();
                 if self.asks_usage && names_usage_field(Some(&error)) {
                     self.asks_usage = false;
                     let model = &self.site.request.view().model;
-                    self.case.usage_source(self.site.name(), model).refused(true).await;
+                    self.case.usage_source(self.site.name(), model).note_refusal(true).await;
                 } else if is_about_the_limit(&error) && !self.refused.limit {
                     self.refused.limit = true;
-                } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
-                    self.refused.prefill = Some(for_how_long(status, &error));
+                } else if self.uses_prefill() && is_about_the_prefill(status, &error) {
+                    self.refused.prefill = Some(refusal_duration(status, &error));
                 } else {
                     // Do not repeat the request, because it would be refused again.
-                    return Err(Unanswered::Failed(AskFailure::Final(why)));
+                    return Err(StepFailure::Failed(AskFailure::Final(why)));
                 }
-                Err(Unanswered::Failed(AskFailure::Rejected(why)))
+                Err(StepFailure::Failed(AskFailure::Rejected(why)))
             }
         }
     }
@@ -535,10 +535,10 @@ impl<'a> Asker<'a> {
     /// Converts a response for the state machine. Tool calls that follow a text or the cut call are kept for
     /// later, since what precedes them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
-        let instead_of_text =
-            self.is_of_calls_alone(&continuation) && self.may_be_a_call() && !continuation.echoed;
+        let replaces_text =
+            self.has_only_calls(&continuation) && self.may_be_a_call() && !continuation.has_echo;
         (self.signature, self.sequence) = (continuation.signature, continuation.sequence);
-        self.answered = continuation.call;
+        self.answered_call = continuation.call;
         let reply = Reply {
             text: continuation.text,
             ending: continuation.ending,
@@ -548,20 +548,20 @@ impl<'a> Asker<'a> {
                 .filter(|spent| spent.reports_output)
                 .map(|spent| spent.usage.completion),
             limit,
-            reasoned: continuation.reasoned,
+            reasoned: continuation.has_reasoning,
         };
         // Arguments that arrive as text do not show whether the model wants another call.
-        self.ended_itself = ended_itself(&reply) && self.answered.is_some();
-        self.followed_by(continuation.calls, reply, instead_of_text)
+        self.ended_itself = is_ended_by_model(&reply) && self.answered_call.is_some();
+        self.split_calls(continuation.calls, reply, replaces_text)
     }
 
     /// Returns the reply without the calls that followed it in the response. These calls carry the stop reason.
-    fn followed_by(&mut self, calls: Vec<ToolCall>, reply: Reply, instead_of_text: bool) -> Reply {
+    fn split_calls(&mut self, calls: Vec<ToolCall>, reply: Reply, replaces_text: bool) -> Reply {
         self.following = None;
         if calls.is_empty() {
             return reply;
         }
-        self.following = Some(Following { calls, ending: reply.ending, stop: reply.stop, instead_of_text });
+        self.following = Some(LaterCalls { calls, ending: reply.ending, stop: reply.stop, replaces_text });
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
@@ -572,8 +572,8 @@ impl<'a> Asker<'a> {
     }
 
     /// Whether the call was taken from an earlier response.
-    pub(super) fn used_offered(&self) -> bool {
-        self.suspect.offered.is_some() && self.offered.is_none()
+    pub(super) fn used_earlier_answer(&self) -> bool {
+        self.suspect.offered_calls.is_some() && self.offered_calls.is_none()
     }
 }
 
@@ -581,19 +581,19 @@ impl<'a> Asker<'a> {
 /// end by itself, and the request permits several calls.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
-    let allows_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
+    let allows_more = case.request.allows_parallel_calls() || !suspect.before.received_calls().is_empty();
     let may_have_more = allows_more && !is_only;
-    suspect.is_last_call && may_have_more && !ended_itself(&suspect.reply)
+    suspect.is_last_call && may_have_more && !is_ended_by_model(&suspect.reply)
 }
 
 /// Whether the model ended a reply by itself. Some servers also report that when the limit was reached.
-fn ended_itself(reply: &Reply) -> bool {
+fn is_ended_by_model(reply: &Reply) -> bool {
     reply.ending == Ending::Clean
         && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
         && !reply.is_at_limit()
 }
 
 /// Returns the failure for a format that does not support this kind of request.
-fn cannot_be_asked() -> Unanswered {
-    Unanswered::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
+fn unsupported_request() -> StepFailure {
+    StepFailure::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
 }

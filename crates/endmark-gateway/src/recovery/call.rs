@@ -15,9 +15,12 @@ use super::case::Case;
 use super::patience::Patience;
 use super::site::Site;
 use crate::body::AnyBody;
-use crate::ledger::{Call, CallEnd, Spent};
+use crate::ledger::{Call, CallEnd, CallUsage};
 use crate::reply::{ClientGone, Flow};
-use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after, should_retry};
+use crate::upstream::{
+    UpstreamError, decode_response, random, read_whole, remove_replaced_body_headers, retry_after,
+    should_retry,
+};
 
 /// Maximum size of an error response, more than any provider sends.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -39,13 +42,13 @@ pub(super) enum CallFailure {
     AnswerLost(String),
     /// The calls exceeded their total time limit.
     #[error("the calls for the rest were not over within {0:?}")]
-    TookTooLong(Duration),
+    Timeout(Duration),
     /// The response is empty or cannot be joined with the reply.
     #[error("{why}")]
     Unusable {
         why: String,
         /// The usage of the response, as far as it was counted.
-        spent: Option<Spent>,
+        spent: Option<CallUsage>,
         /// How the response ended.
         ending: Ending,
     },
@@ -65,7 +68,7 @@ pub(super) async fn send(
     flow: &mut Flow<'_>,
 ) -> Result<(Response<AnyBody>, Call), CallFailure> {
     let limits = &case.settings.limits;
-    let (standing, name) = (&case.sender.standing, site.name());
+    let (standing, name) = (&case.sender.upstream_health, site.name());
     let first_byte =
         if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
     if patience.is_over() {
@@ -75,24 +78,25 @@ pub(super) async fn send(
     loop {
         let longest = patience.call();
         if longest.is_zero() {
-            return Err(CallFailure::TookTooLong(patience.calls()));
+            return Err(CallFailure::Timeout(patience.calls()));
         }
         let model = &site.request.view().model;
         // The rest of a budget is reserved for the client's own requests, so the reply remains cut.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
-        let mut request = site.destination.post(site.destination.further(streamed), call.sends(body.clone()));
-        of_another_body(request.headers_mut());
+        let mut request =
+            site.destination.post(site.destination.continuation_uri(streamed), call.sends(body.clone()));
+        remove_replaced_body_headers(request.headers_mut());
         let sent = site.destination.send(case.sender.client, request, first_byte.min(longest));
         let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();
-                return Ok((plain(answer.map(|body| call.answered(status, body))), call));
+                return Ok((decode_response(answer.map(|body| call.note_answer(status, body))), call));
             }
             Ok(answer) => {
                 let (wait, should_retry) = (retry_after(answer.headers()), should_retry(answer.headers()));
                 let status = answer.status();
-                let answer = plain(answer.map(|body| call.answered(status, body)));
+                let answer = decode_response(answer.map(|body| call.note_answer(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
                 // The message goes into the log, which has other readers than the client.
                 error.message = case.recorder.clean(&error.message);
@@ -106,7 +110,7 @@ pub(super) async fn send(
                 call.settle(CallEnd::new(error.ending()));
                 match error {
                     UpstreamError::Silent(_) if longest < first_byte => {
-                        return Err(CallFailure::TookTooLong(patience.calls()));
+                        return Err(CallFailure::Timeout(patience.calls()));
                     }
                     UpstreamError::Silent(_) => return Err(CallFailure::Lost(error.to_string())),
                     UpstreamError::Unreadable(_) => {
@@ -125,7 +129,7 @@ pub(super) async fn send(
         }
         let Some(mut wait) = patience.wait(told, random()) else { return Err(CallFailure::Lost(problem)) };
         if wait > patience.call() {
-            return Err(CallFailure::TookTooLong(patience.calls()));
+            return Err(CallFailure::Timeout(patience.calls()));
         }
         // If the budget is used up, the client keeps waiting, because a reply that has begun can no longer be refused.
         loop {
@@ -135,7 +139,7 @@ pub(super) async fn send(
             }
             let Some(longer) = patience.wait(None, random()) else { return Err(CallFailure::Lost(problem)) };
             if longer > patience.call() {
-                return Err(CallFailure::TookTooLong(patience.calls()));
+                return Err(CallFailure::Timeout(patience.calls()));
             }
             wait = longer;
         }

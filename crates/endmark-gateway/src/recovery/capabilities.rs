@@ -14,7 +14,7 @@ pub(crate) enum Capability {
     /// The gateway has not tried it yet.
     Unknown,
     /// The upstream continues the message, and first repeats it in the response.
-    Echoes,
+    EchoesPrefill,
     /// The upstream continues the message without repeating it.
     Continues,
     /// The upstream refuses the message, or begins a new answer.
@@ -25,7 +25,7 @@ impl Capability {
     fn word(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
-            Self::Echoes => "echoes",
+            Self::EchoesPrefill => "echoes",
             Self::Continues => "continues",
             Self::None => "none",
         }
@@ -33,7 +33,7 @@ impl Capability {
 
     fn from_word(word: &str) -> Self {
         match word {
-            "echoes" => Self::Echoes,
+            "echoes" => Self::EchoesPrefill,
             "continues" => Self::Continues,
             "none" => Self::None,
             _ => Self::Unknown,
@@ -44,12 +44,12 @@ impl Capability {
 /// The known capabilities, including those in the store.
 #[derive(Default)]
 pub(crate) struct Capabilities {
-    known: Mutex<HashMap<(String, String), Capability>>,
+    cached: Mutex<HashMap<(String, String), Capability>>,
 }
 
 impl Capabilities {
     /// Returns the capability of `upstream` for `model`. If the store fails, the gateway only has to try again.
-    pub(super) async fn of(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
+    pub(super) async fn get_or_load(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
             return *known;
@@ -83,6 +83,6 @@ impl Capabilities {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Capability>> {
         // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use crate::ledger::Calls;
 use crate::metrics::Metrics;
 use crate::settings::{Mode, Settings};
 use crate::stopping::Stopping;
-use crate::upstream::{Client, Destination, Standing};
+use crate::upstream::{Client, Destination, UpstreamHealth};
 
 /// A request whose reply may be cut.
 // Fields: borrowed from the request, so that recovery has no access to anything else in it.
@@ -29,7 +29,7 @@ pub(crate) struct Case<'a> {
     /// Whether this is the last request of a session whose budget is used up. Then its limit was set by the gateway.
     pub(crate) is_closing: bool,
     /// A tool that the client does not know and that the model may no longer call. Its calls are not part of the reply.
-    pub(crate) withdrawn: Option<&'static str>,
+    pub(crate) withdrawn_tool: Option<&'static str>,
     /// The request that the upstream received.
     pub(crate) request: &'a Request,
     /// The upstream that answered.
@@ -54,7 +54,7 @@ pub(crate) struct Case<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) standing: &'a Standing,
+    pub(crate) upstream_health: &'a UpstreamHealth,
 }
 
 impl Case<'_> {

@@ -12,15 +12,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::{CallFailure, send, while_alive};
 use super::case::Case;
-use super::expected::Expected;
-use super::passing::Passing;
+use super::expected::ExpectedAnswer;
+use super::passing::StreamPasser;
 use super::patience::Patience;
 use super::site::Site;
 use super::suspect::HALVED;
-use crate::body::{AnyBody, Patient};
-use crate::ledger::{Call, CallEnd, Spent, counts_behind};
-use crate::reply::{Flow, Heard};
-use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
+use crate::body::{AnyBody, TimedBody};
+use crate::ledger::{Call, CallEnd, CallUsage, read_late_usage};
+use crate::reply::{Flow, LastDelivery};
+use crate::upstream::{ReadError, is_event_stream, read_whole, with_stream_type};
 use crate::work::{self, LARGE_BYTES};
 
 /// The result of a further call.
@@ -30,17 +30,17 @@ pub(super) struct Continuation {
     /// The text that belongs to the reply, without the echo.
     pub(super) text: String,
     /// Whether the upstream repeated the unfinished message first.
-    pub(super) echoed: bool,
+    pub(super) has_echo: bool,
     /// The tool calls that follow the text.
     pub(super) calls: Vec<ToolCall>,
     pub(super) ending: Ending,
     pub(super) stop: Option<Stop>,
-    pub(super) spent: Option<Spent>,
-    pub(super) reasoned: bool,
+    pub(super) spent: Option<CallUsage>,
+    pub(super) has_reasoning: bool,
     /// The id of the response.
     pub(super) id: Option<String>,
     /// The provider's own continuation token.
-    pub(super) further: Option<Further>,
+    pub(super) native: Option<Further>,
     /// The provider's signature for the text.
     pub(super) signature: Option<String>,
     /// The call that replaces the continued one.
@@ -63,7 +63,7 @@ pub(super) async fn call(
     case: &Case<'_>,
     site: &Site<'_>,
     (body, stream): (Vec<u8>, bool),
-    expected: &Expected<'_>,
+    expected: &ExpectedAnswer<'_>,
     patience: &mut Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
@@ -72,25 +72,26 @@ pub(super) async fn call(
     let longest = patience.call();
     if stream {
         let limits = &case.settings.limits;
-        let typed = while_alive(limits.heartbeat, flow, typed(answer, limits.idle.min(longest))).await?;
+        let typed =
+            while_alive(limits.heartbeat, flow, with_stream_type(answer, limits.idle.min(longest))).await?;
         answer = match typed {
             Ok(answer) => answer,
-            Err(error) => return Err(lost(call, &error)),
+            Err(error) => return Err(lost_answer(call, &error)),
         };
     }
     if is_event_stream(answer.headers()) {
-        streamed(case, site, (answer, call, longest), expected, flow).await
+        read_streamed_answer(case, site, (answer, call, longest), expected, flow).await
     } else {
-        whole(case, site, (answer, call), expected, patience, flow).await
+        read_whole_answer(case, site, (answer, call), expected, patience, flow).await
     }
 }
 
 /// Reads a complete response.
-async fn whole(
+async fn read_whole_answer(
     case: &Case<'_>,
     site: &Site<'_>,
     (answer, call): (Response<AnyBody>, Call),
-    expected: &Expected<'_>,
+    expected: &ExpectedAnswer<'_>,
     patience: &Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
@@ -99,10 +100,10 @@ async fn whole(
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
     let body = match while_alive(limits.heartbeat, flow, timeout(longest, read)).await? {
         Ok(Ok(body)) => body,
-        Ok(Err(error)) => return Err(lost(call, &error)),
+        Ok(Err(error)) => return Err(lost_answer(call, &error)),
         Err(_) => {
             call.settle(CallEnd::new(Ending::OverCap));
-            return Err(CallFailure::TookTooLong(patience.calls()));
+            return Err(CallFailure::Timeout(patience.calls()));
         }
     };
     let _large = work::large(body.len()).await;
@@ -115,7 +116,7 @@ async fn whole(
     };
     let reply = response.reply();
     call.read(Some(&reply.choices));
-    let spent = call.settle(CallEnd::whole(reply));
+    let spent = call.settle(CallEnd::from_reply(reply));
     let Some(choice) = reply.choices.first() else {
         let why = "it has no choice in it".to_owned();
         return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
@@ -128,11 +129,11 @@ async fn whole(
 }
 
 /// Settles a response that began and cannot be read to its end.
-fn lost(call: Call, error: &ReadError) -> CallFailure {
+fn lost_answer(call: Call, error: &ReadError) -> CallFailure {
     call.settle(CallEnd::new(match error {
         ReadError::Stalled(_) => Ending::Stalled,
         ReadError::TooLong(_) => Ending::OverCap,
-        ReadError::Broken(_) | ReadError::CutShort(_) => Ending::Dropped,
+        ReadError::Broken(_) | ReadError::Truncated(_) => Ending::Dropped,
     }));
     CallFailure::AnswerLost(format!("the continuation was lost: {error}"))
 }
@@ -141,9 +142,9 @@ fn lost(call: Call, error: &ReadError) -> CallFailure {
 fn continuation(
     choice: &Choice,
     ending: Ending,
-    spent: Option<Spent>,
+    spent: Option<CallUsage>,
     id: Option<&str>,
-    expected: &Expected<'_>,
+    expected: &ExpectedAnswer<'_>,
     is_looping: bool,
 ) -> Continuation {
     let answered = expected.part(choice);
@@ -156,40 +157,41 @@ fn continuation(
     };
     Continuation {
         text: text.to_owned(),
-        echoed,
-        calls: answered.behind.to_vec(),
-        ending: choice.ended_by(ending),
+        has_echo: echoed,
+        calls: answered.calls_after.to_vec(),
+        ending: choice.ending_after(ending),
         stop: if is_looping { Some(Stop::Repetition) } else { stop },
         spent,
-        reasoned: choice.reasoned,
+        has_reasoning: choice.has_reasoning,
         id: id.map(str::to_owned),
-        further: choice.continuation.clone(),
+        native: choice.continuation.clone(),
         signature: choice.signature.clone(),
         call: answered.call.cloned(),
         is_lone_call: choice.tool_calls.len() == 1,
         sequence: finish.and_then(|finish| finish.sequence.clone()),
         body: None,
         is_looping,
-        max_tokens: (!is_looping && (!choice.reasoned || choice.written.bytes() > choice.received as u64))
+        max_tokens: (!is_looping
+            && (!choice.has_reasoning || choice.written.bytes() > choice.received as u64))
             .then(|| choice.written.bytes()),
     }
 }
 
 /// Reads a streamed response, and forwards certain text at once.
-async fn streamed(
+async fn read_streamed_answer(
     case: &Case<'_>,
     site: &Site<'_>,
     (answer, call, longest): (Response<AnyBody>, Call, Duration),
-    expected: &Expected<'_>,
+    expected: &ExpectedAnswer<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &case.settings.limits;
     let until = Instant::now() + longest;
-    let mut heard = Heard::new(limits.heartbeat);
+    let mut heard = LastDelivery::new(limits.heartbeat);
     let mut body = answer.into_body();
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
     let mut stream = site.request.stream(limits.reply_bytes);
-    let mut passing = Passing::new(expected);
+    let mut passing = StreamPasser::new(expected);
     let (mut received, mut large) = (0_usize, None);
     let (mut loops, mut is_looping) = (LoopDetector::default(), false);
     let ending = 'reading: loop {
@@ -223,7 +225,7 @@ async fn streamed(
                 // everything that follows.
                 Err(_) => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
-                Ok(chunk) if chunk.done => break 'reading Ending::Clean,
+                Ok(chunk) if chunk.is_done => break 'reading Ending::Clean,
                 Ok(_) => {}
             }
             let Some(choice) = stream.received().choices().first() else { continue };
@@ -241,10 +243,10 @@ async fn streamed(
                 break 'reading Ending::OverCap;
             }
         }
-        heard.or_alive(flow).await?;
+        heard.keep_alive_if_idle(flow).await?;
     };
     if ending == Ending::Clean && stream.received().is_done() && !stream.received().is_counted() {
-        counts_behind(&mut decoder, &mut stream, &mut Patient::new(body, limits.idle, until)).await;
+        read_late_usage(&mut decoder, &mut stream, &mut TimedBody::new(body, limits.idle, until)).await;
     }
     let all = stream.received();
     call.read(Some(all.choices()));
@@ -263,8 +265,8 @@ async fn streamed(
 
 /// Returns why a choice cannot be joined with the reply, if so.
 fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
-    let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn;
-    if choice.can_go_on() {
+    let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn_tool;
+    if choice.can_continue() {
         let call = choice.tool_calls.iter().find(|call| is_withdrawn(call))?;
         return Some(format!("it calls {}, which is not offered any more", call.name));
     }

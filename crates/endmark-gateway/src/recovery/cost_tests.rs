@@ -12,9 +12,9 @@ use endmark_wire::reply::Usage;
 use tokio::time::Instant;
 
 use super::account::Account;
-use super::allowance::{Allowance, at_its_pace, client_tokens};
+use super::allowance::{Allowance, client_tokens, time_at_pace};
 use super::bound::Bound;
-use crate::ledger::Spent;
+use crate::ledger::CallUsage;
 
 /// Reproducible pseudo-random numbers.
 struct Numbers(u64);
@@ -43,7 +43,7 @@ impl Recovery {
     fn call(&mut self, wanted: u64, kind: CutKind) -> Result<Reply, AskFailure> {
         let limit =
             self.account.limit(wanted, kind).map_err(|bound| AskFailure::Budget(bound.to_string()))?;
-        let longest = self.account.patience.call_at(self.now);
+        let longest = self.account.patience.remaining_at(self.now);
         if longest.is_zero() {
             return Err(AskFailure::Budget(self.account.time_bound().to_string()));
         }
@@ -72,9 +72,9 @@ impl Recovery {
         // Some providers report usage, and some do not.
         let reports = self.numbers.below(2) == 0;
         let usage = Usage { completion: tokens, ..Usage::default() };
-        let spent = Spent { usage, reports_prompt: reports, reports_output: reports };
-        self.account.book(Some(&spent), ending, limit, kind);
-        Ok(Reply { stop, output_tokens: Some(tokens), limit: Some(limit), ..Reply::broken(text, ending) })
+        let spent = CallUsage { usage, reports_prompt: reports, reports_output: reports };
+        self.account.charge(Some(&spent), ending, limit, kind);
+        Ok(Reply { stop, output_tokens: Some(tokens), limit: Some(limit), ..Reply::broken_off(text, ending) })
     }
 
     fn run(&mut self, mut pipeline: Pipeline, wanted: u64) {
@@ -84,13 +84,13 @@ impl Recovery {
                 PipelineStep::Resume(ask) => {
                     let wanted = if ask.wanted == RequestedReply::Rest { wanted } else { wanted * 2 };
                     match self.call(wanted, ask.kind) {
-                        Ok(reply) => pipeline.resumed(reply, join),
-                        Err(failure) => pipeline.failed(failure),
+                        Ok(reply) => pipeline.accept_continuation(reply, join),
+                        Err(failure) => pipeline.note_failure(failure),
                     }
                 }
                 PipelineStep::Correct(_) => match self.call(wanted, CutKind::Format) {
-                    Ok(reply) => pipeline.corrected(reply),
-                    Err(failure) => pipeline.failed(failure),
+                    Ok(reply) => pipeline.accept_correction(reply),
+                    Err(failure) => pipeline.note_failure(failure),
                 },
                 PipelineStep::Done(_) => return,
             }
@@ -105,7 +105,7 @@ fn no_recovery_of_a_looping_model_exceeds_its_bound_in_tokens_or_time() {
         let mut numbers = Numbers(seed);
         let limit = 1 + numbers.below(900);
         let (pace, max_time) = (Duration::from_millis(1 + numbers.below(200)), Duration::from_mins(1));
-        let time = at_its_pace(pace * 20, 20, limit).max(max_time);
+        let time = time_at_pace(pace * 20, 20, limit).max(max_time);
         let tokens = client_tokens(limit, 4);
         let now = Instant::now();
         let allowance = Allowance {
@@ -127,7 +127,7 @@ fn no_recovery_of_a_looping_model_exceeds_its_bound_in_tokens_or_time() {
             generated: 0,
         };
         let first = if seed % 5 == 0 { "" } else { r#"{"a": "the first words and "# };
-        let first = Reply { reasoned: true, ..Reply::stopped(first, Stop::Limit) };
+        let first = Reply { reasoned: true, ..Reply::with_stop(first, Stop::Limit) };
         let resume = ResumePolicy { max_attempts: 6, room_to_restart: true, ..ResumePolicy::default() };
         let policy = PipelinePolicy { resume, max_corrections: 2, may_change: false };
         let demanded = (seed % 3 > 0).then_some(Format::Json);

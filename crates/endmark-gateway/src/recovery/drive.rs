@@ -2,7 +2,7 @@
 
 use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
-use super::ask::{Asker, Unanswered};
+use super::ask::{Asker, StepFailure};
 use crate::reply::{ClientGone, Flow};
 use crate::work;
 
@@ -17,23 +17,23 @@ pub(super) async fn drive(
             PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
                 Ok((reply, join)) => {
                     // Joining must not change the bytes that were already forwarded.
-                    pipeline.mark_sent(flow.sent());
+                    pipeline.mark_sent(flow.sent_bytes());
                     let _large = work::large(reply.text.len()).await;
-                    pipeline.resumed(reply, join);
+                    pipeline.accept_continuation(reply, join);
                     let joined =
                         pipeline.pieces().last().and_then(|piece| piece.seam.as_ref()).map(|seam| seam.style);
                     asker.learn(joined, pipeline.is_in_doubt()).await;
                 }
-                Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
-                Err(Unanswered::ClientGone) => return Err(ClientGone),
+                Err(StepFailure::Failed(failure)) => pipeline.note_failure(failure),
+                Err(StepFailure::ClientGone) => return Err(ClientGone),
             },
             PipelineStep::Correct(ask) => match asker.correct(&ask, flow).await {
                 Ok(reply) => {
                     let _large = work::large(reply.text.len()).await;
-                    pipeline.corrected(reply);
+                    pipeline.accept_correction(reply);
                 }
-                Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
-                Err(Unanswered::ClientGone) => return Err(ClientGone),
+                Err(StepFailure::Failed(failure)) => pipeline.note_failure(failure),
+                Err(StepFailure::ClientGone) => return Err(ClientGone),
             },
             PipelineStep::Done(outcome) => return Ok(outcome),
         }

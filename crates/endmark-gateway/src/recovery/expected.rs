@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// How the response should begin, and how much of it may be streamed.
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedAnswer<'a> {
     /// The purpose of the call.
     pub(super) purpose: Purpose,
     /// The text that an upstream repeats first, if it echoes a prefill.
@@ -17,13 +17,13 @@ pub(super) struct Expected<'a> {
     /// The joined text so far, which follows the echo.
     pub(super) so_far: &'a str,
     /// The grammar that determines where the part ends.
-    pub(super) demanded: Option<&'a Format>,
+    pub(super) required_format: Option<&'a Format>,
     /// How a response without an echo is joined; `None` if it is not a continuation.
     pub(super) join: Option<Join>,
     /// The excerpt of the text that was shown, and the prompt, if there was one.
-    pub(super) asked: (PromptExcerpt, &'a str),
+    pub(super) question: (PromptExcerpt, &'a str),
     /// The markers of reasoning in the request.
-    pub(super) known: ReasoningSigns,
+    pub(super) known_signs: ReasoningSigns,
     /// Whether the response continues exactly at the end of the joined text, after its echo.
     pub(super) exact: bool,
     /// Whether nothing may be forwarded before the whole response has arrived.
@@ -34,13 +34,13 @@ pub(super) struct Expected<'a> {
 
 /// The content of a response that continues the cut part.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answered<'a> {
+pub(super) struct AnsweredPart<'a> {
     /// The text, or the arguments.
     pub(super) text: &'a str,
     /// The call with those arguments, if they are in a call.
     pub(super) call: Option<&'a ToolCall>,
     /// The calls that follow.
-    pub(super) behind: &'a [ToolCall],
+    pub(super) calls_after: &'a [ToolCall],
 }
 
 /// The cut call whose arguments a response should contain.
@@ -53,47 +53,49 @@ pub(super) struct ExpectedCall<'a> {
     /// The same calls as they were received. A call that was recovered later may be repeated.
     pub(super) received: &'a [ToolCall],
     /// Whether the arguments were requested as text. Otherwise text is a message of the model, not arguments.
-    pub(super) as_text: bool,
+    pub(super) is_text: bool,
 }
 
-impl Expected<'_> {
+impl ExpectedAnswer<'_> {
     /// Returns the content that belongs to the part: the response's text, or the arguments of the continued
     /// call and the calls after it. Returns nothing if the response calls another function, or other calls
     /// precede the call. In these cases the model does not continue.
-    pub(super) fn part<'a>(&self, choice: &'a Choice) -> Answered<'a> {
-        let text = || Answered { text: &choice.text, call: None, behind: &choice.tool_calls };
+    pub(super) fn part<'a>(&self, choice: &'a Choice) -> AnsweredPart<'a> {
+        let text = || AnsweredPart { text: &choice.text, call: None, calls_after: &choice.tool_calls };
         let Some(expected) = &self.call else { return text() };
-        if expected.as_text && (choice.tool_calls.is_empty() || self.is_completed_by(&choice.text)) {
+        if expected.is_text && (choice.tool_calls.is_empty() || self.completes(&choice.text)) {
             return text();
         }
-        let found = expected.found_in(&choice.tool_calls);
-        let found = found.or_else(|| expected.found_alone_in(&choice.tool_calls, self.so_far));
-        let Some((call, behind)) = found else { return Answered { text: "", call: None, behind: &[] } };
-        Answered { text: &call.arguments, call: Some(call), behind }
+        let found = expected.find_after_repeated(&choice.tool_calls);
+        let found = found.or_else(|| expected.find_without_repeated(&choice.tool_calls, self.so_far));
+        let Some((call, behind)) = found else {
+            return AnsweredPart { text: "", call: None, calls_after: &[] };
+        };
+        AnsweredPart { text: &call.arguments, call: Some(call), calls_after: behind }
     }
 
     /// Like `part`, for a response that is still arriving. Returns only text that later bytes cannot change.
     pub(super) fn part_so_far<'a>(&self, choice: &'a Choice) -> &'a str {
         let Some(expected) = &self.call else { return &choice.text };
         // Only the end of the response shows whether text before calls is the rest of the arguments.
-        if expected.as_text && (choice.tool_calls.is_empty() || !choice.text.trim().is_empty()) {
+        if expected.is_text && (choice.tool_calls.is_empty() || !choice.text.trim().is_empty()) {
             return &choice.text;
         }
-        expected.found_in(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
+        expected.find_after_repeated(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
     }
 
     /// Whether this text is the missing part of a cut call's arguments, or all of them. It may be inside a code fence.
-    fn is_completed_by(&self, text: &str) -> bool {
+    fn completes(&self, text: &str) -> bool {
         let rest = if self.echo.is_empty() { text } else { text.strip_prefix(self.echo).unwrap_or(text) };
         let rest = inside_fence(rest).unwrap_or(rest);
-        let is_all = goes_on(self.so_far, rest) && is_json(rest);
+        let is_all = continues(self.so_far, rest) && is_json(rest);
         !rest.trim().is_empty() && (is_all || is_json(&[self.so_far, rest].concat()))
     }
 }
 
 impl ExpectedCall<'_> {
     /// Returns the call that follows the repeated earlier calls in a response, and the calls after it.
-    fn found_in<'a>(&self, calls: &'a [ToolCall]) -> Option<(&'a ToolCall, &'a [ToolCall])> {
+    fn find_after_repeated<'a>(&self, calls: &'a [ToolCall]) -> Option<(&'a ToolCall, &'a [ToolCall])> {
         let (before, rest) = calls.split_at_checked(self.before.len())?;
         let (call, behind) = rest.split_first()?;
         (call.name == self.name && are_same(self.before, before)).then_some((call, behind))
@@ -101,7 +103,7 @@ impl ExpectedCall<'_> {
 
     /// Like `found_in`, for a response that repeats no earlier call because the model knows that they were
     /// made. If there are several calls, the model may instead have repeated all calls.
-    fn found_alone_in<'a>(
+    fn find_without_repeated<'a>(
         &self,
         calls: &'a [ToolCall],
         so_far: &str,
@@ -110,11 +112,12 @@ impl ExpectedCall<'_> {
         let own = self.received.iter().filter(|own| own.name == call.name);
         let is_repeated = own.clone().any(|own| is_same_call(own, call));
         let is_told_apart =
-            !so_far.trim().is_empty() && !own.clone().any(|own| goes_on(so_far, &own.arguments));
+            !so_far.trim().is_empty() && !own.clone().any(|own| continues(so_far, &own.arguments));
         // A received call was already delivered. A response that repeats it is another turn, and would
         // execute it twice.
         let acts_twice = behind.iter().any(|call| self.received.iter().any(|own| is_same_call(own, call)));
-        let is_it = call.name == self.name && !is_repeated && !acts_twice && goes_on(so_far, &call.arguments);
+        let is_it =
+            call.name == self.name && !is_repeated && !acts_twice && continues(so_far, &call.arguments);
         (is_it && (behind.is_empty() || is_told_apart)).then_some((call, behind))
     }
 }
@@ -137,7 +140,7 @@ fn inside_fence(text: &str) -> Option<&str> {
 }
 
 /// Whether `arguments` begins with `so_far`, ignoring white space.
-pub(super) fn goes_on(so_far: &str, arguments: &str) -> bool {
+pub(super) fn continues(so_far: &str, arguments: &str) -> bool {
     let signs = |text: &'_ str| text.chars().filter(|sign| !sign.is_whitespace()).collect::<String>();
     signs(arguments).starts_with(&signs(so_far))
 }

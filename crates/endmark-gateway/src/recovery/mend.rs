@@ -15,10 +15,12 @@ use super::account::Account;
 use super::ask::{Asker, has_room_to_restart, may_lack_calls};
 use super::case::Case;
 use super::drive::drive;
-use super::mended::{Answered, AnsweredWhole, CALLS_MAY_BE_MISSING, Finish, FormFault, MALFORMED, Mended};
+use super::mended::{
+    CALLS_MAY_BE_MISSING, Finish, FormFault, MALFORMED, MendedPart, RestAnswer, WholeAnswer,
+};
 use super::record::{Closing, Record};
 use super::schema::Schema;
-use super::suspect::{Following, Suspect};
+use super::suspect::{LaterCalls, Suspect};
 use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
@@ -33,16 +35,16 @@ pub(crate) async fn mend(
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
-) -> Result<Mended, ClientGone> {
+) -> Result<MendedPart, ClientGone> {
     match judgement(suspect) {
-        Judgement::Passed => Ok(Mended::Untouched),
+        Judgement::Passed => Ok(MendedPart::Untouched),
         Judgement::Whole { disclosed: false }
             if suspect.schema.is_none() && form_fault(suspect).is_none() =>
         {
-            Ok(Mended::Untouched)
+            Ok(MendedPart::Untouched)
         }
         // Box the futures, because most replies do not need them and would still reserve their memory.
-        Judgement::Whole { disclosed } => Box::pin(whole(case, suspect, account, flow, disclosed)).await,
+        Judgement::Whole { disclosed } => Box::pin(mend_whole(case, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
     }
 }
@@ -54,36 +56,36 @@ async fn cut(
     account: &mut Account,
     flow: &mut Flow<'_>,
     kind: CutKind,
-) -> Result<Mended, ClientGone> {
-    let Judged { settled, by_format, .. } = *judged(suspect);
+) -> Result<MendedPart, ClientGone> {
+    let JudgedPart { settled, by_format, .. } = *suspect_judgement(suspect);
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
     // A client that limits its reply does not intend to cut a tool call.
     let is_demanded = by_format || matches!(suspect.slot.part, Part::ToolCall(_));
     match action(case.mode, kind, case.sets_limit, is_demanded) {
-        Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
+        Action::Disclose if kind == CutKind::Window => Ok(leave_cut(case, record, suspect, kind, FULL).await),
         Action::Disclose => {
             let why = match case.mode {
                 Mode::Warn => LEFT_BY_WARN,
                 _ if case.is_closing => LEFT_BY_CLOSING_LIMIT,
                 _ => LEFT_BY_OWN_LIMIT,
             };
-            Ok(disclosed(case, record, suspect, kind, why).await)
+            Ok(leave_cut(case, record, suspect, kind, why).await)
         }
-        Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
-            Some(why) => Ok(disclosed(case, record, suspect, kind, why).await),
-            None => Box::pin(resumed(case, suspect, account, flow, kind, record)).await,
+        Action::Resume => match suspect.obstacle.or((!flow.is_open()).then_some(CLOSED)) {
+            Some(why) => Ok(leave_cut(case, record, suspect, kind, why).await),
+            None => Box::pin(resume(case, suspect, account, flow, kind, record)).await,
         },
     }
 }
 
 /// Returns the verdict on one part as it was received.
 pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
-    judged(suspect).judgement
+    suspect_judgement(suspect).judgement
 }
 
 /// The verdict on a part of a reply.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedPart {
     judgement: Judgement,
     /// The byte up to which the text is certain.
     settled: Option<usize>,
@@ -95,15 +97,15 @@ pub(crate) struct Judged {
 
 /// Returns the format error of a part that is not cut.
 pub(crate) fn form_fault(suspect: &Suspect) -> Option<FormFault> {
-    judged(suspect).fault
+    suspect_judgement(suspect).fault
 }
 
-fn judged(suspect: &Suspect) -> &Judged {
-    suspect.judged.get_or_init(|| judge_anew(suspect))
+fn suspect_judgement(suspect: &Suspect) -> &JudgedPart {
+    suspect.judgement.get_or_init(|| judge_again(suspect))
 }
 
-fn judge_anew(suspect: &Suspect) -> Judged {
-    let mut detector = Detector::new(suspect.demanded.as_ref().unwrap_or(&Format::Text));
+fn judge_again(suspect: &Suspect) -> JudgedPart {
+    let mut detector = Detector::new(suspect.required_format.as_ref().unwrap_or(&Format::Text));
     detector.push(suspect.reply.text.as_bytes());
     let verdict = detector.verdict();
     let settled = match &verdict {
@@ -112,20 +114,21 @@ fn judge_anew(suspect: &Suspect) -> Judged {
         Verdict::Malformed { .. } => None,
     };
     let reply = &suspect.reply;
-    let by_format = suspect.demanded.as_ref().is_some_and(|format| format.testifies(&verdict, &reply.text));
+    let by_format =
+        suspect.required_format.as_ref().is_some_and(|format| format.testifies(&verdict, &reply.text));
     let grammar = if suspect.is_proved { Some(&Verdict::Whole) } else { by_format.then_some(&verdict) };
     let judgement = judge(&Evidence {
         ending: reply.ending,
         stop: reply.stop,
         grammar,
-        marker: matches!(suspect.demanded, Some(Format::Marker(_))),
+        marker: matches!(suspect.required_format, Some(Format::Marker(_))),
         output_tokens: reply.output_tokens,
         limit: reply.limit,
         has_text: !reply.text.is_empty(),
         reasoned: reply.reasoned,
     });
     let judgement = match judgement {
-        Judgement::Cut(CutKind::Limit | CutKind::Empty) if suspect.fills_window => {
+        Judgement::Cut(CutKind::Limit | CutKind::Empty) if suspect.reached_window => {
             Judgement::Cut(CutKind::Window)
         }
         other => other,
@@ -135,22 +138,22 @@ fn judge_anew(suspect: &Suspect) -> Judged {
         Verdict::Whole if detector.control_character().is_some() => Some(FormFault::ControlCharacters),
         _ => None,
     };
-    Judged { judgement, settled, by_format, fault }
+    JudgedPart { judgement, settled, by_format, fault }
 }
 
 /// Handles a whole part, which may only have a format error.
-async fn whole(
+async fn mend_whole(
     case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
     disclosed: bool,
-) -> Result<Mended, ClientGone> {
-    let shown = suspect.offered.as_ref().filter(|_| disclosed).and_then(Following::after_first);
+) -> Result<MendedPart, ClientGone> {
+    let shown = suspect.offered_calls.as_ref().filter(|_| disclosed).and_then(LaterCalls::skip_first);
     let lacks_calls = disclosed && shown.is_none() && may_lack_calls(case, suspect);
-    let cut_after = lacks_calls.then(|| kind_of_end(suspect));
+    let cut_after = lacks_calls.then(|| cut_kind(suspect));
     // Keep the provider's own stop reason for a full context window or a repetition, which no continuation can fix.
-    let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
+    let keeps_word = suspect.reached_window || suspect.reply.stop == Some(Stop::Repetition);
     let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
         (true, ..) => Finish::Normal,
@@ -167,27 +170,27 @@ async fn whole(
     let following = shown.filter(|following| !following.calls.is_empty());
     match fault {
         None if following.is_some() => {
-            return Ok(Mended::Resumed {
-                kind: kind_of_end(suspect),
+            return Ok(MendedPart::Resumed {
+                kind: cut_kind(suspect),
                 text: suspect.reply.text.clone(),
-                answered: Answered { following, ..Answered::default() },
-                whole: AnsweredWhole::default(),
+                answered: RestAnswer { following, ..RestAnswer::default() },
+                whole: WholeAnswer::default(),
                 finish,
                 fault: None,
                 left_out: 0,
                 replaced_chars: None,
             });
         }
-        None if disclosed => return Ok(Mended::Whole { finish, cut_after, fault }),
-        None => return Ok(Mended::Untouched),
+        None if disclosed => return Ok(MendedPart::Whole { finish, cut_after, fault }),
+        None => return Ok(MendedPart::Untouched),
         Some(_) => {}
     }
     let may_be_mended = match fault {
-        Some(FormFault::ControlCharacters) => flow.sent() == 0 && suspect.hindrance.is_none(),
+        Some(FormFault::ControlCharacters) => flow.sent_bytes() == 0 && suspect.obstacle.is_none(),
         _ => suspect.schema.is_some() && corrections(case, suspect, account, flow) > 0,
     };
     let corrected = if case.mode != Mode::Warn && flow.is_open() && may_be_mended {
-        corrected(case, suspect, account, flow).await?
+        correct(case, suspect, account, flow).await?
     } else {
         None
     };
@@ -197,19 +200,19 @@ async fn whole(
             let record = Record::open(case, &suspect.slot, CutKind::Format, None, length).await;
             close_cut(case, record, suspect, Judgement::Whole { disclosed }, MALFORMED).await;
         }
-        return Ok(Mended::Whole { finish, cut_after, fault });
+        return Ok(MendedPart::Whole { finish, cut_after, fault });
     };
-    Ok(Mended::Corrected {
+    Ok(MendedPart::Corrected {
         kind: cut_after,
         text,
         finish,
-        answered: Answered { signature, may_lack_calls: cut_after.is_some(), ..Answered::default() },
-        whole: AnsweredWhole::default(),
+        answered: RestAnswer { signature, may_lack_calls: cut_after.is_some(), ..RestAnswer::default() },
+        whole: WholeAnswer::default(),
     })
 }
 
 /// Returns a part in the required format, with its signature, or `None` if it could not be corrected.
-async fn corrected(
+async fn correct(
     case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
@@ -218,15 +221,15 @@ async fn corrected(
     let pipeline = pipeline(case, suspect, account, flow, false);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
-    let signature = asker.signature_of(&outcome.text);
-    account.tried(0, outcome.corrections);
+    let signature = asker.part_signature(&outcome.text);
+    account.note_attempts(0, outcome.corrections);
     Ok((outcome.result == PipelineResult::Corrected).then_some((outcome.text, signature)))
 }
 
 /// Returns how a reply was cut after its last part.
-fn kind_of_end(suspect: &Suspect) -> CutKind {
+fn cut_kind(suspect: &Suspect) -> CutKind {
     match suspect.reply.stop {
-        _ if suspect.fills_window => CutKind::Window,
+        _ if suspect.reached_window => CutKind::Window,
         Some(Stop::Limit | Stop::Repetition) => CutKind::Limit,
         _ => CutKind::Dropped,
     }
@@ -239,17 +242,17 @@ const FULL: &str = "the model's context window is full: compact the conversation
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
 /// Delivers a cut part unchanged, and discloses the cut.
-async fn disclosed(
+async fn leave_cut(
     case: &Case<'_>,
     record: Record,
     suspect: &Suspect,
     kind: CutKind,
     reason: &str,
-) -> Mended {
+) -> MendedPart {
     close_cut(case, record, suspect, Judgement::Cut(kind), reason).await;
-    let is_lie = case.mode != Mode::Warn && says_finished(suspect, kind);
+    let is_lie = case.mode != Mode::Warn && claims_finished(suspect, kind);
     let finish = if is_lie { Finish::Cut } else { Finish::AsItWas };
-    Mended::Cut { kind, reason: reason.to_owned(), finish }
+    MendedPart::Cut { kind, reason: reason.to_owned(), finish }
 }
 
 /// Records a part whose rest was not requested.
@@ -261,8 +264,8 @@ async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: J
         text: reply.text.clone(),
         ending: reply.ending,
         stop: reply.stop,
-        judged,
-        why: reason.to_owned(),
+        judgement: judged,
+        reason: reason.to_owned(),
         join: None,
         seam: None,
     }];
@@ -271,14 +274,14 @@ async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: J
 }
 
 /// Requests the rest of a cut part.
-async fn resumed(
+async fn resume(
     case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
     kind: CutKind,
     record: Record,
-) -> Result<Mended, ClientGone> {
+) -> Result<MendedPart, ClientGone> {
     let before = account.extra.clone().unwrap_or_default();
     let made = case.calls.resumes();
     let made_before = made.load(Ordering::Relaxed);
@@ -287,24 +290,24 @@ async fn resumed(
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
-    let used_offered = asker.used_offered();
-    let answered = Answered {
+    let used_offered = asker.used_earlier_answer();
+    let answered = RestAnswer {
         // An attempt that a budget does not permit makes no call. A correction is not an attempt to resume.
         attempts: outcome.attempts.min(made_now),
-        signature: asker.signature_of(&outcome.text),
+        signature: asker.part_signature(&outcome.text),
         may_lack_calls: asker.may_lack_calls(),
         upstream: asker.other_upstream,
         following: asker.following,
         bound: asker.bound,
     };
-    let whole = AnsweredWhole { sequence: asker.sequence, anew: asker.anew };
+    let whole = WholeAnswer { sequence: asker.sequence, replacement_body: asker.repeated_body };
     let strategies = asker.strategies;
     // Do not ask again for each part if the upstream refuses permanently.
     let was_asked = made_now > 0;
     let tried = outcome.attempts.saturating_sub(u32::from(used_offered));
-    account.tried(tried.max(u32::from(was_asked)), outcome.corrections);
+    account.note_attempts(tried.max(u32::from(was_asked)), outcome.corrections);
     let pieces = outcome.pieces.clone();
-    let mended = mended(case, suspect, kind, outcome, answered, whole);
+    let mended = build_outcome(case, suspect, kind, outcome, answered, whole);
     let extra = account.extra.clone().unwrap_or_default();
     let outcome_word = mended.outcome().map_or("whole", Outcome::word);
     let closing = Closing {
@@ -336,22 +339,22 @@ fn pipeline(
             max_attempts: settings
                 .resume
                 .max_attempts
-                .min(account.left().0)
-                .max(u32::from(suspect.offered.is_some())),
+                .min(account.remaining().0)
+                .max(u32::from(suspect.offered_calls.is_some())),
             on_ambiguous: settings.resume.on_ambiguous,
-            sent: flow.sent(),
+            sent: flow.sent_bytes(),
             prompt: settings.resume.prompt.clone(),
             strategies: settings.resume.strategies.clone(),
             room_to_restart,
             restart: restart(settings, &suspect.slot.part),
             begun_by_client: case.request.view().prefill.as_ref().map_or(0, String::len),
-            known: ReasoningSigns::of_json(case.request.body()),
+            known: ReasoningSigns::from_json(case.request.body()),
         },
         max_corrections: corrections(case, suspect, account, flow),
         may_change: settings.correct.may_change,
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
-    Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
+    Pipeline::new(policy, suspect.required_format.clone(), schema, suspect.reply.clone())
 }
 
 /// Returns which regenerated reply may replace this part. A call with free text has no values to compare.
@@ -369,52 +372,52 @@ fn restart(settings: &Settings, part: &Part) -> Restart {
 /// Text that was already sent cannot be corrected. A call of which nothing arrived would be invented by a correction.
 fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
-    if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
-        case.settings.correct.max_attempts.min(account.left().1)
+    if flow.sent_bytes() == 0 && !is_made_up && suspect.obstacle.is_none() {
+        case.settings.correct.max_attempts.min(account.remaining().1)
     } else {
         0
     }
 }
 
-fn mended(
+fn build_outcome(
     case: &Case<'_>,
     suspect: &Suspect,
     kind: CutKind,
     outcome: PipelineOutcome,
-    mut answered: Answered,
-    whole: AnsweredWhole,
-) -> Mended {
+    mut answered: RestAnswer,
+    whole: WholeAnswer,
+) -> MendedPart {
     let is_ended_as_cut = answered.may_lack_calls && case.settings.tools.on_missing == OnMissing::Cut;
     let finish = if is_ended_as_cut { Finish::Cut } else { Finish::Normal };
     match outcome.result {
-        PipelineResult::Passed => Mended::Untouched,
+        PipelineResult::Passed => MendedPart::Untouched,
         PipelineResult::Whole
         | PipelineResult::Resumed
         | PipelineResult::Restarted { .. }
-        | PipelineResult::Invalid => Mended::Resumed {
+        | PipelineResult::Invalid => MendedPart::Resumed {
             kind,
             replaced_chars: match outcome.result {
                 PipelineResult::Restarted { replaced_chars } => Some(replaced_chars),
                 _ => None,
             },
-            left_out: left_out(&outcome.pieces),
+            left_out: count_dropped(&outcome.pieces),
             finish,
-            fault: fault_of(&outcome),
+            fault: form_fault_of(&outcome),
             text: outcome.text,
             answered,
             whole,
         },
         PipelineResult::Corrected => {
-            Mended::Corrected { kind: Some(kind), text: outcome.text, finish, answered, whole }
+            MendedPart::Corrected { kind: Some(kind), text: outcome.text, finish, answered, whole }
         }
         PipelineResult::Exhausted(exhausted) => {
             // Text before the calls would be missing, and the client would act on an incomplete reply.
             let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
-            if is_call || judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
+            if is_call || suspect_judgement(suspect).by_format || outcome.pieces.iter().any(is_unjoined) {
                 answered.following = None;
             }
             let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();
-            let follows = answered.following.as_ref().is_some_and(|following| !following.instead_of_text);
+            let follows = answered.following.as_ref().is_some_and(|following| !following.replaces_text);
             let text =
                 if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
                     Some(verified.to_owned())
@@ -422,20 +425,20 @@ fn mended(
                     // The calls follow the whole text, including text that arrived together with its end.
                     follows.then(|| suspect.reply.text.clone())
                 };
-            let finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
+            let finish = if claims_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
             let reason = match answered.bound.map(|bound| bound.to_string()) {
                 Some(bound) if !exhausted.reason.contains(&bound) => {
                     format!("{}; it was ended by {bound}", exhausted.reason)
                 }
                 _ => exhausted.reason,
             };
-            Mended::Exhausted { kind, reason, finish, text, answered }
+            MendedPart::Exhausted { kind, reason, finish, text, answered }
         }
     }
 }
 
 /// Returns the format error of a joined text.
-fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
+fn form_fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     let is_of_controls = |problem: &SchemaProblem| problem.message == CONTROL_CHARACTERS;
     match outcome.result {
         PipelineResult::Invalid if outcome.problems.iter().any(is_of_controls) => {
@@ -448,7 +451,7 @@ fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
 
 /// Returns how many bytes of the responses are not in the joined text. The count of a seam includes earlier
 /// responses that could not be joined.
-fn left_out(pieces: &[PieceRecord]) -> usize {
+fn count_dropped(pieces: &[PieceRecord]) -> usize {
     let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
     let after_all_seams = pieces.iter().rev().take_while(|piece| piece.seam.is_none());
     let unjoined = after_all_seams.filter(|piece| piece.role == PieceRole::Continuation);
@@ -456,13 +459,13 @@ fn left_out(pieces: &[PieceRecord]) -> usize {
 }
 
 /// Whether text arrived that could not be joined.
-fn fitted_nowhere(piece: &PieceRecord) -> bool {
+fn is_unjoined(piece: &PieceRecord) -> bool {
     piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
 /// Whether the provider reported a normal stop reason for a cut reply. That reason is not forwarded, because
 /// a client would accept half a text as complete, and act on half a tool call.
-fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
+fn claims_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
         && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use endmark_recovery::{CONTROL_CHARACTERS, CutKind};
 
 use super::bound::Bound;
-use super::suspect::Following;
+use super::suspect::LaterCalls;
 use crate::reply::Outcome;
 
 /// The stop reason that the gateway reports for a part.
@@ -48,7 +48,7 @@ pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
 
 /// A part of a reply after recovery.
 #[derive(Debug)]
-pub(crate) enum Mended {
+pub(crate) enum MendedPart {
     /// The part needed no recovery.
     Untouched,
     /// The part was whole as received, but something must be disclosed.
@@ -62,8 +62,8 @@ pub(crate) enum Mended {
     Resumed {
         kind: CutKind,
         text: String,
-        answered: Answered,
-        whole: AnsweredWhole,
+        answered: RestAnswer,
+        whole: WholeAnswer,
         finish: Finish,
         fault: Option<FormFault>,
         /// Bytes of the responses that are not in the text: repetitions, and remarks about the text.
@@ -77,8 +77,8 @@ pub(crate) enum Mended {
         kind: Option<CutKind>,
         text: String,
         finish: Finish,
-        answered: Answered,
-        whole: AnsweredWhole,
+        answered: RestAnswer,
+        whole: WholeAnswer,
     },
     /// The part is cut, and the rest was not requested.
     Cut { kind: CutKind, reason: String, finish: Finish },
@@ -89,19 +89,19 @@ pub(crate) enum Mended {
         finish: Finish,
         /// The text to deliver, if it differs from the received one.
         text: Option<String>,
-        answered: Answered,
+        answered: RestAnswer,
     },
 }
 
 /// The result of requesting a part's rest, whether or not the part is whole now.
 #[derive(Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct RestAnswer {
     /// Number of calls made to resume the part.
     pub(crate) attempts: u32,
     /// The other upstream that was called, if any.
     pub(crate) upstream: Option<String>,
     /// Tool calls that the response contained instead of, or after, the rest of the text.
-    pub(crate) following: Option<Following>,
+    pub(crate) following: Option<LaterCalls>,
     /// The provider's signature for the rest of the text, or for a call that was requested again.
     pub(crate) signature: Option<String>,
     /// The bound that ended the recovery, if any.
@@ -113,24 +113,24 @@ pub(crate) struct Answered {
 
 /// The content of a response that completes a part.
 #[derive(Debug, Default)]
-pub(crate) struct AnsweredWhole {
+pub(crate) struct WholeAnswer {
     /// The client's stop sequence that ended the text.
     pub(crate) sequence: Option<String>,
     /// The raw reply that replaces a reply without text.
-    pub(crate) anew: Option<Bytes>,
+    pub(crate) replacement_body: Option<Bytes>,
 }
 
 /// What the client gets of a part.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct DeliveredPart {
     /// The text, if it differs from the received one.
     pub(crate) text: Option<String>,
-    pub(crate) following: Option<Following>,
+    pub(crate) following: Option<LaterCalls>,
     pub(crate) signature: Option<String>,
-    pub(crate) whole: AnsweredWhole,
+    pub(crate) whole: WholeAnswer,
 }
 
-impl Mended {
+impl MendedPart {
     /// Returns the outcome, or `None` if the part needed no recovery.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
@@ -256,7 +256,7 @@ impl Mended {
     }
 
     /// Returns how many bytes of the responses are not in the text.
-    pub(crate) fn left_out(&self) -> usize {
+    pub(crate) fn dropped_bytes(&self) -> usize {
         if let Self::Resumed { left_out, .. } = self { *left_out } else { 0 }
     }
 
@@ -270,14 +270,14 @@ impl Mended {
     }
 
     /// Returns what the client gets of the part.
-    pub(crate) fn given(self) -> Given {
+    pub(crate) fn into_given(self) -> DeliveredPart {
         let (text, answered, whole) = match self {
-            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return Given::default(),
+            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return DeliveredPart::default(),
             Self::Resumed { text, answered, whole, .. } | Self::Corrected { text, answered, whole, .. } => {
                 (Some(text), answered, whole)
             }
-            Self::Exhausted { text, answered, .. } => (text, answered, AnsweredWhole::default()),
+            Self::Exhausted { text, answered, .. } => (text, answered, WholeAnswer::default()),
         };
-        Given { text, following: answered.following, signature: answered.signature, whole }
+        DeliveredPart { text, following: answered.following, signature: answered.signature, whole }
     }
 }

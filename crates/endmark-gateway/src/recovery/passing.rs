@@ -1,30 +1,30 @@
 //! Forwards a continuation while it arrives.
 
-use endmark_recovery::stitch::{CertainText, ReasoningSigns, SignWatch, StitchStream, begun_json};
+use endmark_recovery::stitch::{CertainText, ReasoningSigns, SignWatch, StitchStream, json_state_after};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
-use super::expected::Expected;
+use super::expected::ExpectedAnswer;
 use crate::reply::{ClientGone, Flow};
 
 /// Forwards those bytes of a continuation that certainly belong to the reply: everything after an echo, or
 /// after a seam that is certain.
-pub(super) struct Passing<'a> {
-    expected: &'a Expected<'a>,
+pub(super) struct StreamPasser<'a> {
+    expected: &'a ExpectedAnswer<'a>,
     /// How much of the response was examined.
-    seen: usize,
-    way: Way,
+    seen_bytes: usize,
+    way: ReadMode,
 }
 
 /// How the response relates to the reply.
-enum Way {
+enum ReadMode {
     /// After the echo, the response is the reply itself. The detector finds where a required JSON text ends
     /// or violates its grammar.
-    Echoed { detector: Option<Box<Detector>>, watch: SignWatch },
+    Echo { detector: Option<Box<Detector>>, watch: SignWatch },
     /// The response is joined as it arrives.
     Stitched {
-        stream: Box<Joining>,
+        stream: Box<ArrivingJoin>,
         /// Whether the joined text is known to begin with the bytes that the client has.
         agrees: bool,
     },
@@ -33,14 +33,14 @@ enum Way {
 }
 
 /// How a continuation is joined as it arrives.
-enum Joining {
+enum ArrivingJoin {
     /// At a seam, which is searched for.
     Stitched(StitchStream),
     /// At the position from which the response proves to continue.
     Prompted(PromptedStream),
 }
 
-impl Joining {
+impl ArrivingJoin {
     fn push(&mut self, text: &str) {
         match self {
             Self::Stitched(stream) => stream.push(text),
@@ -56,15 +56,15 @@ impl Joining {
     }
 }
 
-impl<'a> Passing<'a> {
-    pub(super) fn new(expected: &'a Expected<'a>) -> Self {
-        let known = expected.known.and(ReasoningSigns::of(expected.so_far));
-        let echoed = |detector| Way::Echoed { detector, watch: SignWatch::new(known) };
-        let way = match expected.demanded {
-            _ if expected.closed => Way::Closed,
-            _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
+impl<'a> StreamPasser<'a> {
+    pub(super) fn new(expected: &'a ExpectedAnswer<'a>) -> Self {
+        let known = expected.known_signs.union(ReasoningSigns::from_text(expected.so_far));
+        let echoed = |detector| ReadMode::Echo { detector, watch: SignWatch::new(known) };
+        let way = match expected.required_format {
+            _ if expected.closed => ReadMode::Closed,
+            _ if expected.echo.is_empty() && !expected.exact => stitch_mode(expected),
             // A closing remark after a JSON document is not part of the document.
-            None => echoed(begun_json(expected.so_far).map(Box::new)),
+            None => echoed(json_state_after(expected.so_far).map(Box::new)),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
@@ -73,9 +73,9 @@ impl<'a> Passing<'a> {
             // A text without a defined end is forwarded as it arrives. In other grammars, only the complete
             // text shows the end.
             Some(format) if !format.has_grammar() => echoed(None),
-            Some(_) => Way::Closed,
+            Some(_) => ReadMode::Closed,
         };
-        Self { expected, seen: 0, way }
+        Self { expected, seen_bytes: 0, way }
     }
 
     /// Examines everything received so far, and forwards new bytes that are certain.
@@ -86,73 +86,75 @@ impl<'a> Passing<'a> {
         let echo = self.expected.echo;
         if !received.starts_with(echo)
             && !echo.starts_with(received)
-            && matches!(self.way, Way::Echoed { .. })
+            && matches!(self.way, ReadMode::Echo { .. })
         {
             // The upstream was expected to repeat its message, but does not.
-            self.way = stitched(self.expected);
+            self.way = stitch_mode(self.expected);
         }
         // A replacement character at the end may be an incomplete character.
         let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
         match &mut self.way {
-            Way::Closed => Ok(()),
-            Way::Echoed { detector, watch } => {
+            ReadMode::Closed => Ok(()),
+            ReadMode::Echo { detector, watch } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
                 // Reasoning does not belong to a reply. What to do is decided once the response is complete.
                 let Some(rest) = rest.get(..watch.read(rest)) else { return Ok(()) };
-                let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
+                let Some(fresh) = rest.get(self.seen_bytes..) else { return Ok(()) };
                 let certain = certain(detector.as_deref_mut(), fresh);
-                self.seen += certain;
+                self.seen_bytes += certain;
                 if certain < fresh.len() {
-                    self.way = Way::Closed;
+                    self.way = ReadMode::Closed;
                 }
                 if certain == 0 {
                     return Ok(());
                 }
-                let unsent = self.expected.so_far.get(flow.sent()..).unwrap_or_default();
+                let unsent = self.expected.so_far.get(flow.sent_bytes()..).unwrap_or_default();
                 flow.extend(unsent).await?;
                 flow.extend(&fresh[..certain]).await
             }
-            Way::Stitched { stream, agrees } => {
-                let Some(fresh) = sound.get(self.seen..) else { return Ok(()) };
+            ReadMode::Stitched { stream, agrees } => {
+                let Some(fresh) = sound.get(self.seen_bytes..) else { return Ok(()) };
                 stream.push(fresh);
-                self.seen = sound.len();
+                self.seen_bytes = sound.len();
                 let Some(certain) = stream.certain() else { return Ok(()) };
                 let kept = self.expected.so_far.get(..certain.keep).unwrap_or_default();
                 let joined = [kept, certain.glue, certain.rest];
                 if !*agrees {
-                    match begins_with(joined, self.expected.so_far.as_bytes().get(..flow.sent())) {
+                    match begins_with(joined, self.expected.so_far.as_bytes().get(..flow.sent_bytes())) {
                         Some(true) => *agrees = true,
                         Some(false) => {
-                            self.way = Way::Closed;
+                            self.way = ReadMode::Closed;
                             return Ok(());
                         }
                         None => return Ok(()),
                     }
                 }
-                flow.extend(&behind(joined, flow.sent())).await
+                flow.extend(&skip_sent(joined, flow.sent_bytes())).await
             }
         }
     }
 }
 
-fn stitched(expected: &Expected<'_>) -> Way {
-    let format = expected.demanded.unwrap_or(&Format::Text);
+fn stitch_mode(expected: &ExpectedAnswer<'_>) -> ReadMode {
+    let format = expected.required_format.unwrap_or(&Format::Text);
     let so_far = expected.so_far;
-    let known = expected.known;
+    let known = expected.known_signs;
     let stream = match expected.join {
         Some(Join::Stitched(from)) => {
-            Joining::Stitched(StitchStream::new(so_far, format, from).knowing(known))
+            ArrivingJoin::Stitched(StitchStream::new(so_far, format, from).with_reasoning_signs(known))
         }
-        Some(Join::Prompted) => {
-            Joining::Prompted(PromptedStream::new(so_far, expected.asked, format).knowing(known))
+        Some(Join::Prompted) => ArrivingJoin::Prompted(
+            PromptedStream::new(so_far, expected.question, format).with_reasoning_signs(known),
+        ),
+        Some(Join::Shown) => ArrivingJoin::Stitched(
+            StitchStream::new(so_far, format, AskedFrom::Unknown).with_reasoning_signs(known),
+        ),
+        Some(Join::InMessage) => {
+            ArrivingJoin::Stitched(StitchStream::for_same_message(so_far, format).with_reasoning_signs(known))
         }
-        Some(Join::Shown) => {
-            Joining::Stitched(StitchStream::new(so_far, format, AskedFrom::Unknown).knowing(known))
-        }
-        Some(Join::InMessage) => Joining::Stitched(StitchStream::in_message(so_far, format).knowing(known)),
-        Some(Join::Exact) | None => return Way::Closed,
+        Some(Join::Exact) | None => return ReadMode::Closed,
     };
-    Way::Stitched { stream: Box::new(stream), agrees: false }
+    ReadMode::Stitched { stream: Box::new(stream), agrees: false }
 }
 
 /// Returns how many bytes of `fresh` certainly belong to an echoed reply.
@@ -179,7 +181,7 @@ fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
 }
 
 /// Returns the joined parts without their first `sent` bytes.
-fn behind(joined: [&str; 3], mut sent: usize) -> String {
+fn skip_sent(joined: [&str; 3], mut sent: usize) -> String {
     let mut fresh = String::new();
     for part in joined {
         fresh.push_str(part.get(sent..).unwrap_or_default());

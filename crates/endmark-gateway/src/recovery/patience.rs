@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use endmark_recovery::failover::{pause, wait_as_told};
+use endmark_recovery::failover::{pause, requested_wait};
 use tokio::time::Instant;
 
 /// Quick tries for a server that was just restarted. If it is not back by then, the waits between further tries grow.
@@ -12,8 +12,8 @@ const QUICK_TRIES: u32 = 4;
 /// than the one before, even if it is for another call.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    left: Duration,
-    tries: u32,
+    remaining: Duration,
+    try_count: u32,
     is_over: bool,
     calls: Duration,
     /// The deadline for all calls; `None` if it exceeds the range of the clock.
@@ -23,16 +23,16 @@ pub(crate) struct Patience {
 impl Patience {
     /// Limits the sum of all waits to `in_all`, and the calls with their waits to `calls` after `now`.
     pub(crate) fn new(in_all: Duration, calls: Duration, now: Instant) -> Self {
-        Self { left: in_all, tries: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
+        Self { remaining: in_all, try_count: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
     }
 
     /// Returns the time left for the next call.
     pub(super) fn call(&self) -> Duration {
-        self.call_at(Instant::now())
+        self.remaining_at(Instant::now())
     }
 
     /// Returns the time left at this moment.
-    pub(super) fn call_at(&self, now: Instant) -> Duration {
+    pub(super) fn remaining_at(&self, now: Instant) -> Duration {
         self.calls_until.map_or(self.calls, |until| until.saturating_duration_since(now))
     }
 
@@ -49,13 +49,13 @@ impl Patience {
     /// Returns the wait before a further try, which is at least as long as the upstream requested. Returns
     /// `None` if not enough time is left; no further try is then made. `random` is any uniformly distributed number.
     pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
-        self.tries = self.tries.saturating_add(1);
-        let doublings = self.tries.saturating_sub(QUICK_TRIES).min(8);
-        let own = pause(self.tries, random).saturating_mul(1 << doublings);
+        self.try_count = self.try_count.saturating_add(1);
+        let doublings = self.try_count.saturating_sub(QUICK_TRIES).min(8);
+        let own = pause(self.try_count, random).saturating_mul(1 << doublings);
         // Pause even after `Retry-After: 0`, which is not a request to retry at once.
-        let wait = told.map_or(own, |told| wait_as_told(told, random).max(own));
-        match self.left.checked_sub(wait) {
-            Some(left) => self.left = left,
+        let wait = told.map_or(own, |told| requested_wait(told, random).max(own));
+        match self.remaining.checked_sub(wait) {
+            Some(left) => self.remaining = left,
             None => self.is_over = true,
         }
         (!self.is_over).then_some(wait)

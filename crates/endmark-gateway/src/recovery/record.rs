@@ -24,7 +24,7 @@ pub(super) struct Record {
     /// The data of the start, which is written again if the store did not accept it.
     started: CutStarted,
     /// The row; `None` once it is closed.
-    open: Option<Open>,
+    open: Option<OpenRow>,
     keep_text: bool,
     /// Number of resume calls of the request, and how many of them preceded this part.
     calls: Arc<AtomicU32>,
@@ -32,20 +32,20 @@ pub(super) struct Record {
 }
 
 /// A row that is not closed yet.
-enum Open {
-    At(CutId),
+enum OpenRow {
+    Recorded(CutId),
     /// The store is still writing the row, but the client's reply could wait no longer.
-    Late(JoinHandle<Result<CutId, StoreError>>),
+    Pending(JoinHandle<Result<CutId, StoreError>>),
     /// The store did not accept the row.
     Failed,
 }
 
-impl Open {
+impl OpenRow {
     /// Returns the row's id, however long the store takes.
     async fn id(self) -> Option<CutId> {
         match self {
-            Self::At(id) => Some(id),
-            Self::Late(begun) => begun.await.ok()?.ok(),
+            Self::Recorded(id) => Some(id),
+            Self::Pending(begun) => begun.await.ok()?.ok(),
             Self::Failed => None,
         }
     }
@@ -104,19 +104,19 @@ impl Record {
         let (begun, intent) = (recorder.clone(), started.clone());
         let mut begun = tokio::spawn(async move { begun.begin_cut(intent).await });
         let open = match case.store_patience.wait(&mut begun).await {
-            Some(Ok(Ok(id))) => Open::At(id),
+            Some(Ok(Ok(id))) => OpenRow::Recorded(id),
             Some(Ok(Err(error))) => {
                 tracing::error!(request = case.id, %error, "the store does not take a cut reply's row: it is kept for later");
-                Open::Failed
+                OpenRow::Failed
             }
             // The task is cancelled only when the process ends.
-            Some(Err(_)) => Open::Failed,
+            Some(Err(_)) => OpenRow::Failed,
             None => {
                 tracing::error!(
                     request = case.id,
                     "the store is slow: a cut reply continues without its row"
                 );
-                Open::Late(begun)
+                OpenRow::Pending(begun)
             }
         };
         Self {
@@ -137,7 +137,7 @@ impl Record {
     pub(super) async fn close(mut self, patience: &StorePatience, closing: Closing<'_>) {
         let Some(open) = self.open.take() else { return };
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
-        let settled = settled(&closing, self.calls(), self.keep_text);
+        let settled = cut_settled(&closing, self.calls(), self.keep_text);
         let settling = settle(self.recorder.clone(), self.started.clone(), open, settled);
         // The task continues even if nothing waits for it any more.
         let _ = patience.wait(tokio::spawn(settling)).await;
@@ -150,7 +150,7 @@ impl Record {
 }
 
 /// Records the outcome. If the store does not accept it, queues it without waiting.
-async fn settle(recorder: Recorder, started: CutStarted, open: Open, settled: CutSettled) {
+async fn settle(recorder: Recorder, started: CutStarted, open: OpenRow, settled: CutSettled) {
     let id = open.id().await;
     if let Some(id) = id {
         match recorder.settle_cut(id, settled.clone()).await {
@@ -174,7 +174,7 @@ impl Drop for Record {
             Closing::without_calls("cancelled", "the client went away", &[])
         };
         self.metrics.cut(&self.upstream, self.kind.name(), left.outcome);
-        let settled = settled(&left, self.calls(), false);
+        let settled = cut_settled(&left, self.calls(), false);
         // Without a runtime the process is ending. The next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(settle(self.recorder.clone(), self.started.clone(), open, settled));
@@ -182,7 +182,7 @@ impl Drop for Record {
     }
 }
 
-fn settled(closing: &Closing<'_>, resume_attempts: u32, keep_text: bool) -> CutSettled {
+fn cut_settled(closing: &Closing<'_>, resume_attempts: u32, keep_text: bool) -> CutSettled {
     let pieces: Vec<Piece> = closing
         .pieces
         .iter()
@@ -215,8 +215,8 @@ fn piece(index: usize, strategy: &str, record: &PieceRecord, keep_text: bool) ->
         received_bytes: record.text.len() as u64,
         ending: record.ending.name().to_owned(),
         stop: record.stop.map(|stop| stop.name().to_owned()),
-        judged: record.judged.name().to_owned(),
-        why: record.why.clone(),
+        judged: record.judgement.name().to_owned(),
+        why: record.reason.clone(),
         seam_at: seam.map(|seam| seam.at as u64),
         seam_style: seam.map(|seam| seam.style.name().to_owned()),
         dropped_bytes: seam.map_or(0, |seam| seam.dropped_bytes as u64),

@@ -20,7 +20,7 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     /// Starts with the upstream that began the reply.
-    pub(super) fn of(case: &'a Case<'a>) -> Self {
+    pub(super) fn new(case: &'a Case<'a>) -> Self {
         Self {
             case,
             destination: case.destination,
@@ -51,13 +51,13 @@ impl<'a> Site<'a> {
             return false;
         };
         self.destination = fallback;
-        self.request = Cow::Owned(fallback.adapted(self.case.request));
+        self.request = Cow::Owned(fallback.adapt(self.case.request));
         self.is_fallback = true;
         true
     }
 
     /// Records how a stream of this upstream ended. Returns whether the other one is used from now on.
-    pub(super) fn is_left_after(&mut self, ending: Ending) -> bool {
+    pub(super) fn leaves_after(&mut self, ending: Ending) -> bool {
         let leaves = self.finishing.leaves(ending);
         leaves && self.may_leave()
     }

@@ -12,12 +12,12 @@ const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 /// The remaining time.
 #[derive(Debug)]
 pub(crate) struct StorePatience {
-    left: Mutex<Duration>,
+    remaining: Mutex<Duration>,
 }
 
 impl Default for StorePatience {
     fn default() -> Self {
-        Self { left: Mutex::new(STORE_DELAY_LIMIT) }
+        Self { remaining: Mutex::new(STORE_DELAY_LIMIT) }
     }
 }
 
@@ -33,7 +33,7 @@ impl StorePatience {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Duration> {
         // The value is consistent after every operation, so a panic elsewhere cannot have corrupted it.
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        self.remaining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_one_wait_takes_is_missing_to_the_next() {
-        let patience = StorePatience { left: Mutex::new(Duration::from_millis(60)) };
+        let patience = StorePatience { remaining: Mutex::new(Duration::from_millis(60)) };
         assert_eq!(patience.wait(tokio::time::sleep(Duration::from_millis(5))).await, Some(()));
         assert!(*patience.lock() <= Duration::from_millis(55));
         assert_eq!(patience.wait(pending::<()>()).await, None);

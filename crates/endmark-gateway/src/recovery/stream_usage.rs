@@ -14,7 +14,7 @@ use super::store_patience::StorePatience;
 
 /// Maximum remembered pairs of upstream and model. Beyond it, all are forgotten and learned again, because
 /// clients choose the model names.
-const MAX_KNOWN: usize = 4_096;
+const MAX_CACHED_MODELS: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
 const REFUSED: &str = "none";
@@ -47,7 +47,7 @@ pub(crate) struct UsageSource<'a> {
 
 impl UsageSource<'_> {
     /// Returns what is known. If the store fails, the worst consequence is one rejected request.
-    pub(crate) async fn known(self) -> StreamUsage {
+    pub(crate) async fn load(self) -> StreamUsage {
         let Self { usages, upstream, model, .. } = self;
         if let Some(known) = usages.lock().get(&(upstream.to_owned(), model.to_owned())) {
             return *known;
@@ -62,13 +62,13 @@ impl UsageSource<'_> {
     }
 
     /// Records that the upstream accepted a request for usage.
-    fn accepted(self) {
+    fn note_accepted(self) {
         self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
     /// Records that the upstream refuses such a request. Only an error that names the field is remembered
     /// across restarts, because any other error may have had another cause.
-    pub(crate) async fn refused(self, is_named: bool) {
+    pub(crate) async fn note_refusal(self, is_named: bool) {
         let Self { usages, recorder, upstream, model, .. } = self;
         let model_name = recorder.clean(model);
         tracing::warn!(
@@ -89,7 +89,7 @@ impl StreamUsages {
     fn insert(&self, upstream: &str, model: &str, known: StreamUsage) {
         let mut all = self.lock();
         let key = (upstream.to_owned(), model.to_owned());
-        if all.len() >= MAX_KNOWN && !all.contains_key(&key) {
+        if all.len() >= MAX_CACHED_MODELS && !all.contains_key(&key) {
             all.clear();
         }
         all.insert(key, known);
@@ -105,9 +105,9 @@ impl StreamUsages {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counting {
     /// The request is sent unchanged.
-    Unasked,
+    NotRequested,
     /// The usage is requested. The value states what was known before.
-    Asked(StreamUsage),
+    Requested(StreamUsage),
     /// The upstream may have refused the usage, so the request is sent unchanged.
     Withdrawn {
         /// Whether the error named the field.
@@ -117,20 +117,20 @@ pub(crate) enum Counting {
 
 impl Counting {
     /// Requests the usage unless the upstream is known to refuse it.
-    pub(crate) async fn of(source: UsageSource<'_>) -> Self {
-        match source.known().await {
-            StreamUsage::Refused => Self::Unasked,
-            known => Self::Asked(known),
+    pub(crate) async fn new(source: UsageSource<'_>) -> Self {
+        match source.load().await {
+            StreamUsage::Refused => Self::NotRequested,
+            known => Self::Requested(known),
         }
     }
 
     pub(crate) fn is_asked(self) -> bool {
-        matches!(self, Self::Asked(_))
+        matches!(self, Self::Requested(_))
     }
 
     /// Handles a refusal. If the field may be the reason, the request is sent again without it.
-    pub(crate) fn refused(&mut self, status: StatusCode, error: Option<&ProviderError>) {
-        if let Self::Asked(known) = *self
+    pub(crate) fn note_refusal(&mut self, status: StatusCode, error: Option<&ProviderError>) {
+        if let Self::Requested(known) = *self
             && is_about_usage(known, status, error)
         {
             *self = Self::Withdrawn { is_named: names_usage_field(error) };
@@ -145,9 +145,9 @@ impl Counting {
     pub(crate) async fn learn(self, source: UsageSource<'_>, status: StatusCode) {
         match self {
             _ if !status.is_success() => {}
-            Self::Asked(StreamUsage::Unknown) => source.accepted(),
-            Self::Withdrawn { is_named } => source.refused(is_named).await,
-            Self::Asked(_) | Self::Unasked => {}
+            Self::Requested(StreamUsage::Unknown) => source.note_accepted(),
+            Self::Withdrawn { is_named } => source.note_refusal(is_named).await,
+            Self::Requested(_) | Self::NotRequested => {}
         }
     }
 }

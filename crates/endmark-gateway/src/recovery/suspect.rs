@@ -6,8 +6,8 @@ use endmark_recovery::{Ending, Judgement, Reply, Stop, Validate};
 use endmark_text::Format;
 use endmark_wire::reply::{Continuation, ToolCall};
 
-use super::expected::{are_same, goes_on, is_json};
-use super::mend::{Judged, form_fault, judgement};
+use super::expected::{are_same, continues, is_json};
+use super::mend::{JudgedPart, form_fault, judgement};
 use super::schema::Schema;
 use crate::reply::{Part, Slot};
 
@@ -16,24 +16,24 @@ pub(crate) struct Suspect {
     pub(crate) slot: Slot,
     /// The text of the part, including the beginning that the client wrote.
     pub(crate) reply: Reply,
-    pub(crate) demanded: Option<Format>,
+    pub(crate) required_format: Option<Format>,
     pub(crate) schema: Option<Schema>,
     /// Whether the server reported the part as complete and no required grammar could contradict that.
     pub(crate) is_proved: bool,
     /// The text and calls that precede a tool call in the message.
-    pub(crate) before: Before,
+    pub(crate) before: PrecedingCalls,
     /// Why no request can continue the part, if so.
-    pub(crate) hindrance: Option<&'static str>,
+    pub(crate) obstacle: Option<&'static str>,
     /// Whether the provider reports that the context window is full after this part.
-    pub(crate) fills_window: bool,
+    pub(crate) reached_window: bool,
     /// Whether the part is a call and no further part of the message followed.
     pub(crate) is_last_call: bool,
     /// This call as contained in the response for an earlier part, with the calls that follow it there.
-    pub(crate) offered: Option<Following>,
+    pub(crate) offered_calls: Option<LaterCalls>,
     /// The provider's own continuation token for a text.
     pub(crate) continuation: Option<Continuation>,
     /// The verdict, once computed.
-    pub(crate) judged: OnceLock<Judged>,
+    pub(crate) judgement: OnceLock<JudgedPart>,
 }
 
 impl Suspect {
@@ -53,18 +53,18 @@ impl Suspect {
 impl Suspect {
     /// Takes this call from the response that completed the call `after`, if the calls there match the
     /// original ones. Then no request is needed.
-    pub(crate) fn take_from(&mut self, answered: &CallsAfter) {
+    pub(crate) fn take_repeated_call(&mut self, answered: &CallsAfter) {
         let Part::ToolCall(call) = &self.slot.part else { return };
-        let Some(at) = self.before.received().iter().position(|own| own.index == answered.call) else {
+        let Some(at) = self.before.received_calls().iter().position(|own| own.index == answered.call) else {
             return;
         };
         let between = self.before.calls().get(at + 1..).unwrap_or_default();
         let Some((same, rest)) = answered.following.calls.split_at_checked(between.len()) else { return };
         let is_it = |own: &ToolCall| {
-            own.name == call.name && goes_on(&self.reply.text, &own.arguments) && is_json(&own.arguments)
+            own.name == call.name && continues(&self.reply.text, &own.arguments) && is_json(&own.arguments)
         };
         if are_same(between, same) && !call.free_text && rest.first().is_some_and(is_it) {
-            self.offered = Some(Following { calls: rest.to_vec(), ..answered.following });
+            self.offered_calls = Some(LaterCalls { calls: rest.to_vec(), ..answered.following });
         }
     }
 }
@@ -74,22 +74,22 @@ impl Suspect {
 pub(crate) struct CallsAfter {
     /// The number of the requested call.
     pub(crate) call: u32,
-    pub(crate) following: Following,
+    pub(crate) following: LaterCalls,
 }
 
 /// The text and calls that precede a call in a message. All parts of the message share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Before {
+pub(crate) struct PrecedingCalls {
     message: Arc<(String, Vec<ToolCall>)>,
     calls: usize,
     /// The calls, including those that were recovered later.
-    joined: Option<Vec<ToolCall>>,
+    joined_calls: Option<Vec<ToolCall>>,
 }
 
-impl Before {
+impl PrecedingCalls {
     /// Creates it from the message's text and the first `calls` of its calls.
     pub(crate) fn new(message: Arc<(String, Vec<ToolCall>)>, calls: usize) -> Self {
-        Self { message, calls, joined: None }
+        Self { message, calls, joined_calls: None }
     }
 
     /// Records calls that were recovered, because a request must show them as the client has them.
@@ -99,7 +99,7 @@ impl Before {
         }
         let own =
             |call: &ToolCall| whole.iter().find(|whole| whole.index == call.index).unwrap_or(call).clone();
-        self.joined = Some(self.received().iter().map(own).collect());
+        self.joined_calls = Some(self.received_calls().iter().map(own).collect());
     }
 
     /// Returns the text.
@@ -109,29 +109,29 @@ impl Before {
 
     /// Returns the calls as a request shows them.
     pub(crate) fn calls(&self) -> &[ToolCall] {
-        self.joined.as_deref().unwrap_or_else(|| self.received())
+        self.joined_calls.as_deref().unwrap_or_else(|| self.received_calls())
     }
 
     /// Returns the calls as they were received.
-    pub(crate) fn received(&self) -> &[ToolCall] {
+    pub(crate) fn received_calls(&self) -> &[ToolCall] {
         self.message.1.get(..self.calls).unwrap_or(&self.message.1)
     }
 }
 
 /// Tool calls that arrived when the rest of a text was requested, or that followed a call whose rest was requested.
 #[derive(Debug, Clone)]
-pub(crate) struct Following {
+pub(crate) struct LaterCalls {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
     /// Whether the text before these calls was in fact the beginning of the call.
-    pub(crate) instead_of_text: bool,
+    pub(crate) replaces_text: bool,
 }
 
-impl Following {
+impl LaterCalls {
     /// Returns the calls after the first one, if they show what the model wanted next: there are further
     /// calls, or the response ended by itself.
-    pub(crate) fn after_first(&self) -> Option<Self> {
+    pub(crate) fn skip_first(&self) -> Option<Self> {
         let calls = self.calls.get(1..)?.to_vec();
         let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
         (is_ended || !calls.is_empty()).then_some(Self { calls, ..*self })
@@ -155,13 +155,13 @@ pub(crate) const REPEATED: &str =
 /// The upstream returned more choices than requested. Only the upstream knows who pays for them.
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
-/// The text follows a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
+/// The text follows a call; see [`Choice::text_after_calls`](endmark_wire::reply::Choice::text_after_calls).
 pub(crate) const BEHIND_CALLS: &str = "it follows a call whose result the model would need first";
 
 /// Whether the server made up the arguments of a reply's last call. Formats that represent arguments as an
 /// object cannot represent a cut. If the reply reached its limit and the arguments are complete but violate
 /// the function's schema, the server completed a beginning that it could not parse.
-pub(crate) fn is_made_up(reply: &Reply, schema: Option<&Schema>) -> bool {
+pub(crate) fn has_made_up_arguments(reply: &Reply, schema: Option<&Schema>) -> bool {
     let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
     reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))
 }

@@ -38,7 +38,7 @@ pub(crate) struct LiveSlot<'a> {
     pub(crate) writer: &'a mut dyn Writer,
     pub(crate) slot: &'a Slot,
     /// Bytes of the part that the client has, including those that it wrote itself.
-    pub(crate) sent: usize,
+    pub(crate) sent_bytes: usize,
 }
 
 /// A streaming client that gets a part only when it is whole.
@@ -55,8 +55,8 @@ impl Waiter<'_> {
 }
 
 impl LiveSlot<'_> {
-    pub(crate) fn sent(&self) -> usize {
-        self.sent
+    pub(crate) fn sent_bytes(&self) -> usize {
+        self.sent_bytes
     }
 
     /// Sends the bytes that the client does not have yet.
@@ -70,7 +70,7 @@ impl LiveSlot<'_> {
             Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
         };
         self.client.send(bytes).await?;
-        self.sent += text.len();
+        self.sent_bytes += text.len();
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! JSON bodies that end prematurely.
 
-use endmark_wire::json::unmarked;
+use endmark_wire::json::without_byte_order_mark;
 
 /// Whether the body is the beginning of a JSON object, because the connection closed early or the body is
 /// longer than declared.
 pub(crate) fn ends_too_early(body: &[u8]) -> bool {
-    let body = unmarked(body);
+    let body = without_byte_order_mark(body);
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     is_object && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }

@@ -20,10 +20,10 @@ pub(crate) enum Flow<'a> {
 
 impl Flow<'_> {
     /// Returns how many bytes of this part the client has.
-    pub(crate) fn sent(&self) -> usize {
+    pub(crate) fn sent_bytes(&self) -> usize {
         match self {
             Self::Waiting | Self::Held(_) | Self::Closed => 0,
-            Self::Live(slot) => slot.sent(),
+            Self::Live(slot) => slot.sent_bytes(),
         }
     }
 
@@ -36,9 +36,9 @@ impl Flow<'_> {
     }
 
     /// Sets the response id for a client that has no part of the reply yet.
-    pub(crate) fn answered_by(&mut self, id: Option<&str>) {
+    pub(crate) fn set_answer_id(&mut self, id: Option<&str>) {
         if let (Self::Live(slot), Some(id)) = (self, id) {
-            slot.writer.answered_by(id);
+            slot.writer.set_answer_id(id);
         }
     }
 
@@ -63,21 +63,21 @@ impl Flow<'_> {
 }
 
 /// When the client last received anything. Text that is held back does not count.
-pub(crate) struct Heard {
+pub(crate) struct LastDelivery {
     heartbeat: Duration,
-    sent: usize,
+    sent_bytes: usize,
     at: Instant,
 }
 
-impl Heard {
+impl LastDelivery {
     pub(crate) fn new(heartbeat: Duration) -> Self {
-        Self { heartbeat, sent: 0, at: Instant::now() }
+        Self { heartbeat, sent_bytes: 0, at: Instant::now() }
     }
 
     /// Sends a heartbeat if the client has received nothing for the heartbeat interval.
-    pub(crate) async fn or_alive(&mut self, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
-        if flow.sent() > self.sent {
-            (self.sent, self.at) = (flow.sent(), Instant::now());
+    pub(crate) async fn keep_alive_if_idle(&mut self, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
+        if flow.sent_bytes() > self.sent_bytes {
+            (self.sent_bytes, self.at) = (flow.sent_bytes(), Instant::now());
         } else if self.at.elapsed() >= self.heartbeat {
             self.at = Instant::now();
             flow.keep_alive().await?;

@@ -15,7 +15,7 @@ use crate::work;
 
 /// Returns the model that a request is for, and the request. Reads the body only if the choice of the
 /// upstream depends on its content.
-pub(crate) async fn named(
+pub(crate) async fn requested_model(
     gateway: &Gateway,
     request: Request<AnyBody>,
 ) -> Result<(Option<String>, Request<Incoming>), Refusal> {
@@ -24,20 +24,20 @@ pub(crate) async fn named(
     if !counts(gateway, &head) {
         return Ok((None, Request::from_parts(head, body)));
     }
-    if let Some(model) = model_in_path(at_upstream(head.uri.path())) {
+    if let Some(model) = model_in_path(upstream_path(head.uri.path())) {
         return Ok((Some(model), Request::from_parts(head, body)));
     }
     let limits = &gateway.settings.limits;
     let (body, holding) = if is_for_a_reply(&head) {
-        body.read(&head.headers, limits, &gateway.held).await?
+        body.read(&head.headers, limits, &gateway.held_bytes).await?
     } else if head.method == Method::POST && is_json(&head.headers) {
         // A body that cannot be read here is left to the upstream.
-        body.read_as_far_as_possible(&head.headers, limits, &gateway.held).await?
+        body.read_if_possible(&head.headers, limits, &gateway.held_bytes).await?
     } else {
         return Ok((None, Request::from_parts(head, body)));
     };
     let _large = work::large(body.plain.len()).await;
-    let model = in_body(&body.plain);
+    let model = model_in_body(&body.plain);
     Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
 }
 
@@ -53,15 +53,15 @@ fn counts(gateway: &Gateway, head: &Parts) -> bool {
 
 /// Whether the request is for a reply, so that its body is read in any case.
 fn is_for_a_reply(head: &Parts) -> bool {
-    head.method == Method::POST && format::find(at_upstream(head.uri.path()), head.uri.query()).is_some()
+    head.method == Method::POST && format::find(upstream_path(head.uri.path()), head.uri.query()).is_some()
 }
 
 /// Returns the path as the upstream sees it, without the prefix that names the upstream.
-pub(super) fn at_upstream(path: &str) -> &str {
+pub(super) fn upstream_path(path: &str) -> &str {
     path.strip_prefix("/u/").map_or(path, |named| named.find('/').map_or("", |at| named.split_at(at).1))
 }
 
-fn in_body(body: &Bytes) -> Option<String> {
+fn model_in_body(body: &Bytes) -> Option<String> {
     let model = Value::parse(body).ok()?.field("model")?.text()?;
     Some(model.into_owned())
 }
@@ -85,7 +85,7 @@ mod tests {
             ("model=a", None),
             ("", None),
         ] {
-            assert_eq!(in_body(&Bytes::from_static(body.as_bytes())).as_deref(), model, "{body}");
+            assert_eq!(model_in_body(&Bytes::from_static(body.as_bytes())).as_deref(), model, "{body}");
         }
     }
 }

@@ -10,57 +10,63 @@ use endmark_wire::openai_chat::Chat;
 use endmark_wire::provider::Provider;
 use http::{HeaderMap, HeaderValue};
 
-use crate::query::key_in;
+use crate::query::find_key;
 use crate::settings::Upstream;
 use crate::upstream::KEYS;
 
 /// The provider that a request is meant for, represented by one of its formats.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Meant {
+pub(crate) enum IntendedProvider {
     /// The path, a header or the key belongs to this provider alone.
-    Surely(&'static dyn WireFormat),
+    Certain(&'static dyn WireFormat),
     /// The key is where this provider expects it, but other providers may use the same place.
-    Probably(&'static dyn WireFormat),
+    Probable(&'static dyn WireFormat),
     /// Nothing indicates a provider.
-    Anyone,
+    Any,
 }
 
-impl Meant {
+impl IntendedProvider {
     /// Determines the provider from the path at the upstream, the query and the headers.
-    pub(crate) fn by(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
         let marked = || Provider::all().into_iter().find(|of| is_marked(of, headers));
-        let keyed = || keys(query, headers).iter().find_map(|key| provider_of(key));
+        let keyed = || keys(query, headers).iter().find_map(|key| provider_by_key(key));
         let of_provider = || marked().or_else(keyed)?.formats().next();
-        if let Some(format) = format::of_path(path).or_else(of_provider) {
-            Self::Surely(format)
+        if let Some(format) = format::find_by_path(path).or_else(of_provider) {
+            Self::Certain(format)
         } else if headers.contains_key("x-api-key") {
-            Self::Probably(&Messages)
-        } else if key_in(query).is_some() {
-            Self::Probably(&Gemini)
+            Self::Probable(&Messages)
+        } else if find_key(query).is_some() {
+            Self::Probable(&Gemini)
         } else {
-            Self::Anyone
+            Self::Any
         }
     }
 
     /// Returns the format for routing and for errors. If nothing indicates a provider, it is the first format.
     pub(crate) fn format(self) -> &'static dyn WireFormat {
         match self {
-            Self::Surely(format) | Self::Probably(format) => format,
-            Self::Anyone => &Chat,
+            Self::Certain(format) | Self::Probable(format) => format,
+            Self::Any => &Chat,
         }
     }
 
     /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream
     /// with its own key never gets the client's. A server on this machine may support more formats than
     /// configured, so it gets keys that do not belong to a known provider.
-    pub(crate) fn may_go_to(self, upstream: &Upstream, query: Option<&str>, headers: &HeaderMap) -> bool {
-        let Self::Surely(_) = self else { return true };
+    pub(crate) fn may_be_sent_to(
+        self,
+        upstream: &Upstream,
+        query: Option<&str>,
+        headers: &HeaderMap,
+    ) -> bool {
+        let Self::Certain(_) = self else { return true };
         let keys = keys(query, headers);
         if upstream.api_key.is_some() || keys.is_empty() {
             return true;
         }
         let is_another = |of: &'static Provider| upstream.provider != of;
-        upstream.base_url.is_this_machine() && !keys.iter().filter_map(|key| provider_of(key)).any(is_another)
+        upstream.base_url.is_this_machine()
+            && !keys.iter().filter_map(|key| provider_by_key(key)).any(is_another)
     }
 }
 
@@ -73,12 +79,12 @@ fn is_marked(of: &Provider, headers: &HeaderMap) -> bool {
 fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
     let held = KEYS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
     let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
-    let in_query = key_in(query).map(String::into_bytes);
+    let in_query = find_key(query).map(String::into_bytes);
     bare.map(Cow::Borrowed).chain(in_query.map(Cow::Owned)).filter(|key| !key.is_empty()).collect()
 }
 
 /// Returns the provider whose keys have this prefix, if it is unique.
-fn provider_of(key: &[u8]) -> Option<&'static Provider> {
+fn provider_by_key(key: &[u8]) -> Option<&'static Provider> {
     let is_its = |of: &&Provider| of.keys_begin.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
     Provider::all().into_iter().find(is_its)
 }
@@ -87,9 +93,9 @@ fn provider_of(key: &[u8]) -> Option<&'static Provider> {
 mod tests {
     use super::*;
 
-    fn meant(path: &str, query: Option<&str>, sent: &[(&'static str, &str)]) -> &'static str {
+    fn intended_provider(path: &str, query: Option<&str>, sent: &[(&'static str, &str)]) -> &'static str {
         let headers = headers(sent);
-        Meant::by(path, query, &headers).format().name()
+        IntendedProvider::new(path, query, &headers).format().name()
     }
 
     fn headers(sent: &[(&'static str, &str)]) -> HeaderMap {
@@ -119,7 +125,7 @@ mod tests {
             ("/v1/chat/completions", None, &[("x-api-key", "x")], "openai_chat"),
             ("/v1/responses/7", None, &[("authorization", "Bearer sk-ant-x")], "openai_responses"),
         ] {
-            assert_eq!(meant(path, query, sent), name, "{path} {query:?} {sent:?}");
+            assert_eq!(intended_provider(path, query, sent), name, "{path} {query:?} {sent:?}");
         }
     }
 
@@ -140,10 +146,10 @@ mod tests {
             ("/v1/models", None, &[("x-api-key", "sk-ant-1")], [false, false]),
         ] {
             let headers = headers(sent);
-            let meant = Meant::by(path, query, &headers);
-            let goes = [&far, &near].map(|upstream| meant.may_go_to(upstream, query, &headers));
+            let meant = IntendedProvider::new(path, query, &headers);
+            let goes = [&far, &near].map(|upstream| meant.may_be_sent_to(upstream, query, &headers));
             assert_eq!(goes, may, "{path} {query:?} {sent:?}");
-            assert!(meant.may_go_to(&keyed, query, &headers), "{path} {query:?} {sent:?}");
+            assert!(meant.may_be_sent_to(&keyed, query, &headers), "{path} {query:?} {sent:?}");
         }
     }
 }

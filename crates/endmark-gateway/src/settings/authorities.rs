@@ -53,7 +53,7 @@ impl Authorities {
 
     /// Returns the authorities of both lists.
     #[must_use]
-    pub fn and(mut self, others: &Self) -> Self {
+    pub fn merged_with(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());
         self
     }

@@ -54,7 +54,7 @@ impl FromStr for BaseUrl {
 
 impl BaseUrl {
     /// Returns the URL of a provider's public endpoint with this path.
-    pub(super) fn public(origin: &'static str, path: &str) -> Self {
+    pub(super) fn provider_default(origin: &'static str, path: &str) -> Self {
         Self { origin: Uri::from_static(origin), path: path.to_owned() }
     }
 
@@ -94,10 +94,10 @@ impl BaseUrl {
     /// use endmark_wire::anthropic_messages::ANTHROPIC;
     /// for given in ["https://api.anthropic.com", "https://api.anthropic.com/v1/"] {
     ///     let base: BaseUrl = given.parse().unwrap();
-    ///     assert_eq!(base.as_read_by(&ANTHROPIC).to_string(), "https://api.anthropic.com/v1");
+    ///     assert_eq!(base.as_used_by(&ANTHROPIC).to_string(), "https://api.anthropic.com/v1");
     /// }
     /// ```
-    pub fn as_read_by(&self, provider: &Provider) -> Cow<'_, Self> {
+    pub fn as_used_by(&self, provider: &Provider) -> Cow<'_, Self> {
         if !provider.adds_version || self.path.split('/').any(is_version) {
             return Cow::Borrowed(self);
         }
@@ -199,7 +199,7 @@ mod tests {
             ("http://a/inference", &OPENAI, "http://a/inference"),
         ] {
             let base: BaseUrl = given.parse().unwrap();
-            assert_eq!(base.as_read_by(provider).to_string(), read, "{given}");
+            assert_eq!(base.as_used_by(provider).to_string(), read, "{given}");
         }
     }
 }

@@ -39,7 +39,7 @@ impl Conditions {
     /// Like `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
-            && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.is_in(headers)))
+            && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.matches(headers)))
     }
 }
 
@@ -103,7 +103,7 @@ pub struct FieldPattern {
 }
 
 impl FieldPattern {
-    fn is_in(&self, headers: &HeaderMap) -> bool {
+    fn matches(&self, headers: &HeaderMap) -> bool {
         headers.get_all(&self.name).iter().any(|value| match &self.value {
             None => true,
             Some(pattern) => value.to_str().is_ok_and(|value| pattern.matches(value.trim())),

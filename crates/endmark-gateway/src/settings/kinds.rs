@@ -6,7 +6,7 @@ use endmark_recovery::{OnAmbiguous, Restart, Strategies, Strategy};
 use endmark_setting::{Expected, Given, Kind, OneOf};
 use serde_json::{Value, json};
 
-use super::{Secret, USUAL_PORT};
+use super::{DEFAULT_PORT, Secret};
 
 /// The handling of an ambiguous seam, by its name in the configuration.
 pub(super) const ON_AMBIGUOUS: OneOf<OnAmbiguous> =
@@ -28,7 +28,7 @@ impl Kind<SocketAddr> for Address {
             Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
             _ => text.to_owned(),
         };
-        let without_port = |ip: IpAddr| SocketAddr::new(ip, USUAL_PORT);
+        let without_port = |ip: IpAddr| SocketAddr::new(ip, DEFAULT_PORT);
         numeric
             .parse()
             .or_else(|_| numeric.parse().map(without_port))

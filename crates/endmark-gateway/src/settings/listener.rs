@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use endmark_setting::{Flag, Names, settings};
 
-use super::USUAL_PORT;
+use super::DEFAULT_PORT;
 use super::kinds::Address;
 use crate::{HostName, OriginName};
 
@@ -24,7 +24,7 @@ settings! {
     #[derive(Debug, Clone)]
     pub struct ListenerSettings {
         /// Address and port to listen on.
-        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], USUAL_PORT)), Address;
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)), Address;
         // If the list is empty, a listener on the loopback address accepts only this machine's names. Any
         // other listener accepts every name.
         /// Hosts that requests may be sent to, in addition to this machine's own names; `*`: any.

@@ -98,7 +98,7 @@ impl Proxy {
     ///
     /// # Errors
     /// [`ProxyVariableError`] if the variable is invalid.
-    pub fn of_environment<'a>(
+    pub fn from_environment<'a>(
         base_url: &BaseUrl,
         get: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Option<Self>, ProxyVariableError> {
@@ -172,7 +172,7 @@ mod tests {
 
     fn proxy(url: &str, variables: &[(&str, &'static str)]) -> Option<String> {
         let get = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        Proxy::of_environment(&url.parse().unwrap(), get).unwrap().map(|proxy| proxy.to_string())
+        Proxy::from_environment(&url.parse().unwrap(), get).unwrap().map(|proxy| proxy.to_string())
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         ] {
             assert_eq!(value.parse::<Proxy>(), Err(error), "{value}");
         }
-        let refused = Proxy::of_environment(&"http://host/v1".parse().unwrap(), |name| {
+        let refused = Proxy::from_environment(&"http://host/v1".parse().unwrap(), |name| {
             (name == "ALL_PROXY").then_some("socks5://u:pw@p:1")
         });
         let message = refused.unwrap_err().to_string();

@@ -78,6 +78,6 @@ impl FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Self, UnknownMode> {
-        MODES.of_word(name).ok_or_else(|| UnknownMode(name.trim().to_owned()))
+        MODES.find(name).ok_or_else(|| UnknownMode(name.trim().to_owned()))
     }
 }

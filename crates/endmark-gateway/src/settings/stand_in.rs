@@ -15,7 +15,7 @@ const VERTEX: &str = "aiplatform.googleapis.com";
 /// Why an upstream cannot be a fallback (PC-9). A fallback gets no part of a path that was meant for another
 /// host, so its configuration must contain everything that its own paths need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum UnfitFallback {
     /// The base URL is on Azure but not that of the v1 API.
     #[error(
         "Azure's v1 API, like \"https://NAME.openai.azure.com/openai/v1\", since it is a fallback: the deployment and \
@@ -34,17 +34,17 @@ pub enum Unfit {
     Model,
 }
 
-impl Unfit {
+impl UnfitFallback {
     /// Returns why an upstream with this base URL, this provider's formats and this model cannot be a
     /// fallback. Returns `None` if it can.
     ///
     /// ```
-    /// use endmark_gateway::Unfit;
+    /// use endmark_gateway::UnfitFallback;
     /// use endmark_wire::openai_chat::OPENAI;
     /// let azure = "https://mine.openai.azure.com/openai/deployments/x".parse().unwrap();
-    /// assert_eq!(Unfit::of(&azure, &OPENAI, None), Some(Unfit::AzureBaseUrl));
+    /// assert_eq!(UnfitFallback::check(&azure, &OPENAI, None), Some(UnfitFallback::AzureBaseUrl));
     /// ```
-    pub fn of(base_url: &BaseUrl, provider: &Provider, model: Option<&str>) -> Option<Self> {
+    pub fn check(base_url: &BaseUrl, provider: &Provider, model: Option<&str>) -> Option<Self> {
         let host = base_url.origin().host().unwrap_or_default().to_ascii_lowercase();
         let path = base_url.path();
         if AZURE.iter().any(|of_azure| host.ends_with(of_azure)) && !path.ends_with("/openai/v1") {
@@ -83,18 +83,18 @@ mod tests {
         for (base_url, provider, model, unfit) in [
             ("https://mine.openai.azure.com/openai/v1", &OPENAI, Some("a/b"), None),
             ("https://mine.openai.azure.com/openai/v1/", &OPENAI, None, None),
-            ("https://MINE.OpenAI.Azure.com/v1", &OPENAI, None, Some(Unfit::AzureBaseUrl)),
-            ("https://mine.services.ai.azure.com", &OPENAI, None, Some(Unfit::AzureBaseUrl)),
+            ("https://MINE.OpenAI.Azure.com/v1", &OPENAI, None, Some(UnfitFallback::AzureBaseUrl)),
+            ("https://mine.services.ai.azure.com", &OPENAI, None, Some(UnfitFallback::AzureBaseUrl)),
             (google, &GEMINI, Some("gemini-2.5-flash"), None),
             ("https://aiplatform.googleapis.com/v1/publishers/google", &GEMINI, None, None),
-            ("https://aiplatform.googleapis.com/v1", &GEMINI, None, Some(Unfit::VertexBaseUrl)),
+            ("https://aiplatform.googleapis.com/v1", &GEMINI, None, Some(UnfitFallback::VertexBaseUrl)),
             ("https://generativelanguage.googleapis.com/v1beta", &GEMINI, None, None),
-            ("http://127.0.0.1:1/v1", &GEMINI, Some("models/gemini"), Some(Unfit::Model)),
-            ("http://127.0.0.1:1/v1", &GEMINI, Some("?x"), Some(Unfit::Model)),
+            ("http://127.0.0.1:1/v1", &GEMINI, Some("models/gemini"), Some(UnfitFallback::Model)),
+            ("http://127.0.0.1:1/v1", &GEMINI, Some("?x"), Some(UnfitFallback::Model)),
             ("http://127.0.0.1:1/v1", &ANTHROPIC, Some("?x"), None),
         ] {
             let parsed = base_url.parse().unwrap();
-            assert_eq!(Unfit::of(&parsed, provider, model), unfit, "{base_url} {model:?}");
+            assert_eq!(UnfitFallback::check(&parsed, provider, model), unfit, "{base_url} {model:?}");
         }
     }
 }

@@ -61,14 +61,14 @@ impl Upstream {
     }
 
     /// Returns the base URL with the version.
-    pub(crate) fn read_base_url(&self) -> Cow<'_, BaseUrl> {
-        self.base_url.as_read_by(self.provider)
+    pub(crate) fn api_base_url(&self) -> Cow<'_, BaseUrl> {
+        self.base_url.as_used_by(self.provider)
     }
 
     /// Returns the providers' public endpoints, which are the default without configuration.
-    pub(super) fn public() -> Vec<Self> {
+    pub(super) fn public_endpoints() -> Vec<Self> {
         let of = |provider: &'static Provider| {
-            let base_url = BaseUrl::public(provider.origin, provider.base_path);
+            let base_url = BaseUrl::provider_default(provider.origin, provider.base_path);
             Self { provider, ..Self::new(provider.name, base_url) }
         };
         Provider::all().into_iter().map(of).collect()

@@ -12,7 +12,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Subject<'_> {
     /// Waits briefly for the store. If it does not respond in time, the request continues without it.
-    pub(super) async fn patient<T>(
+    pub(super) async fn wait_for_store<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {

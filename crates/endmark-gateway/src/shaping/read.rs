@@ -1,7 +1,7 @@
 //! Answers calls of the tool with which a model reads a part of a capped result. (CX-5)
 
-use endmark_context::cap::{CapError, Limits, Way};
-use endmark_context::read::tool::{DESCRIPTION, NAME, SCHEMA, Wanted, WantedError};
+use endmark_context::cap::{CapError, Limits, ReadMethod};
+use endmark_context::read::tool::{DESCRIPTION, NAME, ReadRequest, ReadRequestError, SCHEMA};
 use endmark_store::{Handle, ReadError, Reader, StoreError};
 use endmark_wire::own_tool::{CallAnswer, OwnTool};
 
@@ -16,9 +16,9 @@ const READ_LIMIT_CHARS: usize = 50_000;
 
 /// Why nothing can be read, in the words that the model gets.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
+enum ReadFailure {
     #[error(transparent)]
-    Wanted(#[from] WantedError),
+    Wanted(#[from] ReadRequestError),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -29,30 +29,30 @@ enum Unread {
 
 /// Answers a call of the tool. The model can read only what the client of this request may read.
 pub(crate) async fn read(subject: &Subject<'_>, arguments: &str) -> CallAnswer {
-    match wanted(subject, arguments).await {
+    match read_requested_part(subject, arguments).await {
         Ok(text) => CallAnswer { text, is_error: false },
         Err(error) => CallAnswer { text: error.to_string(), is_error: true },
     }
 }
 
-async fn wanted(subject: &Subject<'_>, arguments: &str) -> Result<String, Unread> {
-    let wanted = Wanted::parse(arguments)?;
+async fn read_requested_part(subject: &Subject<'_>, arguments: &str) -> Result<String, ReadFailure> {
+    let wanted = ReadRequest::parse(arguments)?;
     let unknown = || StoreError::NoOutput { handle: wanted.handle.clone() };
     let handle = Handle::parse(&wanted.handle).ok_or_else(unknown)?;
     let cap = subject.settings.cap;
     let limits = Limits {
         most: cap.max_chars.min(READ_LIMIT_CHARS),
         handle: Some(wanted.handle),
-        way: Way::Tool,
+        way: ReadMethod::Tool,
         ..Limits::default()
     };
     let (owner, read) = (subject.owner(), handle.clone());
     let work = move |reader: &Reader| {
         let excerpt = reader.output(&read, &owner)?.part(&wanted.part, &limits);
-        Ok(excerpt.map_err(Unread::from).and_then(|excerpt| Ok(excerpt.for_a_model(&limits)?)))
+        Ok(excerpt.map_err(ReadFailure::from).and_then(|excerpt| Ok(excerpt.to_model_text(&limits)?)))
     };
-    let text = subject.patient(subject.store.read_output(&handle, work)).await??;
-    if let Err(error) = subject.patient(subject.store.touch_output(&handle)).await {
+    let text = subject.wait_for_store(subject.store.read_output(&handle, work)).await??;
+    if let Err(error) = subject.wait_for_store(subject.store.touch_output(&handle)).await {
         tracing::warn!(request = subject.id, %error, "that an output was read cannot be noted");
     }
     Ok(text)

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use endmark_context::cap::{Asked, Capped, Limits, Unit, Way, cap};
+use endmark_context::cap::{Capped, Limits, ReadMethod, RequestedFormat, Unit, cap};
 use endmark_context::conversation::{Edit, Place, ToolResult};
 use endmark_store::{Handle, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
@@ -26,25 +26,25 @@ pub(super) struct Memory(Mutex<Remembered>);
 
 #[derive(Default)]
 struct Remembered {
-    known: HashMap<String, (Became, Instant)>,
+    outcomes: HashMap<String, (CapOutcome, Instant)>,
     order: VecDeque<String>,
     bytes: usize,
 }
 
 /// What a result became.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Became {
+enum CapOutcome {
     /// The result stays unchanged.
     Same,
-    Capped(Shown),
+    Capped(ShownResult),
 }
 
 /// The capped text of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Shown {
+struct ShownResult {
     text: Arc<str>,
     /// The handle under which the full result can be read.
-    kept: Option<Handle>,
+    handle: Option<Handle>,
 }
 
 /// A request whose large results are capped.
@@ -57,7 +57,7 @@ pub(crate) struct CappedRequest {
 }
 
 /// A result that may be too large.
-struct Large {
+struct LargeResult {
     place: Place,
     text: String,
 }
@@ -75,12 +75,13 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     if large.is_empty() {
         return None;
     }
-    let way = if settings.tool && request.may_offer(&READ_TOOL) { Way::Tool } else { Way::Command };
+    let way =
+        if settings.tool && request.may_offer(&READ_TOOL) { ReadMethod::Tool } else { ReadMethod::Command };
     let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
         // Box the future, because few requests need it, and every request would reserve memory for it.
-        if let Became::Capped(shown) = Box::pin(became(subject, &result.text, way)).await {
-            is_any_kept |= shown.kept.is_some();
+        if let CapOutcome::Capped(shown) = Box::pin(cap_or_recall(subject, &result.text, way)).await {
+            is_any_kept |= shown.handle.is_some();
             edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
         }
     }
@@ -88,13 +89,13 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
         return None;
     }
     let results = edits.len();
-    let request = edited(subject, request, &edits)?;
-    let offering = (way == Way::Tool && is_any_kept).then(|| request.offering(&READ_TOOL)).flatten();
+    let request = apply_edits(subject, request, &edits)?;
+    let offering = (way == ReadMethod::Tool && is_any_kept).then(|| request.with_tool(&READ_TOOL)).flatten();
     Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
 
 /// Returns the results that may exceed the limits of characters or items, judging by their size in bytes.
-fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
+fn large_results(request: &Request, settings: CapSettings) -> Vec<LargeResult> {
     let Ok(dialogue) = Dialogue::read(request.format(), request.body()) else { return Vec::new() };
     let mut large = Vec::new();
     for (turn, standing) in dialogue.conversation().turns.iter().enumerate() {
@@ -103,7 +104,7 @@ fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
             let can_change = |result: &&ToolResult<'_>| result.media.is_empty() && !result.is_fixed;
             let Some(result) = content.result().filter(can_change) else { continue };
             if is_large(&result.text, settings) {
-                large.push(Large { place: Place { turn, part }, text: result.text.to_string() });
+                large.push(LargeResult { place: Place { turn, part }, text: result.text.to_string() });
             }
         }
     }
@@ -117,40 +118,40 @@ fn is_large(text: &str, settings: CapSettings) -> bool {
     text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
 }
 
-fn edited(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Request> {
+fn apply_edits(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let body = dialogue
-        .edited(edits)
+        .edit(edits)
         .inspect_err(|error| tracing::error!(request = subject.id, %error, "results cannot be capped"))
         .ok()?;
     Request::parse(request.format(), &body, request.address()).ok()
 }
 
-async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
+async fn cap_or_recall(subject: &Subject<'_>, text: &str, way: ReadMethod) -> CapOutcome {
     let settings = subject.settings.cap;
     let digest = sha256_hex(text.as_bytes());
     // The text depends on the limits.
     let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
     let known = format!("{}/{name}/{way:?}", subject.owner());
     if let Some((known, is_stale)) = subject.shaping.results.get(&known) {
-        if let Became::Capped(Shown { kept: Some(handle), .. }) = &known
+        if let CapOutcome::Capped(ShownResult { handle: Some(handle), .. }) = &known
             && is_stale
-            && let Err(error) = subject.patient(subject.store.touch_output(handle)).await
+            && let Err(error) = subject.wait_for_store(subject.store.touch_output(handle)).await
         {
             tracing::warn!(request = subject.id, %error, "that a result is still in use cannot be noted");
         }
         return known;
     }
-    let became = capped(subject, text, &name, way).await.map_or(Became::Same, Became::Capped);
+    let became = cap_result(subject, text, &name, way).await.map_or(CapOutcome::Same, CapOutcome::Capped);
     subject.shaping.results.remember(known, became.clone());
     became
 }
 
 /// Caps a result, or returns `None` if it is not too large.
-async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Option<Shown> {
+async fn cap_result(subject: &Subject<'_>, text: &str, name: &str, way: ReadMethod) -> Option<ShownResult> {
     let settings = subject.settings.cap;
     // The handle is the same on every gateway, so a conversation has the same bytes on all of them.
-    let handle = Handle::derived("result", &subject.owner(), name);
+    let handle = Handle::derive("result", &subject.owner(), name);
     let limits = Limits {
         most: settings.max_chars,
         unit: Unit::Chars,
@@ -160,7 +161,7 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
         ..Limits::default()
     };
     let large = work::large(text.len().saturating_mul(SLOW_FACTOR)).await;
-    let capped = cap(text.as_bytes(), Asked::Auto, &limits);
+    let capped = cap(text.as_bytes(), RequestedFormat::Auto, &limits);
     drop(large);
     let capped = match capped {
         Ok(capped) if capped.is_cut => capped,
@@ -170,23 +171,23 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
             return None;
         }
     };
-    let (capped, kept) = kept(subject, capped, &handle, text).await;
+    let (capped, kept) = store_capped(subject, capped, &handle, text).await;
     for warning in &capped.warnings {
         let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
         tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");
     }
-    Some(Shown { text: capped.text.into(), kept })
+    Some(ShownResult { text: capped.text.into(), handle: kept })
 }
 
 /// Stores the full value under its handle, unless it is already stored. The capped text names a handle only
 /// if the value is stored.
-async fn kept(
+async fn store_capped(
     subject: &Subject<'_>,
     capped: Capped,
     handle: &Handle,
     text: &str,
 ) -> (Capped, Option<Handle>) {
-    match kept_under(subject, handle, text, capped.format.name()).await {
+    match store_value(subject, handle, text, capped.format.name()).await {
         Ok(()) => (capped, Some(handle.clone())),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the full result of a tool is not kept");
@@ -195,20 +196,20 @@ async fn kept(
     }
 }
 
-async fn kept_under(
+async fn store_value(
     subject: &Subject<'_>,
     handle: &Handle,
     text: &str,
     format: &str,
 ) -> Result<(), StoreError> {
-    if subject.patient(subject.store.reuse_output(handle)).await? {
+    if subject.wait_for_store(subject.store.reuse_output(handle)).await? {
         return Ok(());
     }
-    subject.patient(subject.keep(handle, text.as_bytes(), format)).await?;
-    subject.patient(subject.store.note_output_session(handle, subject.session)).await
+    subject.wait_for_store(subject.keep(handle, text.as_bytes(), format)).await?;
+    subject.wait_for_store(subject.store.note_output_session(handle, subject.session)).await
 }
 
-impl Became {
+impl CapOutcome {
     fn bytes(&self) -> usize {
         if let Self::Capped(shown) = self { shown.text.len() } else { 0 }
     }
@@ -216,9 +217,9 @@ impl Became {
 
 impl Memory {
     /// Returns what a result became, and whether its use should be recorded in the store.
-    fn get(&self, known: &str) -> Option<(Became, bool)> {
+    fn get(&self, known: &str) -> Option<(CapOutcome, bool)> {
         let mut remembered = self.lock();
-        let (became, noted) = remembered.known.get_mut(known)?;
+        let (became, noted) = remembered.outcomes.get_mut(known)?;
         let is_stale = noted.elapsed() >= NOTE_USE_AFTER;
         if is_stale {
             *noted = Instant::now();
@@ -226,15 +227,16 @@ impl Memory {
         Some((became.clone(), is_stale))
     }
 
-    fn remember(&self, known: String, became: Became) {
+    fn remember(&self, known: String, became: CapOutcome) {
         let mut remembered = self.lock();
         remembered.bytes += known.len() + became.bytes();
-        if remembered.known.insert(known.clone(), (became, Instant::now())).is_none() {
+        if remembered.outcomes.insert(known.clone(), (became, Instant::now())).is_none() {
             remembered.order.push_back(known);
         }
         while remembered.bytes > REMEMBERED_BYTES {
             let Some(oldest) = remembered.order.pop_front() else { break };
-            let freed = oldest.len() + remembered.known.remove(&oldest).map_or(0, |(gone, _)| gone.bytes());
+            let freed =
+                oldest.len() + remembered.outcomes.remove(&oldest).map_or(0, |(gone, _)| gone.bytes());
             remembered.bytes = remembered.bytes.saturating_sub(freed);
         }
     }
@@ -267,13 +269,13 @@ mod tests {
     #[test]
     fn what_was_remembered_longest_makes_room() {
         let memory = Memory::default();
-        let large = Shown { text: "x".repeat(REMEMBERED_BYTES / 2).into(), kept: None };
+        let large = ShownResult { text: "x".repeat(REMEMBERED_BYTES / 2).into(), handle: None };
         for name in ["a", "b", "c"] {
-            memory.remember(name.to_owned(), Became::Capped(large.clone()));
+            memory.remember(name.to_owned(), CapOutcome::Capped(large.clone()));
         }
         assert_eq!(memory.get("a"), None);
-        assert_eq!(memory.get("c"), Some((Became::Capped(large), false)));
-        memory.remember("d".to_owned(), Became::Same);
-        assert_eq!(memory.get("d"), Some((Became::Same, false)));
+        assert_eq!(memory.get("c"), Some((CapOutcome::Capped(large), false)));
+        memory.remember("d".to_owned(), CapOutcome::Same);
+        assert_eq!(memory.get("d"), Some((CapOutcome::Same, false)));
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use endmark_context::compact::{Mode, NotMade, Policy, Progress, Told, compact_on, question};
+use endmark_context::compact::{
+    Mode, ModelNarrative, NotCompacted, Policy, Progress, compact_further, question,
+};
 use endmark_context::count::Family;
 use endmark_store::{CondensedIn, Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
@@ -17,8 +19,8 @@ use tokio::time::Instant;
 
 use super::Subject;
 use super::summariser::Summariser;
-use super::tokens::{Counted, counter};
-use crate::work::{self, LARGE_BYTES, Large, SLOW_FACTOR};
+use super::tokens::{TokenCounts, counter};
+use crate::work::{self, LARGE_BYTES, LargeInput, SLOW_FACTOR};
 
 /// Tokens reserved for the reply if a request has no limit and the model's window includes the reply.
 const REPLY_TOKENS: u64 = 4_096;
@@ -31,13 +33,13 @@ const BUDGET_TENTHS: u64 = 6;
 const SLACK_PERCENT: u64 = 115;
 
 /// The share of a refused request's history that is kept if the window is unknown.
-const KEPT_SHARE: f64 = 0.5;
+const KEPT_HISTORY_FRACTION: f64 = 0.5;
 
 /// Smaller requests, in bytes, fit into every model's window.
 const MIN_BYTES: usize = 4 * 1024;
 
 /// Pause before another query to a store that did not respond.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Minimum number of turns. With fewer, no turns lie between the first and the newest.
 const MIN_TURNS: usize = 3;
@@ -46,25 +48,25 @@ const MIN_TURNS: usize = 3;
 const MAX_WINDOWS: usize = 1_000;
 
 /// Maximum number of conversations for which a failed attempt is remembered.
-const MAX_IN_VAIN: usize = 1_000;
+const MAX_FAILED_CONVERSATIONS: usize = 1_000;
 
 /// What is remembered in memory, in addition to the store.
 #[derive(Default)]
 pub(super) struct Memory {
     /// The tokens of a request that was refused as too long, by upstream and model.
-    refused: Mutex<HashMap<(String, String), u64>>,
+    learned_limits: Mutex<HashMap<(String, String), u64>>,
     /// The size of the smallest condensed request in bytes, once it was read from the store.
     least_bytes: OnceCell<AtomicU64>,
     /// When the store last failed to return that size. It prevents every request from waiting for a store that hangs.
-    asked_in_vain: Mutex<Option<Instant>>,
-    counted: Counted,
+    last_store_timeout: Mutex<Option<Instant>>,
+    token_counts: TokenCounts,
     /// The results of the newest failed attempts, by owner and first turn.
-    in_vain: Mutex<HashMap<(String, String), InVain>>,
+    failed_attempts: Mutex<HashMap<(String, String), FailedAttempts>>,
 }
 
 /// The failed attempts for a conversation, and its number of turns at the newest one.
 #[derive(Debug, Clone)]
-struct InVain {
+struct FailedAttempts {
     turns: usize,
     sha256: String,
     progress: HashMap<Mode, Progress>,
@@ -84,7 +86,7 @@ pub(crate) struct Summary {
 }
 
 /// A request whose beginning was condensed.
-pub(crate) struct Condensed {
+pub(crate) struct CondensedRequest {
     pub(crate) request: Request,
     pub(crate) summary: Summary,
 }
@@ -93,33 +95,33 @@ pub(crate) struct Condensed {
 #[derive(Default)]
 pub(crate) struct Compaction {
     /// The condensed request; `None` if it stays unchanged.
-    pub(crate) condensed: Option<Condensed>,
+    pub(crate) condensed: Option<CondensedRequest>,
     /// Why nothing more can be condensed, although the request is too long.
-    pub(crate) stopped: Option<NotMade>,
+    pub(crate) stop_reason: Option<NotCompacted>,
 }
 
 /// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the
 /// sliding window is enabled for it.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
-    let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
-    let _large = apart(request).await;
-    let Some(known) = known(request) else { return Compaction::default() };
+    let Some(policies) = due_policies(subject, request, window).await else { return Compaction::default() };
+    let _large = count_in_pool(request).await;
+    let Some(known) = known_turns(request) else { return Compaction::default() };
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
-    let had_stopped = progress.values().any(|progress| progress.stopped().is_some());
+    let had_stopped = progress.values().any(|progress| progress.stop_reason().is_some());
     // Box the future, because few requests need it.
-    let condensed = Box::pin(condensed(subject, request, &known, policies, &mut progress)).await;
-    let stopped = progress.values().find_map(Progress::stopped);
+    let condensed = Box::pin(condense(subject, request, &known, policies, &mut progress)).await;
+    let stopped = progress.values().find_map(Progress::stop_reason);
     if let Some(why) = stopped.filter(|_| !had_stopped) {
         let why = why.reason();
         tracing::warn!(request = subject.id, why, "a conversation that is too long is no further condensed");
     }
     memory.note(subject, &known, progress);
-    Compaction { condensed, stopped }
+    Compaction { condensed, stop_reason: stopped }
 }
 
 /// Counts a request's tokens on another thread if it is long, or if the vocabulary must be loaded first.
-async fn apart(request: &Request) -> Large {
+async fn count_in_pool(request: &Request) -> LargeInput {
     let bytes = request.body().len().saturating_mul(SLOW_FACTOR);
     let is_ready = Family::of(&request.view().model).is_ready();
     work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
@@ -127,7 +129,7 @@ async fn apart(request: &Request) -> Large {
 
 /// Returns the policies that may require condensing. Returns `None` if the conversation need not be examined, because
 /// it is small or the provider keeps it.
-async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
+async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
     if bytes < MIN_BYTES || !(window || settings.emergency.enabled) {
@@ -141,7 +143,7 @@ async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<V
     if (bytes as u64) < least.min(known) {
         return None;
     }
-    if let Some(why) = request.kept_by_provider() {
+    if let Some(why) = request.provider_storage_field() {
         tracing::debug!(
             request = subject.id,
             why,
@@ -170,13 +172,13 @@ async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<V
 
 /// Condenses a conversation that its provider refused as too long. Returns `None` if that is impossible.
 /// `request` is the request without any summary.
-pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<Condensed> {
+pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<CondensedRequest> {
     let settings = subject.settings.compact.emergency;
-    if !settings.enabled || request.kept_by_provider().is_some() {
+    if !settings.enabled || request.provider_storage_field().is_some() {
         return None;
     }
     let count = counter(&request.view().model);
-    let _large = apart(request).await;
+    let _large = count_in_pool(request).await;
     let counted = count(&String::from_utf8_lossy(request.body()));
     subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
     let window = window_tokens(subject, request).filter(|window| *window < counted);
@@ -184,18 +186,18 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
         trigger_tokens: 0,
         budget_tokens: window.unwrap_or(counted) / 10 * BUDGET_TENTHS,
         keep_turns: settings.keep_turns,
-        keep_share: window.is_none().then_some(KEPT_SHARE),
+        keep_share: window.is_none().then_some(KEPT_HISTORY_FRACTION),
         ..Policy::emergency(count)
     };
-    let known = known(request)?;
+    let known = known_turns(request)?;
     // Ignore earlier failed attempts, because the provider's refusal is stronger evidence.
-    Box::pin(condensed(subject, request, &known, vec![policy], &mut HashMap::new())).await
+    Box::pin(condense(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
 /// Returns the size in tokens from which a request is too long: the setting, but at most the model's window.
 fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     let most = subject.settings.compact.emergency.trigger_tokens;
-    let refused = subject.shaping.summaries.refused(subject.upstream, &request.view().model);
+    let refused = subject.shaping.summaries.learned_limit(subject.upstream, &request.view().model);
     let is_exact = Family::of(&request.view().model).is_exact();
     let slack = if is_exact { 100 } else { SLACK_PERCENT };
     let known = window_tokens(subject, request).map(|window| window.saturating_mul(slack) / 100);
@@ -214,49 +216,55 @@ fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
 }
 
 /// The conversation as received, with hashes of its turns.
-struct Known {
+struct KnownTurns {
     turns: usize,
     /// The hash of the conversation up to and including each turn.
     digests: Vec<String>,
 }
 
-async fn condensed(
+async fn condense(
     subject: &Subject<'_>,
     request: &Request,
-    known: &Known,
+    known: &KnownTurns,
     policies: Vec<Policy>,
     progress: &mut HashMap<Mode, Progress>,
-) -> Option<Condensed> {
+) -> Option<CondensedRequest> {
     let owner = subject.owner();
-    let mut before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
+    let mut before = match subject
+        .wait_for_store(subject.store.summaries(&owner, known.digests.first()?))
+        .await
+    {
         Ok(all) => longest(all, known),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the store cannot be read: what a conversation was condensed to is not known");
             None
         }
     };
-    let narrator = Narrator::Own(subject.summariser_of(request));
-    let counted = &subject.shaping.summaries.counted;
+    let narrator = Narrator::Own(subject.summariser_limit(request));
+    let counted = &subject.shaping.summaries.token_counts;
     let earlier = progress.clone();
-    let mut made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
+    let mut made =
+        condense_further(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
     if made.is_some()
-        && let Some(elsewhere) = made_elsewhere(subject, &owner, known, before.as_ref()).await
+        && let Some(elsewhere) = fetch_from_others(subject, &owner, known, before.as_ref()).await
     {
         before = Some(elsewhere);
         *progress = earlier;
-        made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
+        made =
+            condense_further(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
     }
     let Some(mut made) = made else {
         let before = before?;
-        let (request, summary) = (with(request, &before)?, Summary::of(&before));
-        return Some(Condensed { request, summary });
+        let (request, summary) = (with_summary(request, &before)?, Summary::new(&before));
+        return Some(CondensedRequest { request, summary });
     };
     if let Some(question) = made.question.take() {
-        let told = told(subject, request, before.as_ref(), &policies, &question).await;
+        let told = summarise_by_model(subject, request, before.as_ref(), &policies, &question).await;
         // Both summaries replace the same turns; only the description differs.
         made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
     }
-    let by_model = made.is_told.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
+    let by_model =
+        made.is_by_model.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
     let mut kept = KeptSummary {
         first_sha256: known.digests.first()?.clone(),
         turns: made.turns as u64,
@@ -269,7 +277,7 @@ async fn condensed(
         bytes: request.body().len() as u64,
     };
     if let Ok(handle) = Handle::random() {
-        match subject.patient(subject.keep(&handle, request.body(), "json")).await {
+        match subject.wait_for_store(subject.keep(&handle, request.body(), "json")).await {
             Ok(()) => kept.handle = Some(handle.to_string()),
             Err(error) => {
                 tracing::error!(request = subject.id, %error, "the request that was condensed is not kept");
@@ -283,7 +291,7 @@ async fn condensed(
         CondensedIn { session: subject.session.to_owned(), dropped: made.dropped },
     );
     subject.shaping.summaries.note_bytes(kept.bytes);
-    if let Err(error) = subject.patient(keeping).await {
+    if let Err(error) = subject.wait_for_store(keeping).await {
         tracing::error!(request = subject.id, %error, "a summary is not kept: the next request makes it again");
     }
     tracing::info!(
@@ -293,22 +301,22 @@ async fn condensed(
         tokens_after = kept.tokens_after,
         "the older part of a conversation is condensed"
     );
-    let summary = Summary { by_model: by_model.flatten(), ..Summary::of(&kept) };
-    let request = with(request, &kept)?;
-    Some(Condensed { request, summary })
+    let summary = Summary { by_model: by_model.flatten(), ..Summary::new(&kept) };
+    let request = with_summary(request, &kept)?;
+    Some(CondensedRequest { request, summary })
 }
 
 /// Returns a longer summary of this conversation that another gateway made. The query is needed only if the
 /// conversation would be condensed now, since the other gateway saw the same size.
-async fn made_elsewhere(
+async fn fetch_from_others(
     subject: &Subject<'_>,
     owner: &str,
-    known: &Known,
+    known: &KnownTurns,
     before: Option<&KeptSummary>,
 ) -> Option<KeptSummary> {
     let beyond = before.map_or(0, |before| before.turns);
     let found = subject.store.summary_elsewhere(owner, &known.digests, beyond);
-    match subject.patient(found).await {
+    match subject.wait_for_store(found).await {
         Ok(found) => {
             let found = found.and_then(|found| longest(vec![found], known))?;
             subject.shaping.summaries.note_bytes(found.bytes);
@@ -322,19 +330,19 @@ async fn made_elsewhere(
 }
 
 /// Like `made`, with a description by a model. Returns `None` if the model fails.
-async fn told(
+async fn summarise_by_model(
     subject: &Subject<'_>,
     request: &Request,
     before: Option<&KeptSummary>,
     policies: &[Policy],
     question: &str,
-) -> Option<Made> {
+) -> Option<NewSummary> {
     let (summariser, count) = (subject.summariser?, policies.first()?.count);
-    match summariser.told(request, question, count).await {
+    match summariser.summarise(request, question, count).await {
         Ok(told) => {
-            let counted = &subject.shaping.summaries.counted;
-            let narrator = Narrator::Told(told);
-            anew(subject.id, request, before, policies, counted, &narrator, &mut HashMap::new())
+            let counted = &subject.shaping.summaries.token_counts;
+            let narrator = Narrator::ByModel(told);
+            condense_further(subject.id, request, before, policies, counted, &narrator, &mut HashMap::new())
         }
         Err(error) => {
             let model = summariser.model().unwrap_or_default();
@@ -352,7 +360,7 @@ async fn told(
 impl Subject<'_> {
     /// Returns the maximum length in characters of the question for the summary model. Returns `None` without
     /// such a model.
-    fn summariser_of(&self, request: &Request) -> Option<usize> {
+    fn summariser_limit(&self, request: &Request) -> Option<usize> {
         let model = self.summariser.as_ref()?.model()?;
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
         // If the model is not in the table but is the request's own, its window may be known.
@@ -366,25 +374,25 @@ enum Narrator {
     /// Endmark itself. If a model may write it later, a question of at most this many characters is prepared.
     Own(Option<usize>),
     /// A model wrote the description.
-    Told(Told),
+    ByModel(ModelNarrative),
 }
 
 /// Hashes a conversation. Returns `None` if no turns lie between its first and its newest ones.
-fn known(request: &Request) -> Option<Known> {
+fn known_turns(request: &Request) -> Option<KnownTurns> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
     let mut digests = Vec::with_capacity(turns);
     let mut before = request.format().name().to_owned();
     for turn in 0..turns {
-        before.push_str(&sha256_hex(dialogue.unmarked_item(turn)?.as_bytes()));
+        before.push_str(&sha256_hex(dialogue.item_without_cache_markers(turn)?.as_bytes()));
         before = sha256_hex(before.as_bytes());
         digests.push(before.clone());
     }
-    (turns >= MIN_TURNS).then_some(Known { turns, digests })
+    (turns >= MIN_TURNS).then_some(KnownTurns { turns, digests })
 }
 
 /// Returns the summary that replaces most of this conversation.
-fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
+fn longest(all: Vec<KeptSummary>, known: &KnownTurns) -> Option<KeptSummary> {
     let stands = |summary: &KeptSummary| {
         let last = usize::try_from(summary.turns).ok().and_then(|turns| turns.checked_sub(1));
         last.filter(|last| *last < known.turns).and_then(|last| known.digests.get(last))
@@ -394,7 +402,7 @@ fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
 }
 
 /// A summary that was just made.
-struct Made {
+struct NewSummary {
     /// The number of received turns that the summary replaces.
     turns: usize,
     items: Vec<String>,
@@ -406,28 +414,28 @@ struct Made {
     /// The question for a model, if one should write the description.
     question: Option<String>,
     /// Whether a model wrote the description.
-    is_told: bool,
+    is_by_model: bool,
 }
 
 /// Condenses the turns after an earlier summary, by the first policy that requires it.
-fn anew(
+fn condense_further(
     id: &str,
     request: &Request,
     before: Option<&KeptSummary>,
     policies: &[Policy],
-    counted: &Counted,
+    counted: &TokenCounts,
     narrator: &Narrator,
     progress: &mut HashMap<Mode, Progress>,
-) -> Option<Made> {
+) -> Option<NewSummary> {
     let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
-    let shorter = before.and_then(|before| with(request, before));
+    let shorter = before.and_then(|before| with_summary(request, before));
     let base = shorter.as_ref().unwrap_or(request);
     let dialogue = Dialogue::read(base.format(), base.body()).ok()?;
     let family = Family::of(&request.view().model);
     let sizes = counted.sizes(&dialogue, base.format().name(), family, policies.first()?.count);
     policies.iter().filter(|_| !work::is_stopped()).find_map(|policy| {
         let is_brake = policy.mode == Mode::Emergency;
-        let around = || dialogue.around().map(|text| counted.tokens(text, family, policy.count));
+        let around = || dialogue.surroundings().map(|text| counted.tokens(text, family, policy.count));
         let fixed_tokens = if is_brake { around().iter().sum() } else { 0 };
         let budget_tokens = if is_brake {
             policy.budget_tokens.saturating_sub(fixed_tokens).max(1)
@@ -437,15 +445,15 @@ fn anew(
         let policy = Policy { fixed_tokens, budget_tokens, ..*policy };
         let told = match narrator {
             Narrator::Own(_) => None,
-            Narrator::Told(told) => Some(told),
+            Narrator::ByModel(told) => Some(told),
         };
         let progress = progress.entry(policy.mode).or_default();
-        let compacted = compact_on(dialogue.conversation(), &policy, &sizes, told, progress);
+        let compacted = compact_further(dialogue.conversation(), &policy, &sizes, told, progress);
         if compacted.edits.is_empty() {
             return None;
         }
         let edited = dialogue
-            .edited(&compacted.edits)
+            .edit(&compacted.edits)
             .inspect_err(|error| {
                 tracing::error!(request = id, %error, "a conversation cannot be condensed");
                 progress.fail(&compacted.receipt);
@@ -457,8 +465,9 @@ fn anew(
         let mine = before.map_or(0, |before| before.items.len());
         let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
         let same = same.min(old.len().saturating_sub(mine));
-        let items = (0..new.len().saturating_sub(same)).filter_map(|turn| after.unmarked_item(turn));
-        Some(Made {
+        let items =
+            (0..new.len().saturating_sub(same)).filter_map(|turn| after.item_without_cache_markers(turn));
+        Some(NewSummary {
             turns: all.saturating_sub(same),
             items: items.map(Cow::into_owned).collect(),
             mode: if is_brake { "emergency" } else { "window" },
@@ -472,15 +481,15 @@ fn anew(
                 .collect(),
             question: match narrator {
                 Narrator::Own(Some(room)) => question(dialogue.conversation(), &compacted, *room),
-                Narrator::Own(None) | Narrator::Told(_) => None,
+                Narrator::Own(None) | Narrator::ByModel(_) => None,
             },
-            is_told: told.is_some(),
+            is_by_model: told.is_some(),
         })
     })
 }
 
 /// Returns the request with this summary instead of its beginning.
-fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
+fn with_summary(request: &Request, summary: &KeptSummary) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let body = dialogue.with_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
     Request::parse(request.format(), &body, request.address()).ok()
@@ -488,7 +497,7 @@ fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
 
 impl Summary {
     /// Returns the value of the header `x-endmark-compacted`.
-    pub(crate) fn disclosed(&self) -> String {
+    pub(crate) fn header_value(&self) -> String {
         let mut disclosed =
             format!("{}; before={}; after={}", self.mode, self.tokens_before, self.tokens_after);
         if let Some(handle) = &self.handle {
@@ -506,7 +515,7 @@ impl Summary {
         disclosed
     }
 
-    fn of(kept: &KeptSummary) -> Self {
+    fn new(kept: &KeptSummary) -> Self {
         Self {
             mode: if kept.mode == "window" { "window" } else { "emergency" },
             tokens_before: kept.tokens_before,
@@ -521,13 +530,13 @@ impl Memory {
     /// Returns the size of the smallest condensed request in bytes. For a smaller request, the store contains
     /// no summary.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
-        let lately = |asked: &Instant| asked.elapsed() < ASKED_AGAIN_AFTER;
-        let asked = || self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = |asked: &Instant| asked.elapsed() < STORE_RETRY_DELAY;
+        let asked = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
         if self.least_bytes.get().is_none() && asked().as_ref().is_some_and(lately) {
             return u64::MAX;
         }
         let known = self.least_bytes.get_or_try_init(|| async {
-            let least = subject.patient(subject.store.least_summarised_bytes()).await?;
+            let least = subject.wait_for_store(subject.store.least_summarised_bytes()).await?;
             Ok::<_, StoreError>(AtomicU64::new(least.unwrap_or(u64::MAX)))
         });
         match known.await {
@@ -548,27 +557,27 @@ impl Memory {
     }
 
     /// Returns the results of earlier attempts, when this conversation was shorter.
-    fn progress(&self, subject: &Subject<'_>, known: &Known) -> HashMap<Mode, Progress> {
-        let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+    fn progress(&self, subject: &Subject<'_>, known: &KnownTurns) -> HashMap<Mode, Progress> {
+        let in_vain = self.failed_attempts.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.digests.first().and_then(|first| in_vain.get(&(subject.owner(), first.clone())));
         // Another conversation may begin with the same turn.
-        let same = |found: &&InVain| known.digests.get(found.turns - 1) == Some(&found.sha256);
+        let same = |found: &&FailedAttempts| known.digests.get(found.turns - 1) == Some(&found.sha256);
         found.filter(same).map(|found| found.progress.clone()).unwrap_or_default()
     }
 
-    fn note(&self, subject: &Subject<'_>, known: &Known, progress: HashMap<Mode, Progress>) {
+    fn note(&self, subject: &Subject<'_>, known: &KnownTurns, progress: HashMap<Mode, Progress>) {
         let (Some(first), Some(last)) = (known.digests.first(), known.digests.last()) else { return };
         let key = (subject.owner(), first.clone());
-        let mut in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_vain = self.failed_attempts.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.values().all(|progress| *progress == Progress::default()) {
             in_vain.remove(&key);
             return;
         }
         // Forgetting an attempt only means that it is repeated up to three times.
-        if in_vain.len() >= MAX_IN_VAIN {
+        if in_vain.len() >= MAX_FAILED_CONVERSATIONS {
             in_vain.clear();
         }
-        in_vain.insert(key, InVain { turns: known.turns, sha256: last.clone(), progress });
+        in_vain.insert(key, FailedAttempts { turns: known.turns, sha256: last.clone(), progress });
     }
 
     fn refuses(&self, upstream: &str, model: &str, tokens: u64) {
@@ -579,13 +588,13 @@ impl Memory {
         }
     }
 
-    fn refused(&self, upstream: &str, model: &str) -> Option<u64> {
+    fn learned_limit(&self, upstream: &str, model: &str) -> Option<u64> {
         self.lock().get(&(upstream.to_owned(), model.to_owned())).copied()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
         // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.learned_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_context::compact::{Count, NotTold, Told};
+use endmark_context::compact::{Count, ModelNarrative, NarrativeRejection};
 use endmark_recovery::{Ending, Stop};
 use endmark_store::Purpose;
 use endmark_wire::request::Request as WireRequest;
@@ -13,12 +13,12 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use crate::ledger::{CallEnd, Calls};
-use crate::upstream::{Client, Destination, of_another_body, plain, read_whole};
+use crate::upstream::{Client, Destination, decode_response, read_whole, remove_replaced_body_headers};
 
 /// The output limit for formats that require one. The prompt requests 400 words.
 const LIMIT_TOKENS: u64 = 4_096;
 /// Time limit of the call, because the client waits meanwhile.
-const PATIENCE: Duration = Duration::from_mins(1);
+const SUMMARY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum size of the response in bytes.
 const ANSWER_LIMIT_BYTES: usize = 1 << 20;
 /// Maximum characters of the question if the model's window is unknown.
@@ -37,15 +37,15 @@ pub(crate) struct Summariser<'a> {
 
 /// Why there is no description by a model.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotAsked {
+pub(super) enum SummaryFailure {
     #[error("{0}")]
-    NotMade(String),
+    CallFailed(String),
     #[error("no answer within {0:?}")]
-    TookTooLong(Duration),
+    Timeout(Duration),
     #[error("the upstream answered {0}")]
     Refused(StatusCode),
     #[error(transparent)]
-    NotTold(#[from] NotTold),
+    Rejected(#[from] NarrativeRejection),
 }
 
 impl Summariser<'_> {
@@ -62,21 +62,21 @@ impl Summariser<'_> {
     }
 
     /// Requests a description from the model.
-    pub(super) async fn told(
+    pub(super) async fn summarise(
         &self,
         request: &WireRequest,
         question: &str,
         count: Count,
-    ) -> Result<Told, NotAsked> {
-        let asked = timeout(PATIENCE, self.answer(request, question)).await;
-        let (text, is_whole) = asked.map_err(|_| NotAsked::TookTooLong(PATIENCE))??;
-        Ok(Told::of(&text, is_whole, question, count)?)
+    ) -> Result<ModelNarrative, SummaryFailure> {
+        let asked = timeout(SUMMARY_TIMEOUT, self.answer(request, question)).await;
+        let (text, is_whole) = asked.map_err(|_| SummaryFailure::Timeout(SUMMARY_TIMEOUT))??;
+        Ok(ModelNarrative::accept(&text, is_whole, question, count)?)
     }
 
     /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is
     /// recorded as abandoned.
-    async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), NotAsked> {
-        let not_made = |error: String| NotAsked::NotMade(error);
+    async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), SummaryFailure> {
+        let not_made = |error: String| SummaryFailure::CallFailed(error);
         let upstream = &self.destination.upstream;
         let (Some(model), Some(uri)) = (self.model(), &self.destination.summary) else {
             return Err(not_made("no model is named for it".to_owned()));
@@ -86,8 +86,8 @@ impl Summariser<'_> {
         let opened = self.calls.open(Purpose::Summary, &upstream.name, model, false, asked.body()).await;
         let mut call = opened.map_err(|error| not_made(error.to_string()))?;
         let mut http = self.destination.post(uri, call.sends(Bytes::copy_from_slice(asked.body())));
-        of_another_body(http.headers_mut());
-        let answer = match self.client.send(upstream, http, PATIENCE).await {
+        remove_replaced_body_headers(http.headers_mut());
+        let answer = match self.client.send(upstream, http, SUMMARY_TIMEOUT).await {
             Ok(answer) => answer,
             Err(error) => {
                 call.settle(CallEnd::new(error.ending()));
@@ -95,12 +95,12 @@ impl Summariser<'_> {
             }
         };
         let status = answer.status();
-        let answer = plain(answer.map(|body| call.answered(status, body)));
+        let answer = decode_response(answer.map(|body| call.note_answer(status, body)));
         if !status.is_success() {
             call.settle(CallEnd::new(Ending::UpstreamError));
-            return Err(NotAsked::Refused(status));
+            return Err(SummaryFailure::Refused(status));
         }
-        let body = match read_whole(answer.into_body(), ANSWER_LIMIT_BYTES, PATIENCE).await {
+        let body = match read_whole(answer.into_body(), ANSWER_LIMIT_BYTES, SUMMARY_TIMEOUT).await {
             Ok(body) => body,
             Err(error) => {
                 call.settle(CallEnd::new(Ending::Dropped));
@@ -118,7 +118,7 @@ impl Summariser<'_> {
         let choice = reply.choices.first();
         let stop = choice.and_then(|choice| choice.finish.as_ref()?.stop);
         call.read(Some(&reply.choices));
-        call.settle(CallEnd::whole(reply));
+        call.settle(CallEnd::from_reply(reply));
         Ok(choice.map_or_else(Default::default, |choice| (choice.text.clone(), stop == Some(Stop::Normal))))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use endmark_context::compact::{Count, Sizes, sizes_of};
+use endmark_context::compact::{Count, Sizes, turn_sizes};
 use endmark_context::count::Family;
 use endmark_wire::conversation::Dialogue;
 use ring::digest::{Context, SHA256};
@@ -34,32 +34,32 @@ fn tokens(family: Family, text: &str) -> u64 {
 
 /// Earlier counts, by the hash of the text and the model family.
 #[derive(Default)]
-pub(super) struct Counted(Mutex<Remembered>);
+pub(super) struct TokenCounts(Mutex<TokenCache>);
 
 #[derive(Default)]
-struct Remembered {
+struct TokenCache {
     newer: HashMap<[u8; 32], Arc<[u64]>>,
     older: HashMap<[u8; 32], Arc<[u64]>>,
     /// How many entries the newer generation contains.
-    taken: usize,
+    size: usize,
 }
 
-impl Counted {
+impl TokenCounts {
     /// Returns the sizes of a conversation's messages in this format. Only new messages are counted.
     pub(super) fn sizes(&self, dialogue: &Dialogue<'_>, format: &str, family: Family, count: Count) -> Sizes {
-        Sizes::known(dialogue.conversation(), |position, turn| {
+        Sizes::from_known(dialogue.conversation(), |position, turn| {
             // Cache marks move from message to message, and do not change the size.
-            let item = dialogue.unmarked_item(position).unwrap_or_default();
-            self.known([format, family.name(), &item], || sizes_of(turn, count))
+            let item = dialogue.item_without_cache_markers(position).unwrap_or_default();
+            self.get_or_count([format, family.name(), &item], || turn_sizes(turn, count))
         })
     }
 
     /// Returns the tokens of a text.
     pub(super) fn tokens(&self, text: &str, family: Family, count: Count) -> u64 {
-        self.known(["", family.name(), text], || [count(text)].into()).iter().sum()
+        self.get_or_count(["", family.name(), text], || [count(text)].into()).iter().sum()
     }
 
-    fn known(&self, name: [&str; 3], count: impl FnOnce() -> Arc<[u64]>) -> Arc<[u64]> {
+    fn get_or_count(&self, name: [&str; 3], count: impl FnOnce() -> Arc<[u64]>) -> Arc<[u64]> {
         let mut context = Context::new(&SHA256);
         for part in name {
             context.update(&part.len().to_le_bytes());
@@ -78,13 +78,13 @@ impl Counted {
         sizes
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TokenCache> {
         // The memory is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Remembered {
+impl TokenCache {
     fn get(&mut self, key: &[u8; 32]) -> Option<Arc<[u64]>> {
         if let Some(sizes) = self.newer.get(key) {
             return Some(Arc::clone(sizes));
@@ -95,11 +95,11 @@ impl Remembered {
     }
 
     fn remember(&mut self, key: [u8; 32], sizes: Arc<[u64]>) {
-        if self.taken >= MAX_REMEMBERED {
+        if self.size >= MAX_REMEMBERED {
             self.older = std::mem::take(&mut self.newer);
-            self.taken = 0;
+            self.size = 0;
         }
-        self.taken += 1 + sizes.len();
+        self.size += 1 + sizes.len();
         self.newer.insert(key, sizes);
     }
 }
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn what_comes_again_and_again_is_remembered_and_the_rest_is_forgotten() {
-        let counted = Counted::default();
+        let counted = TokenCounts::default();
         let counts = |text: &str| {
             let mut is_counted = false;
-            counted.known(["", "", text], || {
+            counted.get_or_count(["", "", text], || {
                 is_counted = true;
                 [1].into()
             });

@@ -11,31 +11,31 @@ use endmark_wire::request as wire;
 use http::request::Parts;
 use http::{HeaderMap, Request};
 
-use crate::admission::{Claim, Holding, Work};
+use crate::admission::{BytesReservation, Claim, Work};
 use crate::bounds::Bounds;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::recovery::Schema;
-use crate::request_body::{Encoded, Incoming};
+use crate::request_body::{CompressedBody, Incoming};
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
 use crate::upstream::Destination;
 
 /// A request whose body was read completely, and whose reply will be examined.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     pub(super) gateway: Arc<Gateway>,
     /// The head of the client's request.
     pub(super) client: Parts,
     pub(super) request: wire::Request,
     /// The compressed request, if it was compressed.
-    pub(super) encoded: Option<Encoded>,
+    pub(super) encoded: Option<CompressedBody>,
     /// The mode that the client wants from this gateway. It is off if another Endmark recovers the reply.
-    pub(super) wanted: Mode,
+    pub(super) requested_mode: Mode,
     /// The mode that is possible for this request.
     pub(super) mode: Mode,
     /// The grammar that the message text must have, if any.
-    pub(super) demanded: Option<Format>,
+    pub(super) required_format: Option<Format>,
     pub(super) schema: Option<Schema>,
     /// The upstream that the request is for.
     pub(super) destination: Destination,
@@ -43,7 +43,7 @@ pub(crate) struct Admitted {
     pub(super) fallback: Option<Destination>,
     pub(super) claim: Option<Arc<Claim>>,
     /// The memory reserved for the body.
-    pub(super) holding: Holding,
+    pub(super) holding: BytesReservation,
     pub(super) work: Work,
 }
 
@@ -53,38 +53,38 @@ pub(crate) async fn admit(
     target: &Target<'_>,
     found: AddressedFormat,
     request: Request<Incoming>,
-) -> Result<Admitted, Refusal> {
+) -> Result<AdmittedRequest, Refusal> {
     let (mut client, body) = request.into_parts();
     let limits = &gateway.settings.limits;
-    let (body, holding) = body.read(&client.headers, limits, &gateway.held).await?;
+    let (body, holding) = body.read(&client.headers, limits, &gateway.held_bytes).await?;
     let claim = client.extensions.remove::<Arc<Claim>>();
     if let Some(claim) = &claim {
         claim.take().await?;
     }
-    let work = Work::begin(&body.plain, &gateway.held, limits.held_bytes).await;
+    let work = Work::begin(&body.plain, &gateway.held_bytes, limits.held_bytes).await;
     let work = work.ok_or(Refusal::NoRoom(limits.held_bytes))?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let request = parsed.map_err(|error| {
         let kind = found.format.name();
         Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
     })?;
-    Bounds::of(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref))
+    Bounds::new(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref))
         .check(&request, &client.headers)?;
-    let asked = mode_of(gateway, &client.headers)?;
+    let asked = requested_mode(gateway, &client.headers)?;
     let wanted = if target.upstream.endmark { Mode::Off } else { asked };
     // The reply does not arrive in the response, or the kind of request is unknown, so there is nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
     let destination = destinations::own_destination(target, &request, &client, mode)?;
     let fallback = destinations::fallback(gateway, target, &request, &client, mode);
-    Ok(Admitted {
+    Ok(AdmittedRequest {
         gateway: Arc::clone(gateway),
         client,
         request,
         encoded: body.encoded,
-        wanted,
+        requested_mode: wanted,
         mode,
-        demanded,
+        required_format: demanded,
         schema,
         destination,
         fallback,
@@ -95,15 +95,15 @@ pub(crate) async fn admit(
 }
 
 /// Returns the mode that the client wants, or otherwise that of the settings.
-pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
-    match named(headers, "x-endmark-resume")? {
+pub(super) fn requested_mode(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
+    match own_header(headers, "x-endmark-resume")? {
         Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),
         None => Ok(gateway.settings.resume.mode),
     }
 }
 
 /// Returns the value of one of Endmark's own headers.
-pub(super) fn named<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn own_header<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     match value.to_str() {
         Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim())),

@@ -19,35 +19,35 @@ use endmark_wire::json::Value;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tokio::time::{Instant, sleep};
 
-use crate::body::{AnyBody, full, uncounted};
+use crate::body::{AnyBody, full, without_usage_events};
 use crate::budget::NotAdmitted;
 use crate::exchange::Exchange;
-use crate::ledger::{Call, CallEnd, Ended};
+use crate::ledger::{Call, CallEnd, RequestEnd};
 use crate::recovery::Counting;
 use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
-    ReadError, UpstreamError, is_event_stream, of_another_body, of_changed_body, plain, random, read_whole,
-    retry_after, should_retry, typed,
+    ReadError, UpstreamError, decode_response, is_event_stream, random, read_whole, remove_body_headers,
+    remove_replaced_body_headers, retry_after, should_retry, with_stream_type,
 };
-use beginning::{Beginning, beginning};
-use counting::{asking_body, counting, learn};
+use beginning::{Beginning, read_beginning};
+use counting::{body_with_usage, learn, request_counting};
 
 /// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
 /// The response to the client if no upstream returned a reply.
-type Said = Result<Response<AnyBody>, Refusal>;
+type FailureAnswer = Result<Response<AnyBody>, Refusal>;
 
 /// How the tries at one upstream ended.
-enum Tried {
+enum UpstreamOutcome {
     /// A reply has begun, or the upstream refused finally.
     Answered(Response<AnyBody>),
     /// The upstream returned no reply, but another one may.
-    Left(Said),
+    TryElsewhere(FailureAnswer),
     /// The upstream returned no reply, and no other upstream is tried.
-    GivenUp(Said),
+    Failed(FailureAnswer),
 }
 
 /// How often one upstream may be tried.
@@ -56,11 +56,11 @@ enum Patience {
     /// As often as the settings permit.
     Settings,
     /// Only once.
-    OneTry,
+    SingleTry,
 }
 
 /// The result of sending a request.
-pub(crate) enum Delivered {
+pub(crate) enum DeliveredReply {
     /// A response that needs no recovery: forwarded unread, or the upstream's own error.
     Passed(Response<AnyBody>),
     /// A complete reply.
@@ -73,47 +73,49 @@ pub(crate) enum Delivered {
 ///
 /// # Errors
 /// The last failure of the original upstream, never that of the fallback.
-pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Refusal> {
+pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<DeliveredReply, Refusal> {
     let mut answer =
-        delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
+        deliver_once(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(RequestEnd::Failed))?;
     disclose(&exchange, answer.headers_mut());
     if exchange.mode() == Mode::Off {
         let (mut head, body) = answer.into_parts();
         let body = if head.status.is_success() {
-            let body = exchange.pass_heard(&head.headers, body);
+            let body = exchange.pass_for_usage(&head.headers, body);
             if exchange.attempt.asks_usage && is_event_stream(&head.headers) {
-                of_another_body(&mut head.headers);
+                remove_replaced_body_headers(&mut head.headers);
                 // The reader need not keep the events.
                 let mut reader = exchange.attempt.request.stream(0);
-                uncounted(body, move |event| reader.frame(event).is_ok_and(|event| event.only_counts()))
+                without_usage_events(body, move |event| {
+                    reader.frame(event).is_ok_and(|event| event.only_counts())
+                })
             } else {
                 body
             }
         } else {
-            exchange.calls.watch.end(Ended::UpstreamError(head.status.as_u16()));
+            exchange.calls.watch.end(RequestEnd::UpstreamError(head.status.as_u16()));
             exchange.pass_unread(body, Ending::Clean)
         };
-        return Ok(Delivered::Passed(Response::from_parts(head, body)));
+        return Ok(DeliveredReply::Passed(Response::from_parts(head, body)));
     }
     if !answer.status().is_success() {
-        exchange.calls.watch.end(Ended::UpstreamError(answer.status().as_u16()));
-        return refused::refused(exchange, answer).await.map(Delivered::Passed);
+        exchange.calls.watch.end(RequestEnd::UpstreamError(answer.status().as_u16()));
+        return refused::pass_refusal(exchange, answer).await.map(DeliveredReply::Passed);
     }
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         if exchange.offers_reading() {
-            exchange.calls.watch.end(Ended::Failed);
+            exchange.calls.watch.end(RequestEnd::Failed);
             return Err(Refusal::Reading(
                 "answers in a coding that cannot be searched for calls of endmark_read",
             ));
         }
         // The upstream compressed its response although the gateway requested none. It is forwarded unread.
         tracing::warn!(request = exchange.client.id, "the upstream compressed its answer: it passes unread");
-        return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
+        return Ok(DeliveredReply::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
     }
     Ok(if is_event_stream(answer.headers()) {
-        Delivered::Streamed(exchange, answer)
+        DeliveredReply::Streamed(exchange, answer)
     } else {
-        Delivered::Whole(exchange, answer)
+        DeliveredReply::Whole(exchange, answer)
     })
 }
 
@@ -121,16 +123,19 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
 ///
 /// # Errors
 /// `lost` if the reply may not be requested again, otherwise the last failure of the upstream.
-pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) -> Result<Delivered, Refusal> {
+pub(crate) async fn deliver_again(
+    mut exchange: Box<Exchange>,
+    lost: Refusal,
+) -> Result<DeliveredReply, Refusal> {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let retry = &gateway.settings.retry;
     let wait = pause(exchange.attempt.lost_replies + 1, random());
     let may_be = exchange.client.retries == 0
         && exchange.attempt.lost_replies < retry.max_retries
         && Instant::now() + wait < exchange.client.deadline
-        && gateway.standing.may_retry(exchange.upstream_name());
+        && gateway.upstream_health.may_retry(exchange.upstream_name());
     if !may_be {
-        exchange.calls.watch.end(Ended::Failed);
+        exchange.calls.watch.end(RequestEnd::Failed);
         return Err(lost);
     }
     tracing::info!(request = exchange.client.id, %lost, "a reply is asked for again");
@@ -144,85 +149,87 @@ pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) ->
     }
 }
 
-async fn delivered(exchange: &mut Exchange) -> Said {
+async fn deliver_once(exchange: &mut Exchange) -> FailureAnswer {
     let admission = match exchange.attempt.fallback {
-        Some(_) => exchange.gateway.standing.admit(exchange.upstream_name()),
+        Some(_) => exchange.gateway.upstream_health.admit(exchange.upstream_name()),
         None => Admission::Serve,
     };
     let own = match admission {
         Admission::Skip => None,
-        Admission::Serve => Some(tried(exchange, Patience::Settings).await),
-        Admission::Probe => Some(tried(exchange, Patience::OneTry).await),
+        Admission::Serve => Some(try_upstream(exchange, Patience::Settings).await),
+        Admission::Probe => Some(try_upstream(exchange, Patience::SingleTry).await),
     };
     let said = match own {
-        Some(Tried::Answered(answer)) => return Ok(answer),
-        Some(Tried::GivenUp(said)) => return said,
-        Some(Tried::Left(said)) => Some(said),
+        Some(UpstreamOutcome::Answered(answer)) => return Ok(answer),
+        Some(UpstreamOutcome::Failed(said)) => return said,
+        Some(UpstreamOutcome::TryElsewhere(said)) => Some(said),
         None => None,
     };
-    exchange.let_stand_in();
-    match tried(exchange, Patience::Settings).await {
-        Tried::Answered(answer) if answer.status().is_success() => {
+    exchange.toggle_fallback();
+    match try_upstream(exchange, Patience::Settings).await {
+        UpstreamOutcome::Answered(answer) if answer.status().is_success() => {
             // The fallback is now the upstream of this reply, including its continuations.
             exchange.attempt.fallback = None;
             return Ok(answer);
         }
-        Tried::Left(Err(refusal)) | Tried::GivenUp(Err(refusal)) => {
+        UpstreamOutcome::TryElsewhere(Err(refusal)) | UpstreamOutcome::Failed(Err(refusal)) => {
             tracing::warn!(request = exchange.client.id, %refusal, "the fallback failed, too");
         }
-        Tried::Answered(answer) | Tried::Left(Ok(answer)) | Tried::GivenUp(Ok(answer)) => {
+        UpstreamOutcome::Answered(answer)
+        | UpstreamOutcome::TryElsewhere(Ok(answer))
+        | UpstreamOutcome::Failed(Ok(answer)) => {
             tracing::warn!(request = exchange.client.id, status = %answer.status(), "the fallback failed, too");
         }
     }
-    exchange.let_stand_in();
+    exchange.toggle_fallback();
     match said {
         Some(said) => said,
         // The upstream counts as down, but is the only one left.
-        None => match tried(exchange, Patience::OneTry).await {
-            Tried::Answered(answer) => Ok(answer),
-            Tried::Left(said) | Tried::GivenUp(said) => said,
+        None => match try_upstream(exchange, Patience::SingleTry).await {
+            UpstreamOutcome::Answered(answer) => Ok(answer),
+            UpstreamOutcome::TryElsewhere(said) | UpstreamOutcome::Failed(said) => said,
         },
     }
 }
 
 /// Tries the exchange's upstream.
-async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
+async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOutcome {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
-    let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
+    let (standing, retry) = (&gateway.upstream_health, &gateway.settings.retry);
     // A client that repeats its request makes the retries itself.
     let is_sent_again = exchange.client.retries > 0;
     let max_retries = match patience {
         Patience::Settings if !is_sent_again => {
             retry.max_retries.saturating_sub(exchange.attempt.lost_replies)
         }
-        Patience::Settings | Patience::OneTry => 0,
+        Patience::Settings | Patience::SingleTry => 0,
     };
     let policy = RetryPolicy { max_retries, max_wait: retry.max_wait };
-    let has_fallback = exchange.attempt.fallback.is_some() && !exchange.attempt.stands_in;
+    let has_fallback = exchange.attempt.fallback.is_some() && !exchange.attempt.is_fallback;
     let mut delivery = Delivery::new(policy, has_fallback);
     if exchange.attempt.lost_replies > 0 {
         // The request was already counted when it was retried.
     } else if is_sent_again {
-        standing.retried(exchange.upstream_name());
+        standing.note_retry(exchange.upstream_name());
     } else {
         standing.request(exchange.upstream_name());
     }
     let mut last_said = None;
-    let mut counting = counting(exchange).await;
+    let mut counting = request_counting(exchange).await;
     loop {
-        let body = asking_body(counting, exchange).await;
+        let body = body_with_usage(counting, exchange).await;
         exchange.attempt.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
             // A retry for which the budgets have no room does not count, so the last result remains.
-            Err(why) => return Tried::GivenUp(last_said.unwrap_or(Err(Refusal::Budget(why)))),
+            Err(why) => return UpstreamOutcome::Failed(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
         let (failure, said) = match send(exchange, call, body, &mut counting).await {
             Ok((answer, call)) => {
-                standing.succeeded(exchange.upstream_name());
+                standing.note_success(exchange.upstream_name());
                 learn(counting, exchange, answer.status()).await;
                 exchange.attempt.call = Some(call);
-                return Tried::Answered(answer);
+                return UpstreamOutcome::Answered(answer);
             }
             Err(failed) => failed,
         };
@@ -232,13 +239,13 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             continue;
         }
         let name = exchange.upstream_name();
-        if failure.is_of_upstream() {
-            standing.failed(name);
+        if failure.affects_upstream() {
+            standing.note_failure(name);
         }
-        let mut next = delivery.failed(failure, random());
+        let mut next = delivery.next_after(failure, random());
         let is_known_to_be_down = has_fallback && standing.is_down(name);
-        if matches!(next, Next::Again(_)) && (is_known_to_be_down || !standing.may_retry(name)) {
-            next = delivery.otherwise();
+        if matches!(next, Next::Retry(_)) && (is_known_to_be_down || !standing.may_retry(name)) {
+            next = delivery.next_without_retry();
         }
         tracing::info!(
             request = exchange.client.id,
@@ -256,9 +263,9 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             continue;
         }
         match next {
-            Next::Again(wait) => sleep(wait).await,
-            Next::FallBack => return Tried::Left(said),
-            Next::GiveUp => return Tried::GivenUp(said),
+            Next::Retry(wait) => sleep(wait).await,
+            Next::FallBack => return UpstreamOutcome::TryElsewhere(said),
+            Next::GiveUp => return UpstreamOutcome::Failed(said),
         }
         last_said = Some(said);
         exchange.attempt.retries += 1;
@@ -268,9 +275,9 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
 /// Records a call that is about to be made, if budgets admit it. The gateway's additions to the request do
 /// not count as prompt.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
-    let purpose = match exchange.calls.made() {
+    let purpose = match exchange.calls.count() {
         _ if exchange.attempt.rounds_of_reading > 0 => Purpose::Read,
-        _ if exchange.attempt.stands_in => Purpose::Fallback,
+        _ if exchange.attempt.is_fallback => Purpose::Fallback,
         0 if exchange.is_closing => Purpose::Closing,
         0 => Purpose::Reply,
         _ => Purpose::Retry,
@@ -286,13 +293,13 @@ async fn send(
     mut call: Call,
     body: Option<Bytes>,
     counting: &mut Counting,
-) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
-    match sent(exchange, &mut call, body, counting).await {
+) -> Result<(Response<AnyBody>, Call), (Failure, FailureAnswer)> {
+    match send_call(exchange, &mut call, body, counting).await {
         Ok(answer) => Ok((answer, call)),
         Err(failed) => {
             match &failed.0 {
-                Failure::Fruitless(Ending::UpstreamError) => call.settle_refused(),
-                failure => drop(call.settle(CallEnd::new(ending_of(failure)))),
+                Failure::EmptyStream(Ending::UpstreamError) => call.settle_as_refused(),
+                failure => drop(call.settle(CallEnd::new(failure_ending(failure)))),
             }
             Err(failed)
         }
@@ -300,40 +307,40 @@ async fn send(
 }
 
 /// Returns the ending of a failed call.
-fn ending_of(failure: &Failure) -> Ending {
+fn failure_ending(failure: &Failure) -> Ending {
     match failure {
         Failure::Unreachable => Ending::Dropped,
         Failure::Silent => Ending::Stalled,
-        Failure::Fruitless(ending) => *ending,
-        Failure::Unreadable | Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => {
+        Failure::EmptyStream(ending) => *ending,
+        Failure::Unreadable | Failure::Refused { .. } | Failure::TooLong | Failure::QuotaExhausted => {
             Ending::UpstreamError
         }
     }
 }
 
-async fn sent(
+async fn send_call(
     exchange: &Exchange,
     call: &mut Call,
     counting_body: Option<Bytes>,
     counting: &mut Counting,
-) -> Result<Response<AnyBody>, (Failure, Said)> {
+) -> Result<Response<AnyBody>, (Failure, FailureAnswer)> {
     let destination = &exchange.attempt.destination;
     let limits = &exchange.gateway.settings.limits;
     let is_changed = counting_body.is_some();
-    let encoded = exchange.attempt.encoded.as_ref().filter(|_| !exchange.attempt.stands_in && !is_changed);
+    let encoded = exchange.attempt.encoded.as_ref().filter(|_| !exchange.attempt.is_fallback && !is_changed);
     let body = counting_body.unwrap_or_else(|| match encoded {
         Some(own) => own.bytes.clone(),
         None => Bytes::copy_from_slice(exchange.attempt.request.body()),
     });
     let mut onward = destination.post(&destination.uri, call.sends(body));
     if is_changed {
-        of_changed_body(onward.headers_mut());
+        remove_body_headers(onward.headers_mut());
         // Request an uncompressed response, because the usage event cannot be removed from compressed bytes.
         onward.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     if counting.is_withdrawn() {
         // The idempotency key must not be sent with a different body.
-        of_another_body(onward.headers_mut());
+        remove_replaced_body_headers(onward.headers_mut());
     }
     for coding in encoded.iter().flat_map(|own| &own.codings) {
         onward.headers_mut().append(header::CONTENT_ENCODING, coding.clone());
@@ -352,19 +359,19 @@ async fn sent(
         }
     };
     let status = answer.status();
-    let mut answer = answer.map(|body| call.answered(status, body));
+    let mut answer = answer.map(|body| call.note_answer(status, body));
     if exchange.mode() != Mode::Off || is_changed {
-        answer = plain(answer);
+        answer = decode_response(answer);
     }
     if !answer.status().is_success() {
-        return refused(exchange, answer, counting).await;
+        return read_refusal(exchange, answer, counting).await;
     }
     if exchange.mode() != Mode::Off && exchange.attempt.request.view().stream {
-        answer = told(exchange, answer).await?;
+        answer = set_content_type(exchange, answer).await?;
     }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
     if deadline.is_some() || (exchange.mode().mends() && is_event_stream(answer.headers())) {
-        begun(exchange, answer, deadline).await
+        wait_for_beginning(exchange, answer, deadline).await
     } else {
         Ok(answer)
     }
@@ -382,17 +389,20 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
 fn waits_for_first_token(exchange: &Exchange) -> bool {
     exchange.attempt.request.view().stream
         && exchange.attempt.fallback.is_some()
-        && !exchange.attempt.stands_in
+        && !exchange.attempt.is_fallback
 }
 
 /// Sets the event-stream content type if the upstream omitted it.
-async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
+async fn set_content_type(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, (Failure, FailureAnswer)> {
     let limits = &exchange.gateway.settings.limits;
     let patience = if waits_for_first_token(exchange) { first_byte(exchange, limits) } else { limits.idle };
-    typed(answer, patience).await.map_err(|error| {
+    with_stream_type(answer, patience).await.map_err(|error| {
         let failure = match error {
             ReadError::Stalled(_) => Failure::Silent,
-            _ => Failure::Fruitless(Ending::Dropped),
+            _ => Failure::EmptyStream(Ending::Dropped),
         };
         (failure, Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error }))
     })
@@ -400,33 +410,33 @@ async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response
 
 /// Waits until a part of the reply has arrived. Until then, the same or another upstream can still return the
 /// whole reply.
-async fn begun(
+async fn wait_for_beginning(
     exchange: &Exchange,
     answer: Response<AnyBody>,
     deadline: Option<Instant>,
-) -> Result<Response<AnyBody>, (Failure, Said)> {
+) -> Result<Response<AnyBody>, (Failure, FailureAnswer)> {
     let (head, body) = answer.into_parts();
-    match beginning(exchange, body, deadline).await {
-        Beginning::Begun(body) => Ok(Response::from_parts(head, body)),
+    match read_beginning(exchange, body, deadline).await {
+        Beginning::Started(body) => Ok(Response::from_parts(head, body)),
         Beginning::Silent => {
             let limit = first_byte(exchange, &exchange.gateway.settings.limits);
             Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))))
         }
-        Beginning::Fruitless(ending, why) => {
+        Beginning::Empty(ending, why) => {
             // The provider's error may repeat the key from the request.
             let error = ReadError::Broken(exchange.recorder.clean(&why).into());
             let upstream = exchange.upstream_name().to_owned();
-            Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
+            Err((Failure::EmptyStream(ending), Err(Refusal::AnswerLost { upstream, error })))
         }
     }
 }
 
 /// Reads a refusal to find out whether waiting or another upstream can help.
-async fn refused(
+async fn read_refusal(
     exchange: &Exchange,
     answer: Response<AnyBody>,
     counting: &mut Counting,
-) -> Result<Response<AnyBody>, (Failure, Said)> {
+) -> Result<Response<AnyBody>, (Failure, FailureAnswer)> {
     let (mut head, body) = answer.into_parts();
     let status = head.status.as_u16();
     let (retry_after, should_retry) = (retry_after(&head.headers), should_retry(&head.headers));
@@ -435,12 +445,11 @@ async fn refused(
         Ok(body) => {
             let root = Value::parse_body(&body).ok();
             let error = root.and_then(|root| exchange.attempt.request.format().read_error(root));
-            counting.refused(head.status, error.as_ref());
-            let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
+            counting.note_refusal(head.status, error.as_ref());
+            let failure = error.and_then(|error| known_failure(status, &error)).unwrap_or(told);
             let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
-            let has_remedy =
-                failure.is_worth_a_remedy() || (exchange.attempt.asks_usage && counting.is_withdrawn());
+            let has_remedy = failure.has_remedy() || (exchange.attempt.asks_usage && counting.is_withdrawn());
             if has_remedy { Err((failure, Ok(answer))) } else { Ok(answer) }
         }
         Err(error) => {
@@ -457,23 +466,23 @@ fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) ->
     match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
         Cow::Borrowed(_) => body,
         Cow::Owned(scrubbed) => {
-            of_another_body(headers);
+            remove_replaced_body_headers(headers);
             scrubbed.into()
         }
     }
 }
 
 /// Returns the meaning of an error, if its body shows more than its status.
-fn known(status: u16, error: &ProviderError) -> Option<Failure> {
+fn known_failure(status: u16, error: &ProviderError) -> Option<Failure> {
     if matches!(status, 400 | 413 | 422) && error.is_context_length() {
         return Some(Failure::TooLong);
     }
     let is = |word: &Option<String>| word.as_deref() == Some("insufficient_quota");
-    (is(&error.kind) || is(&error.code)).then_some(Failure::QuotaUsedUp)
+    (is(&error.kind) || is(&error.code)).then_some(Failure::QuotaExhausted)
 }
 
 fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
-    Refusal::without_answer(&exchange.attempt.destination.upstream, error)
+    Refusal::upstream_unavailable(&exchange.attempt.destination.upstream, error)
 }
 
 /// Discloses which upstream answered if it is not the requested one, how often the request was retried, and
@@ -488,7 +497,7 @@ fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     exchange.changed.write_headers(headers);
     exchange.budget.write_headers(headers);
     exchange.calls.write_rates(headers);
-    if exchange.attempt.stands_in
+    if exchange.attempt.is_fallback
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
     {
         headers.insert(HeaderName::from_static("x-endmark-upstream"), name);

@@ -12,14 +12,14 @@ use endmark_wire::request::Request;
 use http::HeaderMap;
 use http::request::Parts;
 
-use super::admit::{Admitted, named};
+use super::admit::{AdmittedRequest, own_header};
 use crate::api::Api;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::ledger::{Caller, Calls, Watch};
 use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
-use crate::upstream::{Credential, Destination, secrets_in};
+use crate::upstream::{Credential, Destination, find_secrets};
 
 /// Number of digits of a session's hash. 64 bits suffice to distinguish sessions.
 const SESSION_DIGITS: usize = 16;
@@ -28,8 +28,8 @@ const SESSION_DIGITS: usize = 16;
 const SESSION_HEADERS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 
 /// An admitted request with its client and session.
-pub(crate) struct Identified {
-    pub(super) admitted: Admitted,
+pub(crate) struct IdentifiedRequest {
+    pub(super) admitted: AdmittedRequest,
     /// The id that `endmark log show` accepts.
     pub(crate) id: String,
     pub(crate) session: String,
@@ -45,34 +45,35 @@ pub(crate) struct Identified {
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
-pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
+pub(crate) fn identify(admitted: AdmittedRequest) -> Result<IdentifiedRequest, Refusal> {
     let headers = &admitted.client.headers;
-    let turn_number = match named(headers, "x-endmark-turn")? {
+    let turn_number = match own_header(headers, "x-endmark-turn")? {
         Some(turn) => turn
             .parse()
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
         None => admitted.request.replies().saturating_add(1),
     };
     let credential = admitted.client.extensions.get::<Credential>().map(|known| known.id().to_owned());
-    let own = named(headers, "x-endmark-session")?;
+    let own = own_header(headers, "x-endmark-session")?;
     let named_session =
-        own.or_else(|| of_client(headers)).or(admitted.request.view().conversation.as_deref());
+        own.or_else(|| client_session(headers)).or(admitted.request.view().conversation.as_deref());
     if let (Some(name), Some(credential)) = (named_session, &credential) {
         admitted.gateway.rotations.note(name, credential);
     }
-    let conversation = named_session.map_or_else(|| Cow::Owned(beginning(&admitted.request)), Cow::Borrowed);
+    let conversation =
+        named_session.map_or_else(|| Cow::Owned(conversation_key(&admitted.request)), Cow::Borrowed);
     let session = session(credential.as_deref(), &conversation);
-    let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
-    Ok(Identified { id: new_request_id(), credential, session, task_id, turn_number, admitted })
+    let task_id = own_header(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
+    Ok(IdentifiedRequest { id: new_request_id(), credential, session, task_id, turn_number, admitted })
 }
 
 /// Returns the session that a client names for its own purposes. An unreadable value is ignored.
-fn of_client(headers: &HeaderMap) -> Option<&str> {
+fn client_session(headers: &HeaderMap) -> Option<&str> {
     let mut named = SESSION_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     named.find(|session| !session.trim().is_empty()).map(str::trim)
 }
 
-impl Identified {
+impl IdentifiedRequest {
     /// Returns the model that the request names.
     pub(crate) fn model(&self) -> &str {
         &self.admitted.request.view().model
@@ -80,7 +81,7 @@ impl Identified {
 
     /// Creates the record of the request's calls. Each call is recorded before it is made.
     pub(super) fn calls(&self) -> Calls {
-        let Admitted { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
+        let AdmittedRequest { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
         let destinations = std::iter::once(destination).chain(fallback);
         let recorder = gateway.store.recorder(secrets(gateway, client, destinations));
         let watch = Watch::new(
@@ -88,7 +89,7 @@ impl Identified {
             &gateway.stopping,
             self.id.clone(),
             destination.upstream.name.clone(),
-            Api::of_format(request.format()),
+            Api::from_format(request.format()),
             request.view().stream,
             &client.headers,
         );
@@ -99,7 +100,7 @@ impl Identified {
             limits: client.extensions.get::<Arc<OwnKey>>().map(|key| key.limits()).unwrap_or_default(),
         };
         let format = request.format();
-        let api = Api::of_format(format);
+        let api = Api::from_format(format);
         Calls::new(recorder, watch, caller, *mode, (format, api), Arc::clone(&gateway.budgets))
     }
 }
@@ -110,7 +111,7 @@ impl Identified {
 /// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
 pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     let headers = &client.headers;
-    let named = named(headers, "x-endmark-session")?.or_else(|| of_client(headers));
+    let named = own_header(headers, "x-endmark-session")?.or_else(|| client_session(headers));
     let credential = client.extensions.get::<Credential>().map(|known| known.id().to_owned());
     Ok(Caller {
         request_id: new_request_id(),
@@ -129,14 +130,14 @@ fn secrets<'a>(
     let sent = destinations.map(|destination| (&destination.headers, &destination.uri));
     let all = std::iter::once((&client.headers, &client.uri)).chain(sent);
     Secrets {
-        of_settings: Arc::clone(&gateway.scrubber),
-        of_request: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| secrets_in(headers, uri)))),
+        settings_secrets: Arc::clone(&gateway.scrubber),
+        request_secrets: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| find_secrets(headers, uri)))),
     }
 }
 
 /// Returns what distinguishes unnamed conversations: the first user message and the tools. The system text is
 /// not included, because it often contains a date.
-fn beginning(request: &Request) -> String {
+fn conversation_key(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")

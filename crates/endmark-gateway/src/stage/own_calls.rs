@@ -10,13 +10,13 @@ use endmark_wire::sse::Decoder;
 use endmark_wire::stream::Reader;
 use http::Response;
 
-use crate::admission::Holding;
-use crate::body::{AnyBody, Patient, full};
+use crate::admission::BytesReservation;
+use crate::body::{AnyBody, TimedBody, full};
 use crate::exchange::Exchange;
-use crate::ledger::{CallEnd, Ended};
+use crate::ledger::{CallEnd, RequestEnd};
 use crate::rescue::Refusal;
 use crate::shaping::{READ_TOOL, read};
-use crate::stage::observe::whole::Observed;
+use crate::stage::observe::whole::ObservedReply;
 use crate::work::{self, LARGE_BYTES};
 
 /// How often a model may read before it replies. Each time costs a call with the complete conversation.
@@ -24,14 +24,14 @@ const MAX_READS: u32 = 4;
 
 /// The result for a client's tool call that arrived together with a call of `endmark_read`. The client never
 /// gets that call, because the model made it before it had read the result. The model can make it again.
-const NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
+const CALL_NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
     Make it again if it is still needed.";
 
 /// Appended to the last results.
-const NOTHING_MORE: &str = "\n[This was the last part that can be read now.]";
+const LAST_PART_NOTE: &str = "\n[This was the last part that can be read now.]";
 
 /// A reply after the search for calls of `endmark_read`.
-pub(crate) enum Reading<R> {
+pub(crate) enum OwnCallOutcome<R> {
     /// The reply contained such calls. They are answered, and the next reply must be requested.
     Answered(Box<Exchange>),
     /// The reply contained no such calls.
@@ -42,18 +42,20 @@ pub(crate) enum Reading<R> {
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading.
-pub(crate) async fn in_whole(mut observed: Box<Observed>) -> Result<Reading<Box<Observed>>, Refusal> {
+pub(crate) async fn answer_in_whole(
+    mut observed: Box<ObservedReply>,
+) -> Result<OwnCallOutcome<Box<ObservedReply>>, Refusal> {
     if !observed.exchange.offers_reading() {
-        return Ok(Reading::Reply(observed));
+        return Ok(OwnCallOutcome::Reply(observed));
     }
     if !calls_it(&observed.response.reply().choices) {
         let request = &mut observed.exchange.attempt.request;
         // Continuation requests must not offer `endmark_read`.
-        *request = request.withdrawing(&READ_TOOL);
-        return Ok(Reading::Reply(observed));
+        *request = request.without_tool(&READ_TOOL);
+        return Ok(OwnCallOutcome::Reply(observed));
     }
     let turn = observed.response.turn();
-    Ok(Reading::Answered(answered(observed.exchange, turn.as_ref()).await?))
+    Ok(OwnCallOutcome::Answered(answer_calls(observed.exchange, turn.as_ref()).await?))
 }
 
 fn calls_it(choices: &[Choice]) -> bool {
@@ -65,50 +67,50 @@ fn calls_it(choices: &[Choice]) -> bool {
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading, or its reply exceeds the memory limit.
-pub(crate) async fn in_stream(
+pub(crate) async fn answer_in_stream(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
-) -> Result<Reading<(Box<Exchange>, Response<AnyBody>)>, Refusal> {
+) -> Result<OwnCallOutcome<(Box<Exchange>, Response<AnyBody>)>, Refusal> {
     if !exchange.offers_reading() {
-        return Ok(Reading::Reply((exchange, answer)));
+        return Ok(OwnCallOutcome::Reply((exchange, answer)));
     }
     let (head, body) = answer.into_parts();
-    let spoken = spoken(&exchange, body).await?;
+    let spoken = read_held_stream(&exchange, body).await?;
     let received = spoken.reader.received();
     if !calls_it(received.choices()) {
-        exchange.attempt.request = exchange.attempt.request.withdrawing(&READ_TOOL);
-        return Ok(Reading::Reply((exchange, Response::from_parts(head, full(spoken.bytes)))));
+        exchange.attempt.request = exchange.attempt.request.without_tool(&READ_TOOL);
+        return Ok(OwnCallOutcome::Reply((exchange, Response::from_parts(head, full(spoken.bytes)))));
     }
-    let turn = exchange.attempt.request.turn_in(&spoken.events, received);
+    let turn = exchange.attempt.request.stream_turn(&spoken.events, received);
     if let Some(call) = exchange.attempt.call.take() {
         call.read(Some(received.choices()));
         call.settle(CallEnd::stream(spoken.ending, received));
     }
-    Ok(Reading::Answered(answered(exchange, turn.as_ref()).await?))
+    Ok(OwnCallOutcome::Answered(answer_calls(exchange, turn.as_ref()).await?))
 }
 
 /// A stream that is held back.
-struct Spoken {
+struct HeldStream {
     bytes: Vec<u8>,
     reader: Box<dyn Reader>,
     /// The data of the events.
     events: Vec<String>,
     ending: Ending,
     /// The memory reserved for the stream.
-    holding: Holding,
+    holding: BytesReservation,
 }
 
 /// Reads a stream to its end. If it breaks off, it is returned as received; recovery is decided when it is read again.
-async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
+async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStream, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
-    let mut upstream = Patient::new(body, limits.idle, exchange.client.deadline);
+    let mut upstream = TimedBody::new(body, limits.idle, exchange.client.deadline);
     let mut decoder = Decoder::new(limits.reply_bytes);
-    let mut spoken = Spoken {
+    let mut spoken = HeldStream {
         bytes: Vec::new(),
         reader: exchange.attempt.request.stream(limits.reply_bytes),
         events: Vec::new(),
         ending: Ending::Dropped,
-        holding: gateway.held.part(limits.held_bytes),
+        holding: gateway.held_bytes.part(limits.held_bytes),
     };
     let mut large = None;
     loop {
@@ -116,7 +118,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         let data = match next.unwrap_or(Err(Ending::Interrupted)) {
             Ok(Some(data)) => data,
             Ok(None) => return Ok(spoken),
-            Err(ending) => return Ok(Spoken { ending, ..spoken }),
+            Err(ending) => return Ok(HeldStream { ending, ..spoken }),
         };
         if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
@@ -124,26 +126,27 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         // The bytes are stored twice: raw, and as events.
         let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
-            exchange.calls.watch.end(Ended::Failed);
+            exchange.calls.watch.end(RequestEnd::Failed);
             return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
         }
         spoken.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
             // Data that cannot be parsed is not a call. It is handled when the stream is read again.
-            let is_end = spoken.reader.frame(&frame).is_ok_and(|event| event.done || event.error.is_some());
+            let is_end =
+                spoken.reader.frame(&frame).is_ok_and(|event| event.is_done || event.error.is_some());
             spoken.events.extend(frame.data);
             if is_end {
-                return Ok(Spoken { ending: Ending::Clean, ..spoken });
+                return Ok(HeldStream { ending: Ending::Clean, ..spoken });
             }
         }
     }
 }
 
 /// Returns the exchange with a request that continues after the answers to these calls.
-async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Box<Exchange>, Refusal> {
+async fn answer_calls(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Box<Exchange>, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     let refuse = |why| {
-        watch.end(Ended::Failed);
+        watch.end(RequestEnd::Failed);
         Refusal::Reading(why)
     };
     if exchange.is_closing {
@@ -164,16 +167,16 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
         let mut answer = if call.name == READ_TOOL.name {
             read(&exchange.subject(), &call.arguments).await
         } else {
-            CallAnswer { text: NOT_RUN.to_owned(), is_error: true }
+            CallAnswer { text: CALL_NOT_RUN.to_owned(), is_error: true }
         };
         if is_last {
-            answer.text.push_str(NOTHING_MORE);
+            answer.text.push_str(LAST_PART_NOTE);
         }
         answers.push(answer);
     }
-    let next = exchange.attempt.request.going_on(turn, &answers);
+    let next = exchange.attempt.request.continue_turn(turn, &answers);
     let next = next.ok_or_else(cannot_go_on)?;
-    exchange.attempt.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
+    exchange.attempt.request = if is_last { next.without_tool(&READ_TOOL) } else { next };
     // The original request does not contain the parts that were read.
     (exchange.attempt.may_condense, exchange.attempt.uncondensed) = (false, None);
     let (request, round, calls) = (&exchange.client.id, exchange.attempt.rounds_of_reading, answers.len());

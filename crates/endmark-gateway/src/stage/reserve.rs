@@ -3,13 +3,13 @@
 
 use tokio::time::Instant;
 
-use super::shape::Shaped;
+use super::shape::ShapedRequest;
 use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
-use crate::exchange::{Attempt, BudgetTold, ClientRequest, Exchange, ToolSchemas};
-use crate::ledger::Ended;
+use crate::exchange::{Attempt, BudgetDisclosure, ClientRequest, Exchange, ToolSchemas};
+use crate::ledger::RequestEnd;
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
-use crate::upstream::{of_changed_body, retries_of_client};
+use crate::upstream::{client_retries, remove_body_headers};
 
 /// Creates the record of a request's calls. From now on, every call is recorded before it is made.
 ///
@@ -17,26 +17,26 @@ use crate::upstream::{of_changed_body, retries_of_client};
 ///
 /// # Errors
 /// [`Refusal::Budget`] if a budget does not admit the request.
-pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
-    let mut exchange = opened(shaped);
+pub(crate) async fn reserve(shaped: ShapedRequest) -> Result<Box<Exchange>, Refusal> {
+    let mut exchange = open_exchange(shaped);
     if exchange.calls.have_budgets() {
-        let held = admitted(&mut exchange).await;
-        held.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
+        let held = hold_first_call(&mut exchange).await;
+        held.inspect_err(|_| exchange.calls.watch.end(RequestEnd::Failed))?;
     }
     if let Some(work) = &mut exchange.work {
-        work.rest();
+        work.release();
     }
     Ok(exchange)
 }
 
 /// Reserves the first call. If it is the last one of its session, turns the request into a closing request.
-async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
+async fn hold_first_call(exchange: &mut Exchange) -> Result<(), Refusal> {
     let request = &exchange.attempt.request;
     let first = exchange.calls.reserve_first(&request.view().model, request).await;
     let first = first.map_err(Refusal::Budget)?;
-    exchange.budget = BudgetTold::new(&first);
+    exchange.budget = BudgetDisclosure::new(&first);
     if first.is_closing {
-        let closing = request.closing(CLOSING_WORDS, CLOSING_OUTPUT_TOKENS);
+        let closing = request.closing_request(CLOSING_WORDS, CLOSING_OUTPUT_TOKENS);
         exchange.attempt.request = closing.map_err(|error| {
             Refusal::BadRequest(format!(
                 "the budget of its session is used up, and it cannot be its last request: {error}"
@@ -44,19 +44,19 @@ async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
         })?;
         exchange.is_closing = true;
         exchange.attempt.encoded = None;
-        of_changed_body(&mut exchange.attempt.destination.headers);
+        remove_body_headers(&mut exchange.attempt.destination.headers);
     }
     Ok(())
 }
 
-fn opened(shaped: Shaped) -> Box<Exchange> {
-    let Shaped { identified, calls, changed, uncondensed, may_condense } = shaped;
+fn open_exchange(shaped: ShapedRequest) -> Box<Exchange> {
+    let ShapedRequest { identified_request: identified, calls, changed, uncondensed, may_condense } = shaped;
     let calls = calls.unwrap_or_else(|| identified.calls());
     let admitted = identified.admitted;
     let gateway = admitted.gateway;
     let mut destination = admitted.destination;
     if changed.is_any() {
-        of_changed_body(&mut destination.headers);
+        remove_body_headers(&mut destination.headers);
     }
     Box::new(Exchange {
         recorder: calls.recorder().clone(),
@@ -67,15 +67,15 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
             task_id: identified.task_id,
             turn_number: identified.turn_number,
             mode: admitted.mode,
-            retries: retries_of_client(&admitted.client.headers),
-            demanded: admitted.demanded,
+            retries: client_retries(&admitted.client.headers),
+            required_format: admitted.required_format,
             schema: admitted.schema,
             deadline: Instant::now() + gateway.settings.limits.total,
             _claim: admitted.claim,
             _holding: admitted.holding,
         },
         is_closing: false,
-        budget: BudgetTold::default(),
+        budget: BudgetDisclosure::default(),
         tool_schemas: ToolSchemas::default(),
         attempt: Attempt {
             request: admitted.request,
@@ -83,8 +83,8 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
             encoded: admitted.encoded.filter(|_| !changed.is_any()),
             destination,
             fallback: admitted.fallback,
-            stands_in: false,
-            set_aside: None,
+            is_fallback: false,
+            saved_request: None,
             call: None,
             asks_usage: false,
             uncondensed,

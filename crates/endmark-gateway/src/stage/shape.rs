@@ -7,16 +7,18 @@ pub(crate) use passing::change_passing;
 
 use endmark_wire::request::Request;
 
-use super::admit::{Admitted, named};
-use super::identify::Identified;
+use super::admit::{AdmittedRequest, own_header};
+use super::identify::IdentifiedRequest;
 use crate::exchange::Changed;
 use crate::ledger::Calls;
 use crate::rescue::Refusal;
-use crate::shaping::{CappedRequest, Compaction, Condensed, Subject, Summariser, cap_results, compact};
+use crate::shaping::{
+    CappedRequest, Compaction, CondensedRequest, Subject, Summariser, cap_results, compact,
+};
 
 /// A request as it will be sent upstream.
-pub(crate) struct Shaped {
-    pub(super) identified: Identified,
+pub(crate) struct ShapedRequest {
+    pub(super) identified_request: IdentifiedRequest,
     /// The record of its calls, if it already exists.
     pub(super) calls: Option<Calls>,
     pub(super) changed: Changed,
@@ -30,22 +32,22 @@ pub(crate) struct Shaped {
 /// results, and condenses the older part if the history is too long.
 /// # Errors
 /// [`Refusal::BadRequest`] if the header that controls compaction is invalid.
-pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal> {
+pub(crate) async fn shape(mut identified: IdentifiedRequest) -> Result<ShapedRequest, Refusal> {
     let mut changed = Changed::default();
     let mut uncondensed = None;
     let wish = wish(&identified.admitted)?;
-    let mends = identified.admitted.wanted.mends();
+    let mends = identified.admitted.requested_mode.mends();
     if mends {
-        let Identified { admitted, credential, .. } = &mut identified;
+        let IdentifiedRequest { admitted, credential, .. } = &mut identified;
         let upstream = &admitted.destination.upstream.name;
         changed =
             history::change(&admitted.gateway, upstream, credential.as_deref(), &mut admitted.request).await;
     }
-    let may_condense = wish != Wish::Off && (mends || wish == Wish::On);
+    let may_condense = wish != CompactionWish::Off && (mends || wish == CompactionWish::On);
     let window = match wish {
-        Wish::On => true,
-        Wish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
-        Wish::Off => false,
+        CompactionWish::On => true,
+        CompactionWish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
+        CompactionWish::Off => false,
     };
     // The record of calls is needed now only if a model writes the summary.
     let asks = may_condense && identified.admitted.destination.summary.is_some();
@@ -53,7 +55,7 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     let subject = identified.subject(calls.as_ref());
     let request = &identified.admitted.request;
     let capped = if mends { cap_results(&subject, request).await } else { None };
-    let Compaction { condensed, stopped } = if may_condense {
+    let Compaction { condensed, stop_reason: stopped } = if may_condense {
         compact(&subject, capped.as_ref().map_or(request, |capped| &capped.request), window).await
     } else {
         Compaction::default()
@@ -64,34 +66,34 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
         *request = shorter;
         (changed.capped, changed.offers_reading) = (results, offers_reading);
     }
-    if let Some(Condensed { request: shorter, summary }) = condensed {
+    if let Some(CondensedRequest { request: shorter, summary }) = condensed {
         uncondensed = Some(std::mem::replace(request, shorter));
         changed.summary = Some(summary);
     }
     let admitted = &identified.admitted;
     changed.note(&admitted.gateway.metrics, &admitted.destination.upstream.name, &identified.id);
-    Ok(Shaped { identified, calls, changed, uncondensed, may_condense })
+    Ok(ShapedRequest { identified_request: identified, calls, changed, uncondensed, may_condense })
 }
 
 /// The compaction that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum CompactionWish {
     On,
     Off,
     /// As the settings define.
     Settings,
 }
 
-fn wish(admitted: &Admitted) -> Result<Wish, Refusal> {
-    match named(&admitted.client.headers, "x-endmark-compact")? {
-        None => Ok(Wish::Settings),
-        Some("on") => Ok(Wish::On),
-        Some("off") => Ok(Wish::Off),
+fn wish(admitted: &AdmittedRequest) -> Result<CompactionWish, Refusal> {
+    match own_header(&admitted.client.headers, "x-endmark-compact")? {
+        None => Ok(CompactionWish::Settings),
+        Some("on") => Ok(CompactionWish::On),
+        Some("off") => Ok(CompactionWish::Off),
         Some(other) => Err(Refusal::BadRequest(format!("x-endmark-compact is `{other}`: use on or off"))),
     }
 }
 
-impl Identified {
+impl IdentifiedRequest {
     fn subject<'a>(&'a self, calls: Option<&'a Calls>) -> Subject<'a> {
         let gateway = &*self.admitted.gateway;
         Subject {

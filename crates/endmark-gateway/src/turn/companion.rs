@@ -138,13 +138,13 @@ impl Drop for Home {
 /// A scope in which a connection is polled. Companions that it wakes on this thread are polled in the scope.
 pub(super) struct Turn {
     /// The companions of the enclosing scope; usually `None`.
-    outer: Option<Vec<Arc<Companion>>>,
+    outer_woken: Option<Vec<Arc<Companion>>>,
 }
 
 impl Turn {
     /// Begins a scope.
     pub(super) fn begin() -> Self {
-        Self { outer: WOKEN.replace(Some(Vec::new())) }
+        Self { outer_woken: WOKEN.replace(Some(Vec::new())) }
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn ask_woken() -> bool {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        for left in WOKEN.replace(self.outer.take()).into_iter().flatten() {
+        for left in WOKEN.replace(self.outer_woken.take()).into_iter().flatten() {
             left.is_awaited.swap(false, Ordering::AcqRel);
             left.send_home();
         }

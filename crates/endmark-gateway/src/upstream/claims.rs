@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 /// Where Endmark discloses recovery: next to the provider's own fields, and in Responses events inside the
 /// response object.
-const PLACES: [&str; 2] = ["endmark", "response.endmark"];
+const CLAIM_PATHS: [&str; 2] = ["endmark", "response.endmark"];
 
 /// The texts of which each spelling of the name in JSON contains one: its letters may be escaped with the
 /// codes 61 to 72. Every event is searched, and preparing a search would cost as much as the search, so it is
@@ -23,7 +23,8 @@ pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut edits = Edits::new(json).ok()?;
-    let places: Vec<_> = PLACES.into_iter().filter(|place| edits.original().at(place).is_some()).collect();
+    let places: Vec<_> =
+        CLAIM_PATHS.into_iter().filter(|place| edits.original().at(place).is_some()).collect();
     for place in &places {
         edits.remove(place).ok()?;
     }

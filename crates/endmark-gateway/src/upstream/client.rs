@@ -16,8 +16,8 @@ use hyper_util::rt::TokioTimer;
 use super::connector::{ClientError, Connector, SystemAuthorities};
 use super::framing::Framing;
 use super::headers::from_upstream;
-use crate::admission::Holding;
-use crate::body::{AnyBody, BodyError, Unreset, passing};
+use crate::admission::BytesReservation;
+use crate::body::{AnyBody, BodyError, ResetDetector, forward_body};
 use crate::causes::with_causes;
 use crate::settings::Upstream;
 use crate::turn::BesideConnections;
@@ -50,7 +50,7 @@ const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// Sends requests to upstreams, each over its own connections.
 pub(crate) struct Client {
-    of: BTreeMap<String, Reach>,
+    by_upstream: BTreeMap<String, Reach>,
 }
 
 /// The connections to one upstream.
@@ -90,7 +90,7 @@ impl Client {
         let system = SystemAuthorities::read(upstreams)?;
         let mut of = BTreeMap::new();
         for upstream in upstreams {
-            let connector = Connector::with(upstream, &system)?;
+            let connector = Connector::for_upstream(upstream, &system)?;
             let inner = legacy::Client::builder(BesideConnections)
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(POOL_IDLE)
@@ -104,7 +104,7 @@ impl Client {
                 .build(connector.clone());
             of.insert(upstream.name.clone(), Reach { inner, connector });
         }
-        Ok(Self { of })
+        Ok(Self { by_upstream: of })
     }
 
     /// Sends a request to this upstream, and waits at most `first_byte` for the head of the response. The
@@ -115,7 +115,7 @@ impl Client {
         mut request: Request<AnyBody>,
         first_byte: Duration,
     ) -> Result<Response<AnyBody>, UpstreamError> {
-        let Some(reach) = self.of.get(&upstream.name) else {
+        let Some(reach) = self.by_upstream.get(&upstream.name) else {
             return Err(UpstreamError::Unreachable("it is not configured".to_owned()));
         };
         if let Some(authorization) = reach.connector.proxy_authorization() {
@@ -139,8 +139,10 @@ impl Client {
                 let is_refusal = !response.status().is_success();
                 // The client gets the response with the gateway's own framing.
                 match std::mem::replace(response.version_mut(), Version::HTTP_11) {
-                    Version::HTTP_2 => Ok(response.map(|body| Unreset::new(body, is_refusal).boxed_unsync())),
-                    _ => Ok(response.map(passing)),
+                    Version::HTTP_2 => {
+                        Ok(response.map(|body| ResetDetector::new(body, is_refusal).boxed_unsync()))
+                    }
+                    _ => Ok(response.map(forward_body)),
                 }
             }
             Ok(Err(error)) => Err(failure(&error)),
@@ -156,14 +158,14 @@ fn check_framing(
     response: &mut Response<Incoming>,
     connection: &CaptureConnection,
 ) -> Result<(), UpstreamError> {
-    let framing = Framing::of(method, response.status(), response.headers());
+    let framing = Framing::from_response(method, response.status(), response.headers());
     if framing == Framing::Clear {
         return Ok(());
     }
     if let Some(connection) = connection.connection_metadata().as_ref() {
         connection.poison();
     }
-    if let Framing::Coded(coding) = framing {
+    if let Framing::TransferCoded(coding) = framing {
         return Err(UpstreamError::Unreadable(format!(
             "its body has the transfer coding `{coding}`, and only `chunked` is read here"
         )));
@@ -204,7 +206,7 @@ pub(crate) enum ReadError {
     Stalled(Duration),
     /// The HTTP body ended normally, but in the middle of JSON.
     #[error("its JSON ends too early, after {0} bytes")]
-    CutShort(usize),
+    Truncated(usize),
     /// The sender closed the connection.
     #[error("it broke off: {0}")]
     Broken(BodyError),
@@ -217,13 +219,13 @@ where
     B::Error: Into<BodyError>,
 {
     match read_up_to(body, cap, idle, None).await? {
-        Read::Whole(bytes) => Ok(bytes),
-        Read::Longer(..) | Read::NoRoom(..) => Err(ReadError::TooLong(cap)),
+        PartialBody::Whole(bytes) => Ok(bytes),
+        PartialBody::Longer(..) | PartialBody::NoRoom(..) => Err(ReadError::TooLong(cap)),
     }
 }
 
 /// The result of reading a body that may exceed a limit.
-pub(crate) enum Read<B> {
+pub(crate) enum PartialBody<B> {
     /// The complete body.
     Whole(Bytes),
     /// The beginning of the body, and the body that continues after it.
@@ -238,30 +240,30 @@ pub(crate) async fn read_up_to<B>(
     mut body: B,
     cap: usize,
     idle: Duration,
-    mut holding: Option<&mut Holding>,
-) -> Result<Read<B>, ReadError>
+    mut holding: Option<&mut BytesReservation>,
+) -> Result<PartialBody<B>, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
 {
     if body.size_hint().lower() > cap as u64 {
-        return Ok(Read::Longer(Bytes::new(), body));
+        return Ok(PartialBody::Longer(Bytes::new(), body));
     }
-    let mut whole = Gathered::default();
+    let mut whole = CollectedBytes::default();
     loop {
         match tokio::time::timeout(idle, body.frame()).await {
             Err(_) => return Err(ReadError::Stalled(idle)),
-            Ok(None) => return Ok(Read::Whole(whole.freeze())),
+            Ok(None) => return Ok(PartialBody::Whole(whole.freeze())),
             Ok(Some(Err(error))) => return Err(ReadError::Broken(error.into())),
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     let has_room = holding.as_mut().is_none_or(|holding| holding.grow(data.len()));
                     whole.push(data);
                     if !has_room {
-                        return Ok(Read::NoRoom(whole.freeze(), body));
+                        return Ok(PartialBody::NoRoom(whole.freeze(), body));
                     }
                     if whole.len() > cap {
-                        return Ok(Read::Longer(whole.freeze(), body));
+                        return Ok(PartialBody::Longer(whole.freeze(), body));
                     }
                 }
             }
@@ -271,27 +273,27 @@ where
 
 /// The received bytes of a body. Most bodies arrive in one part, which is not copied.
 #[derive(Default)]
-struct Gathered {
+struct CollectedBytes {
     /// The only part, until a second one arrives.
-    only: Bytes,
+    single_part: Bytes,
     parts: BytesMut,
 }
 
-impl Gathered {
+impl CollectedBytes {
     fn push(&mut self, part: Bytes) {
         if self.len() == 0 {
-            self.only = part;
+            self.single_part = part;
             return;
         }
-        self.parts.extend_from_slice(&std::mem::take(&mut self.only));
+        self.parts.extend_from_slice(&std::mem::take(&mut self.single_part));
         self.parts.extend_from_slice(&part);
     }
 
     fn len(&self) -> usize {
-        self.only.len() + self.parts.len()
+        self.single_part.len() + self.parts.len()
     }
 
     fn freeze(self) -> Bytes {
-        if self.parts.is_empty() { self.only } else { self.parts.freeze() }
+        if self.parts.is_empty() { self.single_part } else { self.parts.freeze() }
     }
 }

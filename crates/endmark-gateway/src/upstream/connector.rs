@@ -90,7 +90,7 @@ impl SystemAuthorities {
         Ok(Self(Arc::new(store)))
     }
 
-    fn with(&self, authorities: &Authorities) -> RootCertStore {
+    fn root_store(&self, authorities: &Authorities) -> RootCertStore {
         let mut store = RootCertStore::clone(&self.0);
         store.add_parsable_certificates(authorities.certificates().iter().cloned());
         store
@@ -103,10 +103,10 @@ impl Connector {
     /// # Errors
     /// [`ClientError`] if the system's certificate authorities cannot be read, or TLS cannot be set up.
     pub fn new(upstream: &Upstream) -> Result<Self, ClientError> {
-        Self::with(upstream, &SystemAuthorities::read(std::slice::from_ref(upstream))?)
+        Self::for_upstream(upstream, &SystemAuthorities::read(std::slice::from_ref(upstream))?)
     }
 
-    pub(crate) fn with(upstream: &Upstream, system: &SystemAuthorities) -> Result<Self, ClientError> {
+    pub(crate) fn for_upstream(upstream: &Upstream, system: &SystemAuthorities) -> Result<Self, ClientError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -114,7 +114,7 @@ impl Connector {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(system.with(&upstream.authorities))
+            .with_root_certificates(system.root_store(&upstream.authorities))
             .with_no_client_auth();
         let proxy = upstream.proxy.clone().map(|proxy| {
             let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();

@@ -10,7 +10,7 @@ use endmark_store::sha256_hex;
 use http::{HeaderMap, Uri, header};
 
 use super::headers::KEYS;
-use crate::query::credentials_in;
+use crate::query::find_credentials;
 
 /// Number of digits of a secret's hash. 64 bits suffice to distinguish clients.
 const DIGITS: usize = 16;
@@ -49,7 +49,7 @@ pub(crate) enum UnclearCredential {
 
 impl Credential {
     /// Returns the client that one of the gateway's own keys identifies.
-    pub(crate) fn of_own_key(identity: Arc<str>) -> Self {
+    pub(crate) fn from_own_key(identity: Arc<str>) -> Self {
         Self(identity)
     }
 
@@ -58,25 +58,29 @@ impl Credential {
     /// # Errors
     /// [`UnclearCredential`] if the request has no such key, a budget applies, and the request contains
     /// different secrets or an invalid one.
-    pub(crate) fn of_request(
+    pub(crate) fn from_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
         uri: &Uri,
         budget_applies: bool,
     ) -> Result<Option<Self>, UnclearCredential> {
-        own_key.map_or_else(|| Self::of(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
+        own_key.map_or_else(|| Self::from_secrets(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
     /// Returns the client that the secrets in these headers and in the query identify. Cookies count only if
     /// there is no other secret, because servers set them for all clients.
     /// # Errors
     /// [`UnclearCredential`] if `needs_one` is true, and there are different secrets or one that is not a token.
-    fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, UnclearCredential> {
+    fn from_secrets(
+        headers: &HeaderMap,
+        uri: &Uri,
+        needs_one: bool,
+    ) -> Result<Option<Self>, UnclearCredential> {
         let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
             headers.get_all(name).iter().map(move |value| (place.clone(), without_scheme(value.as_bytes())))
         });
-        let in_query = credentials_in(uri.query().unwrap_or_default()).map(|(name, value)| {
+        let in_query = find_credentials(uri.query().unwrap_or_default()).map(|(name, value)| {
             let secret = value.trim().as_bytes().to_owned();
             (Cow::Owned(format!("the query's {name}")), (Cow::Owned(secret), false))
         });
@@ -86,32 +90,32 @@ impl Credential {
             if needs_one && !is_token(&secret) {
                 return Err(UnclearCredential::NotAToken(place));
             }
-            secrets.push((place, if is_basic { of_basic(secret) } else { secret }));
+            secrets.push((place, if is_basic { basic_secret(secret) } else { secret }));
         }
         secrets.retain(|(_, secret)| !secret.is_empty());
         // Sort the secrets, so that the identity does not depend on their order.
         secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
-            [] => Ok(Self::of_cookies(headers)),
+            [] => Ok(Self::from_cookies(headers)),
             [(place, _), (other, _), ..] if needs_one => {
                 Err(UnclearCredential::TwoSecrets(place.clone(), other.clone()))
             }
             _ => {
                 let all: Vec<&[u8]> = secrets.iter().map(|(_, secret)| secret.as_ref()).collect();
-                Ok(Some(Self::hashed(&all.join(&0))))
+                Ok(Some(Self::from_secret(&all.join(&0))))
             }
         }
     }
 
-    fn of_cookies(headers: &HeaderMap) -> Option<Self> {
+    fn from_cookies(headers: &HeaderMap) -> Option<Self> {
         let cookies: Vec<&[u8]> =
             headers.get_all(header::COOKIE).iter().map(|value| value.as_bytes().trim_ascii()).collect();
         let all = cookies.join(&b"; "[..]);
-        (!all.is_empty()).then(|| Self::hashed(&all))
+        (!all.is_empty()).then(|| Self::from_secret(&all))
     }
 
-    fn hashed(secret: &[u8]) -> Self {
+    fn from_secret(secret: &[u8]) -> Self {
         let mut digits = sha256_hex(secret);
         digits.truncate(DIGITS);
         Self(digits.into())
@@ -144,7 +148,7 @@ fn is_token(secret: &[u8]) -> bool {
 }
 
 /// Returns the user and the password of Basic. If one of them is empty, returns the other one.
-fn of_basic(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+fn basic_secret(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Ok(decoded) = BASE64.decode(&secret) else { return secret };
     let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
     Cow::Owned(of_both.unwrap_or(&decoded).to_owned())
@@ -157,11 +161,14 @@ mod tests {
 
     use super::*;
 
-    fn of(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, UnclearCredential> {
-        of_needed(headers, path, true)
+    fn credential_of(
+        headers: &[(&'static str, &str)],
+        path: &str,
+    ) -> Result<Option<String>, UnclearCredential> {
+        credential_if_needed(headers, path, true)
     }
 
-    fn of_needed(
+    fn credential_if_needed(
         headers: &[(&'static str, &str)],
         path: &str,
         needs_one: bool,
@@ -170,13 +177,13 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
             .collect();
-        let found = Credential::of(&headers, &path.parse().unwrap(), needs_one)?;
+        let found = Credential::from_secrets(&headers, &path.parse().unwrap(), needs_one)?;
         Ok(found.map(|credential| credential.id().to_owned()))
     }
 
     #[test]
     fn one_secret_is_one_client_wherever_it_is() {
-        let known = of(&[("authorization", "Bearer K-1")], "/").unwrap();
+        let known = credential_of(&[("authorization", "Bearer K-1")], "/").unwrap();
         assert_eq!(known.as_deref().map(str::len), Some(DIGITS));
         let basic = |text: &str| format!("Basic {}", general_purpose::STANDARD.encode(text));
         for headers in [
@@ -191,8 +198,12 @@ mod tests {
             ("x-goog-api-key", "K-1"),
             ("ocp-apim-subscription-key", "K-1"),
         ] {
-            assert_eq!(of(&[headers], "/").unwrap(), known, "{headers:?}");
-            assert_eq!(of(&[headers, ("cookie", "a=b")], "/?key=K%2D1&b=c").unwrap(), known, "{headers:?}");
+            assert_eq!(credential_of(&[headers], "/").unwrap(), known, "{headers:?}");
+            assert_eq!(
+                credential_of(&[headers, ("cookie", "a=b")], "/?key=K%2D1&b=c").unwrap(),
+                known,
+                "{headers:?}"
+            );
         }
         for query in [
             "key=K-1",
@@ -203,10 +214,10 @@ mod tests {
             "key=&key=K-1",
             "subscription-key=K-1",
         ] {
-            assert_eq!(of(&[], &format!("/v1?{query}")).unwrap(), known, "{query}");
+            assert_eq!(credential_of(&[], &format!("/v1?{query}")).unwrap(), known, "{query}");
         }
-        assert_ne!(of(&[("authorization", &basic("user:K-1"))], "/").unwrap(), known);
-        assert_ne!(of(&[("authorization", "Bearer k-1")], "/").unwrap(), known);
+        assert_ne!(credential_of(&[("authorization", &basic("user:K-1"))], "/").unwrap(), known);
+        assert_ne!(credential_of(&[("authorization", "Bearer k-1")], "/").unwrap(), known);
     }
 
     #[test]
@@ -221,21 +232,25 @@ mod tests {
             "K-1;",
         ] {
             for name in ["authorization", "x-api-key", "api-key"] {
-                let refused = of(&[(name, secret)], "/").unwrap_err().to_string();
+                let refused = credential_of(&[(name, secret)], "/").unwrap_err().to_string();
                 assert!(refused.contains(name) && !refused.contains("K-1"), "{refused}");
-                assert!(of_needed(&[(name, secret)], "/", false).unwrap().is_some(), "{secret}");
+                assert!(credential_if_needed(&[(name, secret)], "/", false).unwrap().is_some(), "{secret}");
             }
         }
-        assert!(of(&[], "/?key=K-1%2C").is_err());
-        assert!(of(&[("authorization", "Bearer aZ9-._~+/==")], "/").unwrap().is_some());
+        assert!(credential_of(&[], "/?key=K-1%2C").is_err());
+        assert!(credential_of(&[("authorization", "Bearer aZ9-._~+/==")], "/").unwrap().is_some());
     }
 
     #[test]
     fn nothing_is_no_client_and_two_secrets_are_neither_of_their_clients() {
         for nothing in ["", "Bearer", "bearer ", "Basic"] {
-            assert_eq!(of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(), None, "{nothing:?}");
+            assert_eq!(
+                credential_of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(),
+                None,
+                "{nothing:?}"
+            );
         }
-        assert!(of(&[("cookie", "a=b")], "/").unwrap().is_some());
+        assert!(credential_of(&[("cookie", "a=b")], "/").unwrap().is_some());
         for (headers, path) in [
             (&[("authorization", "Bearer a"), ("x-api-key", "b")][..], "/"),
             (&[("authorization", "Bearer a"), ("authorization", "Bearer b")], "/"),
@@ -243,12 +258,15 @@ mod tests {
             (&[], "/?key=a&key=b"),
             (&[], "/?key=a&access_token=b"),
         ] {
-            assert!(of(headers, path).is_err(), "{headers:?} {path}");
-            let both = of_needed(headers, path, false).unwrap();
+            assert!(credential_of(headers, path).is_err(), "{headers:?} {path}");
+            let both = credential_if_needed(headers, path, false).unwrap();
             for one in ["a", "b"] {
-                assert_ne!(both, of(&[("x-api-key", one)], "/").unwrap(), "{headers:?} {path}");
+                assert_ne!(both, credential_of(&[("x-api-key", one)], "/").unwrap(), "{headers:?} {path}");
             }
-            assert_eq!(both, of_needed(&[("api-key", "b"), ("x-api-key", "a")], "/", false).unwrap());
+            assert_eq!(
+                both,
+                credential_if_needed(&[("api-key", "b"), ("x-api-key", "a")], "/", false).unwrap()
+            );
         }
     }
 }

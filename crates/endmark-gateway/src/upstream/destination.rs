@@ -40,7 +40,7 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Returns the address of a continuation request.
-    pub(crate) fn further(&self, stream: bool) -> &Uri {
+    pub(crate) fn continuation_uri(&self, stream: bool) -> &Uri {
         &self.further[usize::from(stream)]
     }
 
@@ -70,8 +70,8 @@ impl Destination {
     }
 
     /// Converts a request for another upstream: this upstream's model replaces the client's.
-    pub(crate) fn adapted(&self, request: &Request) -> Request {
+    pub(crate) fn adapt(&self, request: &Request) -> Request {
         // A request without a valid path for another upstream is sent unchanged.
-        request.elsewhere(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())
+        request.for_other_upstream(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())
     }
 }

@@ -10,9 +10,9 @@ pub(super) enum Framing {
     Clear,
     /// The body can be read, but another reader of the same bytes might find a different end. The next bytes
     /// on the connection may belong to this response, so the connection must not be used again.
-    Disputed,
+    Contradictory,
     /// The body has a transfer coding that is not supported.
-    Coded(String),
+    TransferCoded(String),
 }
 
 impl Framing {
@@ -20,18 +20,18 @@ impl Framing {
     ///
     /// The HTTP library decodes only `chunked`, and only as the last coding. With any other coding it would
     /// return the body encoded, and without the header that names the coding.
-    pub(super) fn of(method: &Method, status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(super) fn from_response(method: &Method, status: StatusCode, headers: &HeaderMap) -> Self {
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let has_length = headers.contains_key(CONTENT_LENGTH);
         let is_without_body =
             *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (codings.next(), codings.next()) {
-            (None, _) if is_without_body && states_bytes(headers) => Self::Disputed,
+            (None, _) if is_without_body && states_bytes(headers) => Self::Contradictory,
             (None, _) => Self::Clear,
-            (Some(_), _) if is_without_body => Self::Disputed,
+            (Some(_), _) if is_without_body => Self::Contradictory,
             (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
                 if has_length {
-                    Self::Disputed
+                    Self::Contradictory
                 } else {
                     Self::Clear
                 }
@@ -39,7 +39,7 @@ impl Framing {
             _ => {
                 let values = headers.get_all(TRANSFER_ENCODING).iter();
                 let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-                Self::Coded(values.join(", "))
+                Self::TransferCoded(values.join(", "))
             }
         }
     }
@@ -64,23 +64,23 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
                 .collect();
-            Framing::of(&method, StatusCode::from_u16(status).unwrap(), &headers)
+            Framing::from_response(&method, StatusCode::from_u16(status).unwrap(), &headers)
         };
         let coding = |value: &'static str| ("transfer-encoding", value);
         assert_eq!(of(Method::POST, 200, &[]), Framing::Clear);
         assert_eq!(of(Method::POST, 200, &[length]), Framing::Clear);
         assert_eq!(of(Method::POST, 200, &[coding("Chunked ")]), Framing::Clear);
-        assert_eq!(of(Method::POST, 200, &[coding("chunked"), length]), Framing::Disputed);
+        assert_eq!(of(Method::POST, 200, &[coding("chunked"), length]), Framing::Contradictory);
         for value in ["gzip", "gzip, chunked", "chunked, chunked", "chunked,", "identity", ""] {
-            assert_eq!(of(Method::POST, 200, &[coding(value)]), Framing::Coded(value.to_owned()));
+            assert_eq!(of(Method::POST, 200, &[coding(value)]), Framing::TransferCoded(value.to_owned()));
         }
         let twice = [coding("chunked"), coding("chunked")];
-        assert_eq!(of(Method::POST, 200, &twice), Framing::Coded("chunked, chunked".to_owned()));
+        assert_eq!(of(Method::POST, 200, &twice), Framing::TransferCoded("chunked, chunked".to_owned()));
         for (method, status) in [(Method::HEAD, 200), (Method::GET, 204), (Method::GET, 304)] {
             assert_eq!(of(method.clone(), status, &[]), Framing::Clear);
             assert_eq!(of(method.clone(), status, &[("content-length", "0")]), Framing::Clear);
-            assert_eq!(of(method.clone(), status, &[length]), Framing::Disputed);
-            assert_eq!(of(method, status, &[coding("chunked")]), Framing::Disputed);
+            assert_eq!(of(method.clone(), status, &[length]), Framing::Contradictory);
+            assert_eq!(of(method, status, &[coding("chunked")]), Framing::Contradictory);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use endmark_store::SECRETS_BEGIN;
+use endmark_store::SECRET_PREFIX;
 use endmark_wire::anthropic_messages::ANTHROPIC;
 use endmark_wire::format::WireFormat;
 use http::Uri;
@@ -20,16 +20,16 @@ pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("api-key"),
     HeaderName::from_static("x-goog-api-key"),
-    HeaderName::from_static(OF_API_MANAGEMENT.0),
+    HeaderName::from_static(API_MANAGEMENT_KEY.0),
     header::COOKIE,
 ];
 
 /// Headers that contain only a key, with the prefix of the value.
 pub(crate) const KEYS: [KeyHeader; 5] =
-    [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, OF_API_MANAGEMENT, BEARER];
+    [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, API_MANAGEMENT_KEY, BEARER];
 
 /// The headers that may be sent to another host than the intended one. Any other header may contain a secret.
-const OF_ANY_HOST: [HeaderName; 6] = [
+const FORWARDABLE: [HeaderName; 6] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
     header::USER_AGENT,
@@ -46,7 +46,7 @@ const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// Headers about a body, which are wrong for any other body.
-const OF_THE_BODY: [HeaderName; 9] = [
+const BODY_HEADERS: [HeaderName; 9] = [
     header::CONTENT_LENGTH,
     header::ETAG,
     header::ACCEPT_RANGES,
@@ -63,7 +63,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The prefix of Endmark's own headers. They are not forwarded in either direction, unless the upstream is
 /// another Endmark.
-const OWN: &str = "x-endmark-";
+const OWN_PREFIX: &str = "x-endmark-";
 
 /// Headers that override the method or the path at some servers. The gateway has checked only the originals.
 const OVERRIDES: [&str; 5] =
@@ -75,7 +75,7 @@ pub(crate) type KeyHeader = (&'static str, &'static str);
 /// The header of Azure, in any format.
 const AZURE: KeyHeader = ("api-key", "");
 /// The header of Azure API Management, which many companies use in front of their models.
-const OF_API_MANAGEMENT: KeyHeader = ("ocp-apim-subscription-key", "");
+const API_MANAGEMENT_KEY: KeyHeader = ("ocp-apim-subscription-key", "");
 
 /// The header of most providers.
 const BEARER: KeyHeader = ("authorization", "Bearer ");
@@ -86,7 +86,9 @@ const BEARER: KeyHeader = ("authorization", "Bearer ");
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
-        matches!(name, "host" | "expect") || (name.starts_with(OWN) && !upstream.endmark) || is_override(name)
+        matches!(name, "host" | "expect")
+            || (name.starts_with(OWN_PREFIX) && !upstream.endmark)
+            || is_override(name)
     });
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
@@ -116,7 +118,7 @@ fn is_override(name: &str) -> bool {
 
 /// Removes the gateway's own keys from headers in which no provider expects a key. They are useless to an upstream.
 fn without_own_keys(headers: &mut HeaderMap) {
-    let begin = SECRETS_BEGIN.as_bytes();
+    let begin = SECRET_PREFIX.as_bytes();
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
     let holding: Vec<HeaderName> = headers
         .iter()
@@ -134,9 +136,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
-    let of_endmark = |name: &HeaderName| fallback.endmark && name.as_str().starts_with(OWN);
+    let of_endmark = |name: &HeaderName| fallback.endmark && name.as_str().starts_with(OWN_PREFIX);
     let known =
-        client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name) || of_messages(name) || of_endmark(name));
+        client.iter().filter(|(name, _)| FORWARDABLE.contains(name) || of_messages(name) || of_endmark(name));
     let mut headers = HeaderMap::new();
     for (name, value) in known {
         headers.append(name.clone(), value.clone());
@@ -162,7 +164,7 @@ fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>
 }
 
 /// Returns all values in a request's URL and headers that may be secrets of the sender.
-pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
+pub(crate) fn find_secrets<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
     let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(name));
     let in_headers = values.flat_map(|value| match String::from_utf8_lossy(value.as_bytes()) {
         Cow::Borrowed(value) => secret_parts(value).map(Cow::Borrowed).collect::<Vec<_>>(),
@@ -184,22 +186,22 @@ fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
 pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMap {
     let mut headers = end_to_end(headers);
     if !upstream.endmark {
-        remove(&mut headers, |name| name.starts_with(OWN));
+        remove(&mut headers, |name| name.starts_with(OWN_PREFIX));
     }
     headers
 }
 
 /// Removes headers about a body that was changed: length, digests, validators and signatures.
-pub(crate) fn of_changed_body(headers: &mut HeaderMap) {
-    for name in OF_THE_BODY {
+pub(crate) fn remove_body_headers(headers: &mut HeaderMap) {
+    for name in BODY_HEADERS {
         headers.remove(name);
     }
 }
 
-/// Like `of_changed_body`, for a replaced body. It is also not a repetition of the original, so the
+/// Like `remove_body_headers`, for a replaced body. It is also not a repetition of the original, so the
 /// idempotency key is removed.
-pub(crate) fn of_another_body(headers: &mut HeaderMap) {
-    of_changed_body(headers);
+pub(crate) fn remove_replaced_body_headers(headers: &mut HeaderMap) {
+    remove_body_headers(headers);
     headers.remove(IDEMPOTENCY_KEY);
 }
 
@@ -242,7 +244,7 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 }
 
 /// Returns how often a client has sent this request before, as the libraries of OpenAI and Anthropic count.
-pub(crate) fn retries_of_client(headers: &HeaderMap) -> u32 {
+pub(crate) fn client_retries(headers: &HeaderMap) -> u32 {
     let count =
         headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.trim().parse().ok());
     count.unwrap_or(0)
@@ -406,7 +408,7 @@ mod tests {
             ("x-request-id", "7"),
         ]);
         let uri = Uri::from_static("http://host/v1?key=in-the-query&x");
-        let secrets: Vec<_> = secrets_in(&client, &uri).collect();
+        let secrets: Vec<_> = find_secrets(&client, &uri).collect();
         for secret in ["of-the-client", "first-cookie", "second=cookie", "in-the-query"] {
             assert!(secrets.iter().any(|known| known == secret), "{secret}: {secrets:?}");
         }

@@ -24,20 +24,20 @@ pub struct Link {
     stream: MaybeHttpsStream<Path>,
     /// Whether the other end accepts no more data. Further writes are discarded, and reading reports how the
     /// connection ends.
-    is_deaf: bool,
+    is_write_closed: bool,
 }
 
 impl Link {
     pub(super) fn new(stream: MaybeHttpsStream<Path>) -> Self {
-        Self { stream, is_deaf: false }
+        Self { stream, is_write_closed: false }
     }
 
     /// Returns the result of a write, or `lost` if the other end accepts no more data.
-    fn written<T>(&mut self, write: Poll<io::Result<T>>, lost: T) -> Poll<io::Result<T>> {
+    fn check_write<T>(&mut self, write: Poll<io::Result<T>>, lost: T) -> Poll<io::Result<T>> {
         match write {
-            Poll::Ready(Err(error)) if is_of_the_other_end(&error) => {
+            Poll::Ready(Err(error)) if is_peer_closed(&error) => {
                 tracing::debug!(%error, "an upstream takes no more of a request");
-                self.is_deaf = true;
+                self.is_write_closed = true;
                 Poll::Ready(Ok(lost))
             }
             write => write,
@@ -46,7 +46,7 @@ impl Link {
 }
 
 /// Whether the error means that the other end has closed the connection, so that a read also ends.
-fn is_of_the_other_end(error: &io::Error) -> bool {
+fn is_peer_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
@@ -82,19 +82,19 @@ impl Write for Link {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_deaf {
+        if self.is_write_closed {
             return Poll::Ready(Ok(bytes.len()));
         }
         let write = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(write, bytes.len())
+        self.check_write(write, bytes.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_deaf {
+        if self.is_write_closed {
             return Poll::Ready(Ok(()));
         }
         let flush = Pin::new(&mut self.stream).poll_flush(context);
-        self.written(flush, ())
+        self.check_write(flush, ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -111,10 +111,10 @@ impl Write for Link {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let all = parts.iter().map(|part| part.len()).sum();
-        if self.is_deaf {
+        if self.is_write_closed {
             return Poll::Ready(Ok(all));
         }
         let write = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.written(write, all)
+        self.check_write(write, all)
     }
 }

@@ -2,14 +2,14 @@
 
 use http::{Response, header};
 
-use super::headers::of_another_body;
+use super::headers::remove_replaced_body_headers;
 use crate::body::AnyBody;
-use crate::coding::{Codings, decoded};
+use crate::coding::{Codings, decode};
 
 /// Decodes the body of a response if its coding is supported. The gateway requests uncompressed responses,
 /// but some servers and proxies compress anyway. An unsupported coding is kept, with its header.
-pub(crate) fn plain(answer: Response<AnyBody>) -> Response<AnyBody> {
-    let codings = match Codings::of(answer.headers()) {
+pub(crate) fn decode_response(answer: Response<AnyBody>) -> Response<AnyBody> {
+    let codings = match Codings::from_headers(answer.headers()) {
         Ok(codings) if codings.is_empty() => return answer,
         Ok(codings) => codings,
         Err(unknown) => {
@@ -19,6 +19,6 @@ pub(crate) fn plain(answer: Response<AnyBody>) -> Response<AnyBody> {
     };
     let (mut head, body) = answer.into_parts();
     head.headers.remove(header::CONTENT_ENCODING);
-    of_another_body(&mut head.headers);
-    Response::from_parts(head, decoded(body, &codings))
+    remove_replaced_body_headers(&mut head.headers);
+    Response::from_parts(head, decode(body, &codings))
 }

@@ -11,9 +11,9 @@ use endmark_recovery::failover::{Admission, Circuit, RetryBudget};
 use crate::settings::Settings;
 
 /// The state of all upstreams while the gateway runs.
-pub(crate) struct Standing {
+pub(crate) struct UpstreamHealth {
     began: Instant,
-    of: BTreeMap<String, Mutex<State>>,
+    by_upstream: BTreeMap<String, Mutex<State>>,
 }
 
 struct State {
@@ -21,7 +21,7 @@ struct State {
     circuit: Circuit,
 }
 
-impl Standing {
+impl UpstreamHealth {
     /// Creates the state for a new gateway: no upstream is known to be down.
     pub(crate) fn new(settings: &Settings) -> Self {
         let retry = &settings.retry;
@@ -30,46 +30,46 @@ impl Standing {
             circuit: Circuit::new(retry.cooldown),
         };
         let of = settings.upstreams.iter().map(|upstream| (upstream.name.clone(), Mutex::new(state())));
-        Self { began: Instant::now(), of: of.collect() }
+        Self { began: Instant::now(), by_upstream: of.collect() }
     }
 
     /// Counts a request. Retries are limited to a share of all requests.
     pub(crate) fn request(&self, upstream: &str) {
-        self.with(upstream, (), |state, now| state.budget.request(now));
+        self.with_state(upstream, (), |state, now| state.budget.request(now));
     }
 
     /// Counts a request that the client repeats, which is itself a retry.
-    pub(crate) fn retried(&self, upstream: &str) {
-        self.with(upstream, (), |state, now| state.budget.retried(now));
+    pub(crate) fn note_retry(&self, upstream: &str) {
+        self.with_state(upstream, (), |state, now| state.budget.note_external_retry(now));
     }
 
     /// Takes one retry from the upstream's budget. Returns false if it is used up.
     pub(crate) fn may_retry(&self, upstream: &str) -> bool {
-        self.with(upstream, false, |state, now| state.budget.try_retry(now))
+        self.with_state(upstream, false, |state, now| state.budget.try_retry(now))
     }
 
     /// Returns whether to try the upstream if there is a fallback.
     pub(crate) fn admit(&self, upstream: &str) -> Admission {
-        self.with(upstream, Admission::Serve, |state, now| state.circuit.admit(now))
+        self.with_state(upstream, Admission::Serve, |state, now| state.circuit.admit(now))
     }
 
     /// Whether the upstream counts as down.
     pub(crate) fn is_down(&self, upstream: &str) -> bool {
-        self.with(upstream, false, |state, _| state.circuit.is_open())
+        self.with_state(upstream, false, |state, _| state.circuit.is_open())
     }
 
     /// Records that the upstream responded.
-    pub(crate) fn succeeded(&self, upstream: &str) {
-        self.with(upstream, (), |state, _| state.circuit.succeeded());
+    pub(crate) fn note_success(&self, upstream: &str) {
+        self.with_state(upstream, (), |state, _| state.circuit.note_success());
     }
 
     /// Records that the upstream was unreachable, or could not have answered any client.
-    pub(crate) fn failed(&self, upstream: &str) {
-        self.with(upstream, (), |state, now| state.circuit.failed(now));
+    pub(crate) fn note_failure(&self, upstream: &str) {
+        self.with_state(upstream, (), |state, now| state.circuit.note_failure(now));
     }
 
-    fn with<T>(&self, upstream: &str, unknown: T, act: impl FnOnce(&mut State, Duration) -> T) -> T {
-        let Some(state) = self.of.get(upstream) else { return unknown };
+    fn with_state<T>(&self, upstream: &str, unknown: T, act: impl FnOnce(&mut State, Duration) -> T) -> T {
+        let Some(state) = self.by_upstream.get(upstream) else { return unknown };
         // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
         let mut state: MutexGuard<'_, State> = state.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut state, self.began.elapsed())

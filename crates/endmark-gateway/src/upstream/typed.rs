@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use endmark_wire::json::unmarked;
+use endmark_wire::json::without_byte_order_mark;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::ReadError;
-use crate::body::{AnyBody, failing, preceded};
+use crate::body::{AnyBody, fail, with_prefix};
 
 /// Maximum bytes of blank lines that are read before giving up.
 const BLANK_LIMIT_BYTES: usize = 4096;
@@ -25,7 +25,7 @@ const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
 /// correctly. `patience` limits how long the beginning may take.
 /// # Errors
 /// Nothing arrives in time, or the response has no type and breaks off.
-pub(crate) async fn typed(
+pub(crate) async fn with_stream_type(
     answer: Response<AnyBody>,
     patience: Duration,
 ) -> Result<Response<AnyBody>, ReadError> {
@@ -41,7 +41,7 @@ pub(crate) async fn typed(
             // The declared type is accepted, because nothing contradicts it. The reader will notice how the body ends.
             Ok(None) if is_called => break,
             Ok(Some(Err(error))) if is_called => {
-                body = failing(error);
+                body = fail(error);
                 break;
             }
             // The body is completely empty.
@@ -56,7 +56,7 @@ pub(crate) async fn typed(
     if begins_events(&read) == Some(true) {
         head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     }
-    Ok(Response::from_parts(head, preceded(Bytes::from(read), body)))
+    Ok(Response::from_parts(head, with_prefix(Bytes::from(read), body)))
 }
 
 fn may_be_misnamed(headers: &HeaderMap) -> bool {
@@ -68,7 +68,7 @@ fn may_be_misnamed(headers: &HeaderMap) -> bool {
 
 /// Whether a response that begins like this is an event stream, or `None` if more bytes are needed.
 fn begins_events(read: &[u8]) -> Option<bool> {
-    let read = unmarked(read).trim_ascii_start();
+    let read = without_byte_order_mark(read).trim_ascii_start();
     if FIELDS.iter().any(|field| read.starts_with(field)) {
         return Some(true);
     }

@@ -12,12 +12,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::{CURRENT, Current, NUDGES, Scope, pool};
 
 /// Runs a future, and moves it to the pool once it declares that its input is [`large`](super::large).
-pub(crate) struct Apart<F: Future> {
+pub(crate) struct PooledFuture<F: Future> {
     state: State<F>,
     /// The state shared with the pool; `None` until the future is moved there.
     scope: Option<Arc<Scope>>,
     /// Whether this task was polled again while a thread of the pool polled the future.
-    is_asked_again: bool,
+    must_repoll: bool,
     /// The number of nudges before the last poll.
     nudges: usize,
 }
@@ -28,17 +28,17 @@ type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>
 type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
 
 enum State<F: Future> {
-    Here(Pin<Box<F>>),
+    OnThisThread(Pin<Box<F>>),
     /// The future waits for a permit.
     Waiting(Pin<Box<F>>, Permit),
     /// A thread of the pool polls the future.
-    There(JoinHandle<Polled<F>>),
+    InPool(JoinHandle<Polled<F>>),
     Over,
 }
 
-impl<F: Future> Apart<F> {
+impl<F: Future> PooledFuture<F> {
     pub(crate) fn new(future: F) -> Self {
-        Self { state: State::Here(Box::pin(future)), scope: None, is_asked_again: false, nudges: 0 }
+        Self { state: State::OnThisThread(Box::pin(future)), scope: None, must_repoll: false, nudges: 0 }
     }
 
     fn is_large(&self) -> bool {
@@ -51,7 +51,7 @@ impl<F: Future> Apart<F> {
             Arc::new(Scope {
                 large: AtomicUsize::new(0),
                 is_stopped: AtomicBool::new(false),
-                is_woken: AtomicBool::new(false),
+                was_woken: AtomicBool::new(false),
                 task: Mutex::new(task.clone()),
             })
         });
@@ -61,13 +61,13 @@ impl<F: Future> Apart<F> {
 
     /// Whether anything has happened since the last poll in the pool began that the future may not have noticed.
     fn is_to_be_polled(&self) -> bool {
-        self.is_asked_again
+        self.must_repoll
             || self.nudges != NUDGES.load(Ordering::Acquire)
-            || self.scope.as_ref().is_some_and(|scope| scope.is_woken.load(Ordering::Acquire))
+            || self.scope.as_ref().is_some_and(|scope| scope.was_woken.load(Ordering::Acquire))
     }
 }
 
-impl<F> Future for Apart<F>
+impl<F> Future for PooledFuture<F>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -79,16 +79,16 @@ where
         let mut is_new = false;
         loop {
             this.state = match std::mem::replace(&mut this.state, State::Over) {
-                State::Here(mut future) => {
+                State::OnThisThread(mut future) => {
                     if !this.is_large() {
-                        let within = Within::new(Current::Here { asked: false });
+                        let within = CurrentScope::new(Current::OnThread { asked: false });
                         let polled = future.as_mut().poll(context);
-                        let is_asked = matches!(within.end(), Current::Here { asked: true });
+                        let is_asked = matches!(within.end(), Current::OnThread { asked: true });
                         if polled.is_ready() {
                             return polled;
                         }
                         if !is_asked {
-                            this.state = State::Here(future);
+                            this.state = State::OnThisThread(future);
                             return Poll::Pending;
                         }
                     }
@@ -100,23 +100,23 @@ where
                         return Poll::Pending;
                     };
                     let scope = this.scope(context.waker());
-                    scope.is_woken.store(false, Ordering::Release);
-                    (this.is_asked_again, this.nudges) = (false, NUDGES.load(Ordering::Acquire));
+                    scope.was_woken.store(false, Ordering::Release);
+                    (this.must_repoll, this.nudges) = (false, NUDGES.load(Ordering::Acquire));
                     is_new = true;
-                    State::There(spawn_blocking(move || {
+                    State::InPool(spawn_blocking(move || {
                         let _permit = permit;
-                        there(scope, future)
+                        poll_in_pool(scope, future)
                     }))
                 }
-                State::There(mut job) => match Pin::new(&mut job).poll(context) {
+                State::InPool(mut job) => match Pin::new(&mut job).poll(context) {
                     Poll::Pending => {
-                        this.is_asked_again |= !is_new;
-                        this.state = State::There(job);
+                        this.must_repoll |= !is_new;
+                        this.state = State::InPool(job);
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok((_, Poll::Ready(done)))) => return Poll::Ready(done),
                     Poll::Ready(Ok((future, Poll::Pending))) => {
-                        this.state = State::Here(future);
+                        this.state = State::OnThisThread(future);
                         if !this.is_to_be_polled() {
                             return Poll::Pending;
                         }
@@ -135,7 +135,7 @@ where
     }
 }
 
-impl<F: Future> Drop for Apart<F> {
+impl<F: Future> Drop for PooledFuture<F> {
     fn drop(&mut self) {
         if let Some(scope) = &self.scope {
             scope.is_stopped.store(true, Ordering::Release);
@@ -144,22 +144,22 @@ impl<F: Future> Drop for Apart<F> {
 }
 
 /// Polls a future on this thread of the pool, unless its client has disconnected.
-fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
+fn poll_in_pool<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);
     }
     let waker = Waker::from(Arc::clone(&scope));
-    let _within = Within::new(Current::Apart(scope));
+    let _within = CurrentScope::new(Current::InPool(scope));
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
     (future, polled)
 }
 
 /// Sets what the current thread does, until this is dropped.
-struct Within {
+struct CurrentScope {
     before: Option<Current>,
 }
 
-impl Within {
+impl CurrentScope {
     fn new(current: Current) -> Self {
         Self { before: Some(CURRENT.replace(current)) }
     }
@@ -170,7 +170,7 @@ impl Within {
     }
 }
 
-impl Drop for Within {
+impl Drop for CurrentScope {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             CURRENT.set(before);

@@ -10,26 +10,26 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
 use super::*;
-use crate::body::made;
+use crate::body::body_from;
 
 /// Limits every wait in these tests, so that a lost wake-up fails instead of blocking forever.
-async fn soon<T>(work: impl Future<Output = T>) -> T {
+async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), work).await.unwrap()
 }
 
 #[tokio::test]
 async fn only_what_is_large_leaves_its_thread_and_only_while_it_is_large() {
     let own = thread::current().id();
-    let polled_on = soon(Apart::new(async move {
+    let polled_on = with_timeout(PooledFuture::new(async move {
         let mut threads = vec![thread::current().id()];
         let small = large(LARGE_BYTES - 1).await;
         threads.push(thread::current().id());
         drop(small);
         let guard = large(LARGE_BYTES).await;
-        assert!(is_apart());
+        assert!(is_in_pool());
         threads.push(thread::current().id());
         yield_now().await;
-        assert!(is_apart());
+        assert!(is_in_pool());
         drop(guard);
         yield_now().await;
         threads.push(thread::current().id());
@@ -38,14 +38,14 @@ async fn only_what_is_large_leaves_its_thread_and_only_while_it_is_large() {
     .await;
     let is_own: Vec<bool> = polled_on.iter().map(|thread| *thread == own).collect();
     assert_eq!(is_own, [true, true, false, true]);
-    assert!(large(LARGE_BYTES).await.0.is_none() && !is_apart());
+    assert!(large(LARGE_BYTES).await.0.is_none() && !is_in_pool());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_polled_apart_misses_no_wake() {
     let (asks, mut asked) = mpsc::channel(1);
     let (answers, mut answered) = mpsc::channel(1);
-    let answering = tokio::spawn(Apart::new(async move {
+    let answering = tokio::spawn(PooledFuture::new(async move {
         let _guard = large(LARGE_BYTES).await;
         while let Some(number) = asked.recv().await {
             answers.send(number + 1).await.unwrap();
@@ -53,22 +53,22 @@ async fn what_is_polled_apart_misses_no_wake() {
     }));
     for number in 0..2_000 {
         asks.send(number).await.unwrap();
-        assert_eq!(soon(answered.recv()).await, Some(number + 1));
+        assert_eq!(with_timeout(answered.recv()).await, Some(number + 1));
     }
     drop(asks);
-    soon(answering).await.unwrap();
+    with_timeout(answering).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_made_apart_comes_whole() {
-    let body = made(100, |outlet| async move {
+    let body = body_from(100, |outlet| async move {
         let _guard = large(LARGE_BYTES).await;
         for number in 0..2_000_u32 {
             outlet.send(Bytes::from(vec![number.to_le_bytes()[0]; 60])).await.unwrap();
         }
         Ok(())
     });
-    let read = soon(Box::pin(body).collect()).await.unwrap().to_bytes();
+    let read = with_timeout(Box::pin(body).collect()).await.unwrap().to_bytes();
     let expected: Vec<u8> = (0..2_000_u32).flat_map(|number| [number.to_le_bytes()[0]; 60]).collect();
     assert_eq!(read, expected);
 }
@@ -81,7 +81,7 @@ async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
     let busy: Vec<_> = (0..places)
         .map(|_| {
             let begun = Arc::clone(&begun);
-            tokio::spawn(Apart::new(async move {
+            tokio::spawn(PooledFuture::new(async move {
                 let _guard = large(LARGE_BYTES).await;
                 begun.fetch_add(1, Ordering::SeqCst);
                 while !is_stopped() {
@@ -90,7 +90,7 @@ async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
             }))
         })
         .collect();
-    soon(async {
+    with_timeout(async {
         while begun.load(Ordering::SeqCst) == 0 {
             yield_now().await;
         }
@@ -98,7 +98,7 @@ async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
     .await;
     let is_served = Arc::new(AtomicBool::new(false));
     let served = Arc::clone(&is_served);
-    let next = tokio::spawn(Apart::new(async move {
+    let next = tokio::spawn(PooledFuture::new(async move {
         let _guard = large(LARGE_BYTES).await;
         served.store(true, Ordering::SeqCst);
     }));
@@ -107,5 +107,5 @@ async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
     }
     assert!(!is_served.load(Ordering::SeqCst) && pool().available_permits() == 0);
     busy.iter().for_each(tokio::task::JoinHandle::abort);
-    soon(next).await.unwrap();
+    with_timeout(next).await.unwrap();
 }

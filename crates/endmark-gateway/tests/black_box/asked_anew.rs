@@ -8,7 +8,7 @@ use crate::support::spoken::{End, Said, Wire};
 
 /// A reply that spent so many tokens on thoughts, and said nothing.
 fn thoughts(wire: Wire, tokens: u64) -> Value {
-    let mut reply = wire.whole(&[], wire.word(End::Limit));
+    let mut reply = wire.whole_reply(&[], wire.word(End::Limit));
     match wire {
         Wire::Chat => {
             reply["choices"][0]["message"]["reasoning_content"] = json!("Hm.");
@@ -32,7 +32,7 @@ fn thoughts(wire: Wire, tokens: u64) -> Value {
 }
 
 /// The request, without a limit of the client's.
-fn unlimited(wire: Wire) -> Value {
+fn request_without_limit(wire: Wire) -> Value {
     let mut body = wire.request(false);
     for name in ["max_tokens", "max_output_tokens", "generationConfig"] {
         body.as_object_mut().and_then(|body| body.remove(name));
@@ -40,7 +40,7 @@ fn unlimited(wire: Wire) -> Value {
     body
 }
 
-fn limit_of(wire: Wire, body: &Value) -> Option<u64> {
+fn requested_limit(wire: Wire, body: &Value) -> Option<u64> {
     match wire {
         Wire::Chat => body["max_completion_tokens"].as_u64().or(body["max_tokens"].as_u64()),
         Wire::Other(Dialect::Responses) => body["max_output_tokens"].as_u64(),
@@ -58,12 +58,12 @@ async fn where_the_client_set_no_limit_there_is_more_room_than_was_taken() {
             false,
         ));
         let endmark = Endmark::start(script).await;
-        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
         let what = format!("{wire:?}: {}", reply.text());
         assert_eq!(endmark.calls(), 2, "{what}");
         assert!(heard.text.ends_with("Hello."), "{what}");
         let asked = endmark.upstream.requests()[1].json();
-        assert!(limit_of(wire, &asked).is_none_or(|limit| limit > 9_000), "{asked}");
+        assert!(requested_limit(wire, &asked).is_none_or(|limit| limit > 9_000), "{asked}");
     }
 }
 
@@ -72,7 +72,7 @@ async fn where_the_client_set_no_limit_there_is_more_room_than_was_taken() {
 async fn with_less_room_than_was_taken_nothing_is_asked_again() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &thoughts(wire, 60_000)))).await;
-        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
         assert_eq!((endmark.calls(), reply.header("x-endmark-outcome")), (1, Some("exhausted")), "{wire:?}");
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?}");
     }
@@ -87,20 +87,20 @@ async fn where_a_limit_is_refused_none_is_set() {
         .then(Answer::error(400, "invalid_request_error", None, "max_tokens is too large: 16384"))
         .then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
     let endmark = Endmark::start(script).await;
-    let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+    let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
     assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 3), "{}", reply.text());
-    assert_eq!(limit_of(wire, &endmark.upstream.requests()[2].json()), None);
+    assert_eq!(requested_limit(wire, &endmark.upstream.requests()[2].json()), None);
 }
 
 /// Nothing is said of calls where there are none: a provider refuses an empty list of them in a history.
 #[tokio::test]
 async fn a_text_in_the_place_of_nothing_has_no_list_of_calls() {
     let wire = Wire::Chat;
-    let empty = Answer::json(200, &wire.whole(&[], wire.word(End::Limit)));
+    let empty = Answer::json(200, &wire.whole_reply(&[], wire.word(End::Limit)));
     for first in [Answer::json(200, &thoughts(wire, 9_000)), empty] {
         let script = Script::new().then(first).then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
         let endmark = Endmark::start(script).await;
-        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 2), "{}", reply.text());
         assert_eq!(reply.json()["choices"][0]["message"].get("tool_calls"), None, "{}", reply.text());
     }
@@ -113,7 +113,7 @@ async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {
         [(Said::Text("Hello."), End::Turn), (Said::Call("get_time", r#"{"tz":"CET"}"#), End::Calls)]
     {
         let wire = Wire::Other(Dialect::Messages);
-        let mut again = wire.whole(&[said], wire.word(end));
+        let mut again = wire.whole_reply(&[said], wire.word(end));
         let content = again["content"].as_array().cloned().unwrap_or_default();
         let signed = json!({"type": "thinking", "thinking": "Hm, yes.", "signature": "SIGNED"});
         again["content"] = std::iter::once(signed).chain(content).collect();

@@ -18,7 +18,7 @@ mod exchange;
 mod tally;
 
 use serde_json::Value;
-use testkit::{Again, Begins, Dialect, Manner, Style};
+use testkit::{Begins, Dialect, Manner, RepeatedReply, Style};
 
 use crate::support::spoken::Wire;
 use behaviours::Behaviour;
@@ -28,31 +28,31 @@ use exchange::{Exchange, Harm, play};
 use tally::Tally;
 
 /// Enough to see a behaviour go wrong; the long run has thousands.
-const FEW: usize = 200;
+const QUICK_EXCHANGES: usize = 200;
 /// One restart in so many is cut, too.
-const CUT_AGAIN_PERCENT: usize = 3;
+const RESTART_CUT_PERCENT: usize = 3;
 
 fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
-    exchanges_of(&Behaviour::ALL, count, seed, hard)
+    random_exchanges(&Behaviour::ALL, count, seed, hard)
 }
 
-fn exchanges_of(all: &[Behaviour], count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
+fn random_exchanges(all: &[Behaviour], count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
     let mut dice = Dice::new(seed);
     let mut exchange = |number: usize| {
         let kinds: &[Kind] =
             if hard { &[Kind::Json, Kind::JsonLines, Kind::Json, Kind::Prose] } else { &Kind::ALL };
-        let kind = dice.one_of(kinds);
+        let kind = dice.pick(kinds);
         let behaviours: Vec<Behaviour> =
             all.iter().copied().filter(|behaviour| behaviour.suits(kind)).collect();
-        let behaviour = dice.one_of(&behaviours);
+        let behaviour = dice.pick(&behaviours);
         let document = kind.document(&mut dice);
         let cut = if hard { cuts::hard_cut(&document, &mut dice) } else { cuts::cut(&document, &mut dice) };
-        let again = if dice.happens(CUT_AGAIN_PERCENT) {
-            Again::Cut(cuts::cut(&document, &mut dice))
+        let again = if dice.happens(RESTART_CUT_PERCENT) {
+            RepeatedReply::Cut(cuts::cut(&document, &mut dice))
         } else {
-            Again::Whole
+            RepeatedReply::Whole
         };
-        let again = behaviour.again(&mut dice).unwrap_or(again);
+        let again = behaviour.repeated_answer(&mut dice).unwrap_or(again);
         let wire = Wire::ALL[number % Wire::ALL.len()];
         // Messages has no word for JSON as such.
         let can_demand = kind == Kind::Json && wire != Wire::Other(Dialect::Messages);
@@ -73,7 +73,7 @@ fn exchanges_of(all: &[Behaviour], count: usize, seed: u64, hard: bool) -> Vec<(
     (0..count).map(&mut exchange).collect()
 }
 
-fn how_many(few: usize) -> usize {
+fn exchange_count(few: usize) -> usize {
     std::env::var("ENDMARK_TEST_EXCHANGES").map_or(few, |count| count.parse().unwrap())
 }
 
@@ -108,13 +108,14 @@ async fn are_joined_or_refused(exchanges: Vec<(Behaviour, Exchange)>, title: &st
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
     let bars = Bars { whole: 98.5, streamed: 97.0, wrong: 0.0 };
-    are_joined_or_refused(exchanges(how_many(FEW), 27, false), "asked in words", bars).await;
+    are_joined_or_refused(exchanges(exchange_count(QUICK_EXCHANGES), 27, false), "asked in words", bars)
+        .await;
 }
 
 /// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
-    let exchanges = exchanges_of(&Behaviour::ASTRAY, how_many(FEW) / 2, 4_646, false);
+    let exchanges = random_exchanges(&Behaviour::ASTRAY, exchange_count(QUICK_EXCHANGES) / 2, 4_646, false);
     let thinking: Vec<bool> =
         exchanges.iter().map(|(behaviour, _)| *behaviour == Behaviour::Reasons).collect();
     let played = play(exchanges.into_iter().map(|(_, exchange)| exchange).collect()).await;
@@ -133,7 +134,12 @@ async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_value_changes_where_a_reply_is_cut_in_a_number_an_escape_or_at_a_space() {
     let bars = Bars { whole: 99.0, streamed: 95.0, wrong: 0.0 };
-    are_joined_or_refused(exchanges(how_many(FEW) / 4, 1_927, true), "cut where values change", bars).await;
+    are_joined_or_refused(
+        exchanges(exchange_count(QUICK_EXCHANGES) / 4, 1_927, true),
+        "cut where values change",
+        bars,
+    )
+    .await;
 }
 
 /// The longer replies of an assistant in recorded conversations.
@@ -165,16 +171,16 @@ async fn recorded_replies_come_out_as_they_were() {
             wire: Wire::ALL[number % Wire::ALL.len()],
             stream: dice.happens(50),
             kind: Kind::Prose,
-            cut: dice.one_of(&places),
+            cut: dice.pick(&places),
             document,
             demands_json: false,
-            manner: Manner::Continues(Style { begins: Begins::Shown, ..Style::default() }),
-            again: Again::Whole,
+            manner: Manner::Continues(Style { start: Begins::Shown, ..Style::default() }),
+            again: RepeatedReply::Whole,
         }
     };
-    let tally = Tally::new(play((0..how_many(FEW)).map(&mut exchange).collect()).await);
+    let tally = Tally::new(play((0..exchange_count(QUICK_EXCHANGES)).map(&mut exchange).collect()).await);
     tally.print("recorded replies");
-    let (lost, changed) = (tally.harmed(Harm::EndLost), tally.harmed(Harm::Changed));
+    let (lost, changed) = (tally.count_harmed(Harm::EndLost), tally.count_harmed(Harm::Changed));
     println!("\nrecorded replies: {lost} without their end, {changed} changed inside\n");
     let all = tally.count(|_| true);
     assert!(all.percent_whole() >= 99.0, "{:.1} % are whole", all.percent_whole());

@@ -61,12 +61,12 @@ async fn unreadable_endmark_headers_are_refused() {
 #[tokio::test]
 async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
     let page = Answer::new(200, "text/html", "<html>Welcome</html>");
-    let endmark = Endmark::start(Script::new().otherwise(page)).await;
+    let endmark = Endmark::start(Script::new().default_answer(page)).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
     assert!(message(&reply).contains("base_url"), "{}", message(&reply));
 
-    let endmark = Endmark::start(Script::new().otherwise(Answer::html(502))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::html(502))).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
     assert!(message(&reply).contains("base_url"), "{}", message(&reply));
@@ -76,7 +76,7 @@ async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
 async fn an_upstreams_own_errors_pass_byte_for_byte() {
     for answer in [Answer::unauthorized(), Answer::rate_limited(7), Answer::server_error()] {
         let bytes = answer.body();
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
             settings.retry.max_retries = 0;
         })
         .await;
@@ -110,7 +110,7 @@ async fn an_upstream_that_is_not_there_is_named() {
 #[tokio::test]
 async fn what_cannot_be_viewed_passes_unread() {
     let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
-    let endmark = Endmark::start(Script::new().otherwise(Answer::json(200, &body))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::json(200, &body))).await;
     for path in ["/v1beta/models/gemini-x:generateContent", "/v1beta/models/publishers%2Fx:generateContent"] {
         let asked = json!({"contents": [{"parts": [{"text": "Tell."}]}]});
         let reply = Request::post(endmark.address, path).json(&asked).send().await.read().await;
@@ -122,7 +122,7 @@ async fn what_cannot_be_viewed_passes_unread() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_an_error_and_not_half_a_reply() {
     let answer = Answer::json(200, &chat_reply("Hello", "stop", (1, 1))).close_after(40);
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
     assert_eq!(reply.json()["error"]["type"], "endmark_upstream_answer_lost");
@@ -181,7 +181,7 @@ async fn what_cannot_be_read_is_the_providers_to_judge() {
     for (path, body) in requests {
         for (status, answer) in [(400, refusal), (200, reply), (200, cut)] {
             let answers = Answer::new(status, "application/json", answer);
-            let endmark = Endmark::resuming(Script::new().otherwise(answers)).await;
+            let endmark = Endmark::start_resuming(Script::new().default_answer(answers)).await;
             let reply = Request::post(endmark.address, path).body(body).send().await.read().await;
             assert_eq!((reply.status, reply.text().as_str()), (status, answer), "{path}");
             assert_eq!(endmark.upstream.requests()[0].body, body.as_bytes(), "{path}");

@@ -10,9 +10,9 @@ use crate::support::spoken::{End, Said, Wire};
 const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
 
 /// Before an upstream that breaks off so, and refuses to say any more.
-async fn before(answer: Answer) -> Endmark {
+async fn start_before(answer: Answer) -> Endmark {
     let refused = Answer::error(400, "invalid_request_error", None, "no");
-    Endmark::start(Script::new().then(answer).otherwise(refused)).await
+    Endmark::start(Script::new().then(answer).default_answer(refused)).await
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn a_stream_that_breaks_off_after_a_whole_call_may_lack_calls() {
                 Some(fault) => answer.fault(length, fault),
                 None => answer,
             };
-            let endmark = before(answer).await;
+            let endmark = start_before(answer).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
             let what = format!("{wire:?} {fault:?}: {}", reply.text());
             assert_eq!(heard.calls.len(), 1, "{what}");
@@ -57,7 +57,7 @@ async fn a_call_that_was_asked_for_alone_shows_no_others() {
             [([PARIS].as_slice(), 1, Some("calls_may_be_missing")), (&[PARIS, TIME], 2, None)]
         {
             let script = Script::new().then(wire.answer(&[CUT], End::Limit, stream));
-            let script = script.otherwise(wire.answer(answer, End::Calls, stream));
+            let script = script.default_answer(wire.answer(answer, End::Calls, stream));
             let endmark = Endmark::start_with(script, |settings| {
                 settings.upstreams[0].prefill = Prefill::Never;
             })
@@ -93,7 +93,7 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
                 // Not streamed, Messages cannot tell a cut input from a whole one: the call counts as cut.
                 continue;
             }
-            let endmark = before(wire.answer(&[PARIS], End::Limit, stream)).await;
+            let endmark = start_before(wire.answer(&[PARIS], End::Limit, stream)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
             assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
@@ -118,7 +118,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
             let refused = Answer::error(400, "invalid_request_error", None, "no");
             let script = Script::new()
                 .then(Wire::Chat.answer(&[said], End::Limit, stream))
-                .otherwise(answered.unwrap_or(refused));
+                .default_answer(answered.unwrap_or(refused));
             let endmark =
                 Endmark::start_with(script, |settings| settings.tools.on_missing = OnMissing::Cut).await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(stream), stream).await;
@@ -139,7 +139,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
     }
     for wire in Wire::ALL {
         let refused = Answer::error(400, "invalid_request_error", None, "no");
-        let script = Script::new().then(Answer::sse(wire.frames(&[PARIS], None))).otherwise(refused);
+        let script = Script::new().then(Answer::sse(wire.frames(&[PARIS], None))).default_answer(refused);
         let endmark =
             Endmark::start_with(script, |settings| settings.tools.on_missing = OnMissing::Cut).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -151,7 +151,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
 #[tokio::test]
 async fn one_call_is_all_where_parallel_calls_are_forbidden() {
     let answer = Wire::Chat.answer(&[PARIS], End::Limit, false);
-    let endmark = before(answer).await;
+    let endmark = start_before(answer).await;
     let mut body = Wire::Chat.request(false);
     body["parallel_tool_calls"] = json!(false);
     let (reply, heard) = Wire::Chat.ask(&endmark, &body, false).await;
@@ -162,7 +162,7 @@ async fn one_call_is_all_where_parallel_calls_are_forbidden() {
     let message = json!({"role": "assistant", "content": null, "function_call": call});
     let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
         "choices": [{"index": 0, "message": message, "finish_reason": "length"}]});
-    let endmark = before(Answer::json(200, &answer)).await;
+    let endmark = start_before(Answer::json(200, &answer)).await;
     let reply = endmark.ask(&Wire::Chat.request(false)).await;
     assert_eq!((reply.header("x-endmark-outcome"), reply.header("x-endmark-reason")), (Some("whole"), None));
 }
@@ -176,7 +176,7 @@ async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
             // Here a message does not say which came first.
             continue;
         }
-        let endmark = before(wire.answer(&said, End::Limit, stream)).await;
+        let endmark = start_before(wire.answer(&said, End::Limit, stream)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Limit)), None), "{what}");
@@ -188,7 +188,7 @@ async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
 
         let whole = wire.answer(&said, End::Calls, stream);
         let bytes = whole.body();
-        let endmark = before(whole).await;
+        let endmark = start_before(whole).await;
         let (reply, _) = wire.ask(&endmark, &wire.request(stream), stream).await;
         assert_eq!(reply.body, bytes, "{wire:?} {stream}: {}", reply.text());
     }
@@ -209,7 +209,7 @@ async fn a_stream_that_breaks_off_in_a_text_behind_a_whole_call_ends_in_an_error
                 Some(fault) => answer.fault(length, fault),
                 None => answer,
             };
-            let endmark = before(answer).await;
+            let endmark = start_before(answer).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
             let what = format!("{wire:?} {fault:?}: {}", reply.text());
             assert!(heard.error.is_some(), "{what}");
@@ -229,7 +229,7 @@ async fn a_stream_that_breaks_off_in_a_thought_behind_a_whole_call_ends_in_an_er
     ] {
         frames.push(format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
     }
-    let endmark = before(Answer::sse(frames)).await;
+    let endmark = start_before(Answer::sse(frames)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert!(heard.error.is_some() && heard.stop.is_none(), "{}", reply.text());
 }
@@ -239,7 +239,7 @@ async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
     for wire in Wire::ALL {
         let mut frames = wire.frames(&[PARIS], None);
         frames.push(wire.error_frame("overloaded_error", "we are overloaded"));
-        let endmark = before(Answer::sse(frames)).await;
+        let endmark = start_before(Answer::sse(frames)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         let what = format!("{wire:?}: {}", reply.text());
         assert_eq!((heard.stop, endmark.calls()), (None, 1), "{what}");
@@ -259,7 +259,7 @@ async fn calls_behind_the_one_that_was_cut_are_not_lost() {
                 wire.answer(&[Said::Text("I look."), Said::Call("get_weather", cut)], End::Limit, stream);
             let calls = [Said::Call("get_weather", paris), Said::Call("get_time", time)];
             let rest = wire.answer(&calls, End::Calls, stream);
-            let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+            let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {cut:?}: {}", reply.text());
             let expected = [("get_weather", paris), ("get_time", time)];
@@ -280,7 +280,7 @@ async fn a_call_behind_the_one_that_was_cut_may_be_cut_too() {
         let calls = [Said::Call("get_weather", paris), Said::Call("get_time", "")];
         let rest = wire.answer(&calls, End::Limit, stream);
         let refused = Answer::error(400, "invalid_request_error", None, "no");
-        let endmark = Endmark::start(Script::new().then(first).then(rest).otherwise(refused)).await;
+        let endmark = Endmark::start(Script::new().then(first).then(rest).default_answer(refused)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.calls.first().map(|(_, arguments)| arguments.as_str()), Some(paris), "{what}");
@@ -302,7 +302,7 @@ async fn no_call_is_handed_on_behind_a_hole_in_the_text() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let first = wire.answer(&[Said::Text(cut)], End::Limit, stream);
         let rest = wire.answer(&[Said::Text("."), PARIS], End::Calls, stream);
-        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.error, None, "{what}");
@@ -323,7 +323,7 @@ async fn no_call_is_handed_on_behind_a_hole_in_the_text() {
 async fn becomes(wire: Wire, stream: bool, begun: &[Said<'_>], answered: &[Said<'_>]) {
     let first = wire.answer(begun, End::Limit, stream);
     let rest = wire.answer(answered, End::Calls, stream);
-    let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+    let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
     let what = format!("{wire:?} {stream} {begun:?} {answered:?}: {}", reply.text());
     let expected = [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)];
@@ -373,7 +373,7 @@ async fn a_call_that_is_added_has_an_id_of_its_own() {
         let (time, rome) = (r#"{"tz":"CET"}"#, r#"{"city":"Rome"}"#);
         let calls = [Said::Call("get_time", time), Said::Call("get_weather", rome)];
         let rest = wire.answer(&calls, End::Calls, stream);
-        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         let arguments: Vec<&str> = heard.calls.iter().map(|(_, arguments)| arguments.as_str()).collect();
@@ -401,7 +401,7 @@ async fn an_error_in_the_chunk_with_the_finish_reason_reaches_the_client() {
         for mode in ["on", "warn"] {
             let mut frames = wire.frames(&[said], None);
             frames.extend([failed(word), "data: [DONE]\n\n".to_owned()]);
-            let endmark = before(Answer::sse(frames)).await;
+            let endmark = start_before(Answer::sse(frames)).await;
             let request = Request::post(endmark.address, wire.path(true)).header("x-endmark-resume", mode);
             let reply = request.json(&wire.request(true)).send().await.read().await;
             let what = format!("{said:?} {word} {mode}: {}", reply.text());

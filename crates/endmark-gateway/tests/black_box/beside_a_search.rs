@@ -12,7 +12,7 @@ const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
 /// What the server's search found, as a part before all others of a reply.
-fn found(wire: Wire) -> Value {
+fn search_result(wire: Wire) -> Value {
     match wire {
         MESSAGES => json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}),
         RESPONSES => {
@@ -24,14 +24,14 @@ fn found(wire: Wire) -> Value {
 
 /// An answer that says this behind a search.
 fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
-    let mut whole = wire.whole(&[said], wire.word(end));
+    let mut whole = wire.whole_reply(&[said], wire.word(end));
     let parts = match wire {
         MESSAGES => &mut whole["content"],
         RESPONSES => &mut whole["output"],
         _ => &mut whole["candidates"][0]["content"]["parts"],
     };
     if let Value::Array(parts) = parts {
-        parts.insert(0, found(wire));
+        parts.insert(0, search_result(wire));
     }
     if !stream {
         return Answer::json(200, &whole);
@@ -47,7 +47,9 @@ fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
             frames = frames.iter().map(shifted).collect();
             frames.insert(
                 1,
-                event(&json!({"type": "content_block_start", "index": 0, "content_block": found(wire)})),
+                event(
+                    &json!({"type": "content_block_start", "index": 0, "content_block": search_result(wire)}),
+                ),
             );
             frames.insert(2, event(&json!({"type": "content_block_stop", "index": 0})));
         }
@@ -55,17 +57,17 @@ fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
             frames = frames.iter().map(shifted).collect();
             frames.insert(
                 1,
-                event(&json!({"type": "response.output_item.added", "output_index": 0, "item": found(wire)})),
+                event(&json!({"type": "response.output_item.added", "output_index": 0, "item": search_result(wire)})),
             );
             frames.insert(
                 2,
-                event(&json!({"type": "response.output_item.done", "output_index": 0, "item": found(wire)})),
+                event(&json!({"type": "response.output_item.done", "output_index": 0, "item": search_result(wire)})),
             );
             frames.pop();
             frames.push(event(&json!({"type": format!("response.{}", wire.word(end)), "response": whole})));
         }
         _ => {
-            let content = json!({"role": "model", "parts": [found(wire)]});
+            let content = json!({"role": "model", "parts": [search_result(wire)]});
             let event = json!({"candidates": [{"index": 0, "content": content}], "modelVersion": "scripted"});
             frames.insert(0, format!("data: {event}\r\n\r\n"));
         }
@@ -73,23 +75,23 @@ fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
     Answer::sse(frames)
 }
 
-async fn heard(wire: Wire, answer: Answer, request: &Value, stream: bool) -> (Reply, Heard) {
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+async fn hear_reply(wire: Wire, answer: Answer, request: &Value, stream: bool) -> (Reply, Heard) {
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let heard = wire.ask(&endmark, request, stream).await;
     assert_eq!(endmark.calls(), 1, "nothing can go on with it");
     heard
 }
 
-fn all() -> impl Iterator<Item = (Wire, bool)> {
+fn wires_and_modes() -> impl Iterator<Item = (Wire, bool)> {
     [MESSAGES, RESPONSES, GEMINI].into_iter().flat_map(|wire| [(wire, false), (wire, true)])
 }
 
 #[tokio::test]
 async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
-    for (wire, stream) in all() {
+    for (wire, stream) in wires_and_modes() {
         for arguments in ["", r#"{"city":"Par"#] {
             let cut = answer(wire, Said::Call("get_weather", arguments), End::Limit, stream);
-            let (reply, heard) = heard(wire, cut, &wire.request(stream), stream).await;
+            let (reply, heard) = hear_reply(wire, cut, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {arguments:?}: {}", reply.text());
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
             assert!(is_said, "{what}");
@@ -106,7 +108,7 @@ async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
 
 #[tokio::test]
 async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
-    for (wire, stream) in all() {
+    for (wire, stream) in wires_and_modes() {
         let mut request = wire.request(stream);
         match wire {
             RESPONSES => request["text"] = json!({"format": {"type": "json_object"}}),
@@ -117,7 +119,7 @@ async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
             }
         }
         let lie = answer(wire, Said::Text(r#"{"a": [1, "#), End::Turn, stream);
-        let (reply, heard) = heard(wire, lie, &request, stream).await;
+        let (reply, heard) = hear_reply(wire, lie, &request, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
 
@@ -125,7 +127,7 @@ async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
         for said in [Said::Text(r#"{"a": [1]}"#), Said::Call("get_weather", r#"{"city":"Paris"}"#)] {
             let whole = answer(wire, said, End::Calls, stream);
             let bytes = whole.body();
-            let (reply, _) = self::heard(wire, whole, &request, stream).await;
+            let (reply, _) = self::hear_reply(wire, whole, &request, stream).await;
             assert_eq!(reply.body, bytes, "{wire:?} {stream} {said:?}: {}", reply.text());
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, request, stream_request, streamed};
+use crate::support::{Endmark, read_stream, request, stream_request};
 
 /// A reply of so many choices, each of which is cut.
 fn cut_choices(count: usize) -> Value {
@@ -21,7 +21,7 @@ async fn more_choices_than_were_asked_for_cause_no_more_calls() {
     let cut = || Answer::json(200, &cut_choices(2_000));
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     for rest in [cut(), refused] {
-        let endmark = Endmark::resuming(Script::new().then(cut()).otherwise(rest)).await;
+        let endmark = Endmark::start_resuming(Script::new().then(cut()).default_answer(rest)).await;
         let reply = endmark.ask(&request(500)).await;
         let choices = reply.json()["choices"].as_array().unwrap().clone();
         assert_eq!(choices.len(), 2_000);
@@ -39,7 +39,8 @@ async fn more_choices_than_were_asked_for_cause_no_more_calls() {
 
 #[tokio::test]
 async fn each_choice_that_was_asked_for_has_its_attempts() {
-    let endmark = Endmark::resuming(Script::new().otherwise(Answer::json(200, &cut_choices(3)))).await;
+    let endmark =
+        Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &cut_choices(3)))).await;
     let mut body = request(500);
     body["n"] = json!(3);
     endmark.ask(&body).await;
@@ -56,7 +57,7 @@ async fn all_calls_of_a_reply_share_its_attempts_and_its_corrections() {
     for (said, at_most) in [(cut, 3), (refused, 1)] {
         for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
             let first = wire.answer(&said, End::Calls, false);
-            let script = Script::new().then(first).otherwise(wire.answer(&said[..1], End::Calls, false));
+            let script = Script::new().then(first).default_answer(wire.answer(&said[..1], End::Calls, false));
             let endmark = Endmark::start(script).await;
             let mut body = wire.request(false);
             let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -82,9 +83,9 @@ async fn the_log_counts_the_calls_that_failed_and_no_corrections() {
     body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "s", "schema": schema}});
     for (script, corrections) in [
         // Corrected by the third call.
-        (Script::new().then(cut()).then(wrong).otherwise(right.clone()), 1),
+        (Script::new().then(cut()).then(wrong).default_answer(right.clone()), 1),
         // Every call is refused for good: none is an attempt, and each was made.
-        (Script::new().then(cut()).otherwise(refused), 0),
+        (Script::new().then(cut()).default_answer(refused), 0),
     ] {
         let endmark = Endmark::start_with(script, |settings| settings.retry.max_retries = 0).await;
         endmark.ask(&body).await;
@@ -94,14 +95,14 @@ async fn the_log_counts_the_calls_that_failed_and_no_corrections() {
     }
 }
 
-fn hurried(settings: &mut Settings) {
+fn with_short_timeouts(settings: &mut Settings) {
     settings.resume.mode = Mode::On;
     settings.resume.max_time = Duration::from_secs(1);
     settings.limits.heartbeat = Duration::from_millis(200);
 }
 
 /// An answer with the rest of `{"a": "` that goes on for a quarter of a minute.
-fn endless(stream: bool) -> Answer {
+fn slow_answer(stream: bool) -> Answer {
     let words = ["word "; 300];
     if stream {
         let said = words.map(Said::Text);
@@ -118,8 +119,8 @@ async fn a_continuation_that_does_not_end_is_left_in_time() {
     let beginning = r#"{"a": "the first words of it and "#;
     for stream in [false, true] {
         let first = Wire::Chat.answer(&[Said::Text(beginning)], End::Limit, stream);
-        let script = Script::new().then(first).otherwise(endless(stream));
-        let endmark = Endmark::start_with(script, hurried).await;
+        let script = Script::new().then(first).default_answer(slow_answer(stream));
+        let endmark = Endmark::start_with(script, with_short_timeouts).await;
         let mut body = if stream { stream_request(20) } else { request(20) };
         body["response_format"] = json!({"type": "json_object"});
         let reply = endmark.ask(&body).await;
@@ -134,7 +135,7 @@ async fn a_continuation_that_does_not_end_is_left_in_time() {
         let reason = log[0].reason.clone();
         assert!(reason.contains("[resume] max_seconds") && log[0].resume_attempts == 1, "{stream}: {reason}");
         if stream {
-            let heard = streamed(&reply);
+            let heard = read_stream(&reply);
             assert!(heard.text.starts_with(beginning), "{}", heard.text);
             assert_eq!(heard.finish.as_deref(), Some("length"));
         } else {
@@ -151,9 +152,10 @@ async fn all_calls_for_the_rest_share_their_time() {
     for stream in [false, true] {
         let cut = |text| Wire::Chat.answer(&[Said::Text(text)], End::Limit, stream);
         let slow = |script: Script, word| script.then(cut(word).wait(Duration::from_millis(600)));
-        let script = words.into_iter().fold(Script::new().then(cut(beginning)), slow).otherwise(cut("x"));
+        let script =
+            words.into_iter().fold(Script::new().then(cut(beginning)), slow).default_answer(cut("x"));
         let endmark = Endmark::start_with(script, |settings| {
-            hurried(settings);
+            with_short_timeouts(settings);
             settings.resume.max_attempts = 6;
         })
         .await;
@@ -167,7 +169,7 @@ async fn all_calls_for_the_rest_share_their_time() {
 }
 
 /// How many tokens a request allows.
-fn limit_of(body: &Value) -> u64 {
+fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
@@ -180,7 +182,7 @@ fn endless_words(
     stream: bool,
 ) -> impl Fn(&testkit::Received) -> Answer + Send + Sync {
     move |request: &testkit::Received| {
-        let limit = limit_of(&request.json());
+        let limit = requested_limit(&request.json());
         let word = |at: u64| if loops { "again ".to_owned() } else { format!("word{} ", at * at % 9_973) };
         let mut words: Vec<String> = (0..limit).map(word).collect();
         if request.json().to_string().matches("the first words").count() == 0 {
@@ -192,7 +194,7 @@ fn endless_words(
             let said: Vec<Said<'_>> = said.iter().map(|text| Said::Text(text)).collect();
             return wire.answer(&said, End::Limit, true);
         }
-        let mut reply = wire.whole(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        let mut reply = wire.whole_reply(&[Said::Text(&words.concat())], wire.word(End::Limit));
         let count = json!(words.len());
         for path in
             ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
@@ -236,7 +238,7 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
                     .requests()
                     .iter()
                     .skip(1)
-                    .map(|request| limit_of(&request.json()))
+                    .map(|request| requested_limit(&request.json()))
                     .collect();
                 let what = format!("{wire:?} {stream} {mode} {limit} {loops} {limits:?}");
                 assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
@@ -261,16 +263,16 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
 /// What a model thought before it said anything took the limit of the client: asking again is no continuation.
 #[tokio::test]
 async fn a_call_after_an_empty_reply_does_not_count() {
-    let mut empty = Wire::Chat.whole(&[Said::Text("")], "length");
+    let mut empty = Wire::Chat.whole_reply(&[Said::Text("")], "length");
     empty["choices"][0]["message"]["reasoning_content"] = json!("I think about it. ");
     empty["usage"]["completion_tokens"] = json!(3_000);
-    let script = Script::new().otherwise(Answer::json(200, &empty));
+    let script = Script::new().default_answer(Answer::json(200, &empty));
     let endmark = Endmark::start_with(script, |settings| settings.resume.max_attempts = 4).await;
     let mut body = request(20);
     body["response_format"] = json!({"type": "json_object"});
     endmark.ask(&body).await;
     let limits: Vec<u64> =
-        endmark.upstream.requests().iter().skip(1).map(|request| limit_of(&request.json())).collect();
+        endmark.upstream.requests().iter().skip(1).map(|request| requested_limit(&request.json())).collect();
     assert_eq!(limits, [4_096; 4], "of 16,384 tokens, and not of 2,048");
 }
 
@@ -279,10 +281,10 @@ async fn a_stream_that_repeats_itself_is_stopped_upstream_too() {
     let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, true);
     let again = Wire::Chat.frames(&vec![Said::Text("and again and again, "); 4_000], Some(End::Limit));
     let endless = Answer::sse(again).pause(Duration::from_millis(1));
-    let endmark = Endmark::start(Script::new().then(first).otherwise(endless)).await;
+    let endmark = Endmark::start(Script::new().then(first).default_answer(endless)).await;
     let mut body = stream_request(20);
     body["response_format"] = json!({"type": "json_object"});
-    let heard = streamed(&endmark.ask(&body).await);
+    let heard = read_stream(&endmark.ask(&body).await);
     assert_eq!((heard.finish.as_deref(), endmark.calls()), (Some("length"), 2));
     assert!(heard.text.len() < 8_000, "{}", heard.text.len());
     let reason = heard.endmark.unwrap_or_default()["reason"].to_string();
@@ -296,8 +298,8 @@ async fn a_stream_that_repeats_itself_is_stopped_upstream_too() {
 async fn waits_count_in_the_time_of_a_recovery() {
     let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, false);
     let busy = Answer::error(503, "overloaded_error", None, "busy").header("retry-after", "25");
-    let endmark = Endmark::start_with(Script::new().then(first).otherwise(busy), |settings| {
-        hurried(settings);
+    let endmark = Endmark::start_with(Script::new().then(first).default_answer(busy), |settings| {
+        with_short_timeouts(settings);
         settings.retry.max_retries = 0;
     })
     .await;
@@ -323,8 +325,8 @@ async fn a_client_hears_that_its_reply_is_worked_on() {
         (Wire::Chat.answer(&[Said::Text(beginning)], End::Limit, true), slow),
         (Answer::sse(held), held_rest.wait(Duration::from_millis(900))),
     ] {
-        let endmark = Endmark::start_with(Script::new().then(first).otherwise(rest), |settings| {
-            hurried(settings);
+        let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
+            with_short_timeouts(settings);
             settings.resume.max_time = Duration::from_mins(1);
             settings.tools.hold = true;
         })
@@ -332,7 +334,7 @@ async fn a_client_hears_that_its_reply_is_worked_on() {
         let mut body = Wire::Chat.request(true);
         body["response_format"] = json!({"type": "json_object"});
         let reply = endmark.ask(&body).await;
-        assert_eq!(streamed(&reply).endmark.unwrap()["outcome"], "resumed");
+        assert_eq!(read_stream(&reply).endmark.unwrap()["outcome"], "resumed");
         assert!(reply.text().contains("\n: ") || reply.text().starts_with(": "), "{}", reply.text());
     }
 }
@@ -345,9 +347,10 @@ async fn every_chunk_of_gemini_has_a_part() {
     let rest = wire.answer(&[Said::Text(" and grey.")], End::Turn, true);
     let cut_call = Answer::sse(wire.frames(&[Said::Call("get_weather", "{}")], Some(End::Limit)));
     let nothing = wire.answer(&[Said::Text("")], End::Turn, false);
-    for script in
-        [Script::new().then(dropped).otherwise(rest), Script::new().then(cut_call).otherwise(nothing)]
-    {
+    for script in [
+        Script::new().then(dropped).default_answer(rest),
+        Script::new().then(cut_call).default_answer(nothing),
+    ] {
         let endmark = Endmark::start(script).await;
         let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
         let chunks = reply.json_events();
@@ -365,7 +368,7 @@ async fn a_base_url_has_its_version_or_not() {
         for stream in [false, true] {
             let cut = wire.answer(&[Said::Text("The harbour was qu")], End::Limit, stream);
             let rest = wire.answer(&[Said::Text("iet.")], End::Turn, stream);
-            let script = Script::new().then(cut).otherwise(rest);
+            let script = Script::new().then(cut).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
                 let upstream = &mut settings.upstreams[0];

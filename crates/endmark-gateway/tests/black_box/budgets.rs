@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
-use endmark_context::count::estimated_request;
+use endmark_context::count::estimate_request;
 use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
 use endmark_store::{BudgetRow, Raised};
@@ -20,13 +20,13 @@ use crate::support::{Endmark, request, text};
 /// What the scripted upstream bills for each call.
 const BILLED: u64 = 30;
 
-fn good() -> Answer {
+fn good_answer() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
 }
 
 /// What the first call of a session holds: its prompt with a margin, and its limit.
-fn held_by(request: &Value) -> u64 {
-    let prompt = estimated_request(&request.to_string(), "scripted").unwrap().text;
+fn first_hold(request: &Value) -> u64 {
+    let prompt = estimate_request(&request.to_string(), "scripted").unwrap().text;
     10 + (prompt * 11).div_ceil(10) + prompt
 }
 
@@ -35,7 +35,7 @@ fn rule(scope: Scope, unit: Unit, limit: u64) -> Rule {
     Rule { scope, unit, period, limit }
 }
 
-fn with(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
+fn with_rules(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
     move |settings| {
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
     }
@@ -48,7 +48,7 @@ fn at_once() -> usize {
 }
 
 /// How a budget stands, when no call is held in it any more.
-async fn settled(endmark: &Endmark, scope: &str) -> BudgetRow {
+async fn settled_budget(endmark: &Endmark, scope: &str) -> BudgetRow {
     settled_at(endmark, scope, 0).await
 }
 
@@ -71,11 +71,11 @@ async fn settled_at(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
 async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget() {
     let requests = at_once();
     // Thirty calls, with what is held of each: the prompt, and the limit.
-    let held = held_by(&request(10));
+    let held = first_hold(&request(10));
     let limit = 30 * held;
-    let slow = || Script::new().otherwise(good().wait(Duration::from_millis(300)));
+    let slow = || Script::new().default_answer(good_answer().wait(Duration::from_millis(300)));
     let endmark = Endmark::start_with(slow(), |settings| {
-        with(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
+        with_rules(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
         settings.limits.requests = 2 * requests;
         settings.limits.connections = 2 * requests;
     })
@@ -116,7 +116,7 @@ async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget()
     for task in tasks {
         note(task.await.unwrap());
     }
-    settled(&endmark, "session").await;
+    settled_budget(&endmark, "session").await;
     // What is left is spent by calls one after the other, until the first that does not fit is the closing one.
     for _ in 0..=limit / BILLED + 1 {
         note(endmark.ask(&request(10)).await);
@@ -127,15 +127,17 @@ async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget()
     let billed = endmark.calls() as u64 * BILLED;
     assert_eq!(endmark.calls(), served + closing);
     assert!(billed <= limit + BILLED, "{billed} billed of {limit}");
-    let session = settled(&endmark, "session").await;
+    let session = settled_budget(&endmark, "session").await;
     assert_eq!(session.spent, billed, "the budget knows what was billed");
 }
 
 #[tokio::test]
 async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
-    let endmark =
-        Endmark::start_with(Script::new().otherwise(good()), with(vec![rule(Scope::All, Unit::Tokens, 300)]))
-            .await;
+    let endmark = Endmark::start_with(
+        Script::new().default_answer(good_answer()),
+        with_rules(vec![rule(Scope::All, Unit::Tokens, 300)]),
+    )
+    .await;
     let mut asked = request(100);
     for calls in 1..=6 {
         asked["user"] = json!(calls.to_string());
@@ -146,7 +148,7 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
         assert_eq!(left, format!("{} tokens of all", 300 - (calls - 1) * BILLED));
         settled_at(&endmark, "all", calls * BILLED).await;
     }
-    assert_eq!(settled(&endmark, "all").await.spent, 6 * BILLED);
+    assert_eq!(settled_budget(&endmark, "all").await.spent, 6 * BILLED);
     let refused = endmark.ask(&request(200)).await;
     assert_eq!((refused.status, refused.header("x-should-retry")), (402, Some("false")));
     assert_eq!(refused.header("retry-after"), None);
@@ -167,13 +169,13 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
 #[tokio::test]
 async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_every_format() {
     for wire in Wire::ALL {
-        let reply = wire.whole(&[Said::Text("All that was found.")], wire.word(End::Turn));
+        let reply = wire.whole_reply(&[Said::Text("All that was found.")], wire.word(End::Turn));
         // The first call comes to 4,005 tokens.
         let dear = reply.to_string().replace(":7", ":4000").replace(":12", ":4005");
         let dear: Value = serde_json::from_str(&dear).unwrap();
-        let script = Script::new().then(Answer::json(200, &dear)).otherwise(Answer::json(200, &reply));
+        let script = Script::new().then(Answer::json(200, &dear)).default_answer(Answer::json(200, &reply));
         let endmark =
-            Endmark::start_with(script, with(vec![rule(Scope::Session, Unit::Tokens, 9_000)])).await;
+            Endmark::start_with(script, with_rules(vec![rule(Scope::Session, Unit::Tokens, 9_000)])).await;
         // The next one may need more than is left: its limit is 8,192.
         let body = wire.request(false);
         let asked = || Request::post(endmark.address, wire.path(false)).json(&body);
@@ -191,7 +193,7 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
         assert_eq!(refused.status, 402, "{wire:?}: {}", refused.text());
         assert_eq!(refused.json()["endmark"]["budget"], "session", "{wire:?}");
         assert_eq!(endmark.calls(), 2);
-        let session = settled(&endmark, "session").await;
+        let session = settled_budget(&endmark, "session").await;
         assert!(session.is_closed);
         // `endmark budget raise` lets it go on.
         let raised = endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await;
@@ -207,11 +209,11 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
 #[tokio::test]
 async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients() {
     let cut = Answer::json(200, &chat_reply("All that was", "length", (20, 1_024)));
-    let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
+    let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
     let spends = Answer::json(200, &chat_reply("A part.", "stop", (20, 4_990)));
-    let endmark = Endmark::start_with(Script::new().then(spends).otherwise(cut), change).await;
+    let endmark = Endmark::start_with(Script::new().then(spends).default_answer(cut), change).await;
     endmark.ask(&request(100)).await;
-    settled(&endmark, "session").await;
+    settled_budget(&endmark, "session").await;
     let reply = endmark.ask(&request(3_000)).await;
     assert_eq!(reply.header("x-endmark-budget"), Some("closing"));
     let log = endmark.log(1).await;
@@ -223,9 +225,9 @@ async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients(
 async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
     let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
     let dear = Answer::json(200, &chat_reply("Yes.", "stop", (20, 180)));
-    let script = Script::new().then(dear).otherwise(Answer::json(503, &error));
+    let script = Script::new().then(dear).default_answer(Answer::json(503, &error));
     let endmark = Endmark::start_with(script, |settings| {
-        with(vec![rule(Scope::Session, Unit::Tokens, 9_100)])(settings);
+        with_rules(vec![rule(Scope::Session, Unit::Tokens, 9_100)])(settings);
         settings.retry.max_retries = 2;
     })
     .await;
@@ -240,15 +242,15 @@ async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
 /// It tells nothing of what is spent, and the session goes on.
 #[tokio::test]
 async fn a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session() {
-    let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
-    let endmark = Endmark::start_with(Script::new().otherwise(good()), change).await;
+    let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
+    let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), change).await;
     for spent in [0, BILLED] {
         let refused = endmark.ask(&request(6_000)).await;
         assert_eq!(refused.status, 402, "{}", refused.text());
         assert!(refused.text().contains("larger than the whole budget"), "{}", refused.text());
         assert_eq!(refused.json()["endmark"]["spent"], spent);
         assert_eq!(endmark.ask(&request(10)).await.status, 200);
-        settled(&endmark, "session").await;
+        settled_budget(&endmark, "session").await;
     }
 }
 
@@ -256,11 +258,11 @@ async fn a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session
 #[tokio::test]
 async fn a_video_by_its_address_does_not_make_text_dear() {
     let gemini = Wire::Other(Dialect::Gemini);
-    let mut reply = gemini.whole(&[Said::Text("It is a harbour.")], "STOP");
+    let mut reply = gemini.whole_reply(&[Said::Text("It is a harbour.")], "STOP");
     reply["usageMetadata"] =
         json!({"promptTokenCount": 20_000, "candidatesTokenCount": 50, "totalTokenCount": 20_050});
-    let change = with(vec![rule(Scope::Session, Unit::Tokens, 200_000)]);
-    let endmark = Endmark::start_with(Script::new().otherwise(Answer::json(200, &reply)), change).await;
+    let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 200_000)]);
+    let endmark = Endmark::start_with(Script::new().default_answer(Answer::json(200, &reply)), change).await;
     let mut body = gemini.request(false);
     let video = json!({"fileData": {"mimeType": "video/mp4", "fileUri": "https://files/harbour"}});
     body["contents"][0]["parts"].as_array_mut().unwrap().push(video);
@@ -278,7 +280,7 @@ async fn the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays() {
         "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen";
     let run = async |limit: u64| {
         let endmark = Endmark::start_with(ScriptedModel::new(whole), |settings| {
-            with(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
+            with_rules(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
             settings.resume.mode = Mode::On;
         })
         .await;
@@ -302,14 +304,14 @@ async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
     models.add("scripted", Model { prices: Prices::flat(rates), ..Model::default() });
     let models = Arc::new(models);
     let cents = |cents: u64| rule(Scope::Model, Unit::NanoUsd, cents * 10_000_000);
-    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
         settings.models = Some(Arc::clone(&models));
-        with(vec![cents(10)])(settings);
+        with_rules(vec![cents(10)])(settings);
     })
     .await;
     let reply = endmark.ask(&request(10)).await;
     assert_eq!((reply.status, reply.header("x-endmark-cost-usd")), (200, Some("0.030000000")));
-    assert_eq!(settled(&endmark, "model").await.spent, 30_000_000);
+    assert_eq!(settled_budget(&endmark, "model").await.spent, 30_000_000);
     let refused = endmark.ask(&request(100)).await;
     assert_eq!(refused.status, 402);
     assert_eq!(refused.json()["endmark"]["unit"], "nano_usd");
@@ -319,8 +321,8 @@ async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
     assert_eq!(refused.status, 402);
     assert!(refused.text().contains("has no price"), "{}", refused.text());
 
-    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
-        with(vec![cents(10)])(settings);
+    let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
+        with_rules(vec![cents(10)])(settings);
         settings.budget.admits_unpriced = true;
     })
     .await;
@@ -331,19 +333,19 @@ async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
 async fn a_call_that_failed_or_was_never_made_costs_nothing() {
     let failing = Answer::error(400, "invalid_request_error", None, "no");
     let endmark = Endmark::start_with(
-        Script::new().then(failing).otherwise(good()),
-        with(vec![rule(Scope::Key, Unit::Tokens, 10_000)]),
+        Script::new().then(failing).default_answer(good_answer()),
+        with_rules(vec![rule(Scope::Key, Unit::Tokens, 10_000)]),
     )
     .await;
     assert_eq!(endmark.ask(&request(10)).await.status, 400);
-    assert_eq!(settled(&endmark, "key").await.spent, 0);
+    assert_eq!(settled_budget(&endmark, "key").await.spent, 0);
     assert_eq!(endmark.ask(&request(10)).await.status, 200);
-    assert_eq!(settled(&endmark, "key").await.spent, BILLED);
+    assert_eq!(settled_budget(&endmark, "key").await.spent, BILLED);
 }
 
 #[tokio::test]
 async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
-    let endmark = Endmark::start(Script::new().otherwise(good())).await;
+    let endmark = Endmark::start(Script::new().default_answer(good_answer())).await;
     let reply = endmark.ask(&request(10)).await;
     assert_eq!(reply.status, 200);
     for name in ["x-endmark-budget", "x-endmark-budget-remaining", "x-endmark-cost-usd"] {
@@ -355,11 +357,12 @@ async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
 
 #[tokio::test]
 async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
-    let receiver = Upstream::start(Script::new().otherwise(Answer::json(200, &Value::Null))).await;
-    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
-        with(vec![rule(Scope::Model, Unit::Tokens, 10 * BILLED), rule(Scope::All, Unit::Tokens, 1_000)])(
-            settings,
-        );
+    let receiver = Upstream::start(Script::new().default_answer(Answer::json(200, &Value::Null))).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
+        with_rules(vec![
+            rule(Scope::Model, Unit::Tokens, 10 * BILLED),
+            rule(Scope::All, Unit::Tokens, 1_000),
+        ])(settings);
         settings.budget.webhook = Some(format!("http://{}/hook", receiver.address()));
         settings.budget.webhook_secret = Some(Secret::new("shared".to_owned()));
     })
@@ -367,12 +370,12 @@ async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
     let headers = |reply: &Reply| reply.header("x-endmark-budget").map(str::to_owned);
     assert_eq!(headers(&endmark.ask(&request(250)).await), None, "what is held is not spent");
     for calls in 1..8 {
-        assert_eq!(settled(&endmark, "model").await.spent, calls * BILLED);
+        assert_eq!(settled_budget(&endmark, "model").await.spent, calls * BILLED);
         assert_eq!(headers(&endmark.ask(&request(10)).await), None, "{calls}");
     }
-    assert_eq!(settled(&endmark, "model").await.spent, 8 * BILLED);
+    assert_eq!(settled_budget(&endmark, "model").await.spent, 8 * BILLED);
     assert_eq!(headers(&endmark.ask(&request(10)).await), Some("80%".to_owned()), "spent");
-    assert_eq!(settled(&endmark, "model").await.spent, 9 * BILLED);
+    assert_eq!(settled_budget(&endmark, "model").await.spent, 9 * BILLED);
     receiver.wait_for_requests(1).await;
     let came = receiver.requests();
     let event = came[0].json();
@@ -394,13 +397,13 @@ async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_none_of_them() {
     let requests = at_once();
-    let held = held_by(&request(10));
+    let held = first_hold(&request(10));
     // Each model has room for forty, the key for sixty, the day for a hundred.
     let rules = [(Scope::Model, 40), (Scope::Key, 60), (Scope::All, 100)];
     let limits = rules.map(|(scope, calls)| (scope, calls * held));
-    let slow = Script::new().otherwise(good().wait(Duration::from_millis(300)));
+    let slow = Script::new().default_answer(good_answer().wait(Duration::from_millis(300)));
     let endmark = Endmark::start_with(slow, |settings| {
-        with(limits.map(|(scope, limit)| rule(scope, Unit::Tokens, limit)).to_vec())(settings);
+        with_rules(limits.map(|(scope, limit)| rule(scope, Unit::Tokens, limit)).to_vec())(settings);
         settings.limits.requests = 2 * requests;
         settings.limits.connections = 2 * requests;
     })
@@ -428,7 +431,7 @@ async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_no
     }
     assert_eq!(endmark.calls(), served, "none is lost, and none made twice");
     assert!(served >= 40, "what fits is served: {served}");
-    settled(&endmark, "all").await;
+    settled_budget(&endmark, "all").await;
     let rows = endmark.store.reader().unwrap().budgets().unwrap();
     assert_eq!(rows.len(), 2 + 3 + 1, "{rows:?}");
     for row in rows {
@@ -436,7 +439,7 @@ async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_no
         assert!(row.spent <= *limit, "{row:?} of {limit}");
         assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
     }
-    assert_eq!(settled(&endmark, "all").await.spent, served as u64 * BILLED);
+    assert_eq!(settled_budget(&endmark, "all").await.spent, served as u64 * BILLED);
 }
 
 over_postgresql! {

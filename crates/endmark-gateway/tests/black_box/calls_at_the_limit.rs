@@ -15,7 +15,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
 /// A request whose functions require what `required` names.
-fn requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
+fn request_requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
     let mut body = wire.request(stream);
     for tool in body["tools"].as_array_mut().into_iter().flatten() {
         let schema = match wire {
@@ -30,8 +30,8 @@ fn requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
 }
 
 /// The same with the limit that the replies of `spoken` reach.
-fn at_limit(wire: Wire, required: &[&str], stream: bool) -> Value {
-    let mut body = requiring(wire, required, stream);
+fn limited_request(wire: Wire, required: &[&str], stream: bool) -> Value {
+    let mut body = request_requiring(wire, required, stream);
     match wire {
         Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(7),
         Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(7),
@@ -44,7 +44,7 @@ fn calls(heard: &testkit::Heard) -> Vec<(&str, &str)> {
     heard.calls.iter().map(|(name, made)| (name.as_str(), made.as_str())).collect()
 }
 
-fn told(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
+fn disclosed_reason(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
     let in_stream = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str().map(str::to_owned));
     in_stream.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned))
 }
@@ -52,24 +52,30 @@ fn told(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
 #[tokio::test]
 async fn a_call_without_what_its_function_requires_is_cut_where_the_reply_reached_its_limit() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let script = Script::new().then(wire.answer(&[HALF], End::Limit, stream)).otherwise(wire.answer(
-            &[WHOLE],
-            End::Calls,
-            false,
-        ));
+        let script = Script::new()
+            .then(wire.answer(&[HALF], End::Limit, stream))
+            .default_answer(wire.answer(&[WHOLE], End::Calls, false));
         let endmark = Endmark::start(script).await;
-        let body = requiring(wire, &["city", "unit"], stream);
+        let body = request_requiring(wire, &["city", "unit"], stream);
         let (reply, heard) = wire.ask(&endmark, &body, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         if stream && wire != GEMINI {
             // The client has all of an object, behind which nothing can stand.
-            assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("cut"), 1), "{what}");
+            assert_eq!(
+                (disclosed_reason(&reply, &heard).as_deref(), endmark.calls()),
+                (Some("cut"), 1),
+                "{what}"
+            );
             assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
             continue;
         }
         assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
-        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+        assert_eq!(
+            (disclosed_reason(&reply, &heard).as_deref(), endmark.calls()),
+            (Some("resumed"), 2),
+            "{what}"
+        );
     }
 }
 
@@ -84,13 +90,17 @@ async fn a_schema_in_capitals_requires_as_much() {
             json!([{"function_declarations": [{"name": "get_weather", "parameters": parameters}]}]);
         let script = Script::new()
             .then(GEMINI.answer(&[Said::Text("Let me look."), HALF], End::Limit, stream))
-            .otherwise(GEMINI.answer(&[Said::Text("Let me look."), WHOLE], End::Calls, false));
+            .default_answer(GEMINI.answer(&[Said::Text("Let me look."), WHOLE], End::Calls, false));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = GEMINI.ask(&endmark, &body, stream).await;
         let what = reply.text();
         assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
         assert_eq!((heard.stop.as_deref(), heard.text.as_str()), (Some("STOP"), "Let me look."), "{what}");
-        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+        assert_eq!(
+            (disclosed_reason(&reply, &heard).as_deref(), endmark.calls()),
+            (Some("resumed"), 2),
+            "{what}"
+        );
     }
 }
 
@@ -100,16 +110,14 @@ async fn a_call_that_lacks_what_its_function_requires_is_never_called_finished()
     let others: [&[Said<'_>]; 2] = [&[Said::Text("Sorry.")], &[HALF]];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for other in others {
-            let script = Script::new().then(wire.answer(&[HALF], End::Limit, stream)).otherwise(wire.answer(
-                other,
-                End::Limit,
-                false,
-            ));
+            let script = Script::new()
+                .then(wire.answer(&[HALF], End::Limit, stream))
+                .default_answer(wire.answer(other, End::Limit, false));
             let endmark = Endmark::start(script).await;
-            let body = requiring(wire, &["city", "unit"], stream);
+            let body = request_requiring(wire, &["city", "unit"], stream);
             let (reply, heard) = wire.ask(&endmark, &body, stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
-            let told = told(&reply, &heard).unwrap();
+            let told = disclosed_reason(&reply, &heard).unwrap();
             assert!(["cut", "exhausted"].contains(&told.as_str()), "{what}");
             assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
         }
@@ -127,17 +135,21 @@ async fn a_call_that_lacks_its_arguments_is_cut_where_the_count_reaches_the_limi
         let script = Script::new()
             .then(first.clone())
             .then(wire.answer(&[WHOLE], End::Calls, stream && wire == MESSAGES))
-            .otherwise(Answer::server_error());
+            .default_answer(Answer::server_error());
         let endmark = Endmark::start(script).await;
-        let mut body = at_limit(wire, &["city"], stream);
+        let mut body = limited_request(wire, &["city"], stream);
         let (reply, heard) = wire.ask(&endmark, &body, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
-        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+        assert_eq!(
+            (disclosed_reason(&reply, &heard).as_deref(), endmark.calls()),
+            (Some("resumed"), 2),
+            "{what}"
+        );
 
         // A function that requires nothing is called with nothing; and so is any whose reply had room for more.
-        let nothing_required = at_limit(wire, &[], stream);
+        let nothing_required = limited_request(wire, &[], stream);
         for other in ["max_tokens", "max_output_tokens"] {
             if body[other].is_u64() {
                 body[other] = json!(8192);
@@ -151,7 +163,7 @@ async fn a_call_that_lacks_its_arguments_is_cut_where_the_count_reaches_the_limi
                 // What else is wrong with its arguments, the validation says.
                 continue;
             }
-            let endmark = Endmark::start(Script::new().otherwise(first.clone())).await;
+            let endmark = Endmark::start(Script::new().default_answer(first.clone())).await;
             let (reply, _) = wire.ask(&endmark, &passes, stream).await;
             assert_eq!((reply.body, endmark.calls()), (first.body(), 1), "{wire:?} {stream}");
         }
@@ -165,16 +177,14 @@ async fn a_call_that_lacks_its_arguments_at_the_limit_is_not_called_finished() {
         [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
     {
         let said = if wire == MESSAGES && stream { Said::Call("get_weather", "") } else { NOTHING };
-        let script = Script::new().then(wire.answer(&[said], End::Calls, stream)).otherwise(wire.answer(
-            &[Said::Text("Sorry.")],
-            End::Turn,
-            false,
-        ));
+        let script = Script::new()
+            .then(wire.answer(&[said], End::Calls, stream))
+            .default_answer(wire.answer(&[Said::Text("Sorry.")], End::Turn, false));
         let endmark = Endmark::start(script).await;
-        let (reply, heard) = wire.ask(&endmark, &at_limit(wire, &["city"], stream), stream).await;
+        let (reply, heard) = wire.ask(&endmark, &limited_request(wire, &["city"], stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
-        assert_eq!(told(&reply, &heard).as_deref(), Some("exhausted"), "{what}");
+        assert_eq!(disclosed_reason(&reply, &heard).as_deref(), Some("exhausted"), "{what}");
     }
 }
 
@@ -195,7 +205,7 @@ async fn a_large_limit_of_the_client_does_not_use_up_the_room_for_a_call() {
     for (took, extra, calls) in [(700, 16_384, 2), (64_000, 16_384, 1), (64_000, 64_001, 2)] {
         let cut = message("max_tokens", serde_json::json!({}), took);
         let whole = message("tool_use", serde_json::json!({"path": "a.rs"}), 20);
-        let script = testkit::Script::new().then(cut).otherwise(whole);
+        let script = testkit::Script::new().then(cut).default_answer(whole);
         let endmark = Endmark::start_with(script, |settings| settings.resume.max_extra_tokens = extra).await;
         let request = testkit::Request::post(endmark.address, "/v1/messages").header("x-api-key", "key");
         let answer = request.json(&body).send().await.read().await;

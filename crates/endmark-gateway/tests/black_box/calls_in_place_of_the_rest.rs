@@ -8,10 +8,10 @@ use crate::support::spoken::{End, Said, Wire};
 const CALL: Said<'static> = Said::Call("get_time", "{}");
 
 /// What a client hears that demands this format, of a text that reaches the limit and is followed by nothing but a call.
-async fn heard(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (Heard, String, String) {
+async fn hear_reply(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (Heard, String, String) {
     let script = Script::new().then(wire.answer(&[Said::Text(text)], End::Limit, stream));
-    let script = script.otherwise(wire.answer(&[CALL], End::Calls, stream));
-    let endmark = Endmark::resuming(script).await;
+    let script = script.default_answer(wire.answer(&[CALL], End::Calls, stream));
+    let endmark = Endmark::start_resuming(script).await;
     let mut request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
     if let Some(format) = format {
         request = request.header("x-endmark-format", format);
@@ -26,7 +26,7 @@ async fn heard(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (H
 #[tokio::test]
 async fn no_call_stands_behind_a_demanded_document_with_a_hole_in_it() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let (heard, outcome, what) = heard(wire, r#"{"a": [1,"#, Some("json"), stream).await;
+        let (heard, outcome, what) = hear_reply(wire, r#"{"a": [1,"#, Some("json"), stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), (r#"{"a": [1,"#, 0), "{what}");
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
         assert_eq!(outcome, "exhausted", "{what}");
@@ -36,7 +36,7 @@ async fn no_call_stands_behind_a_demanded_document_with_a_hole_in_it() {
 #[tokio::test]
 async fn a_text_stays_in_front_of_the_call_that_follows_it() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let (heard, outcome, what) = heard(wire, "I look at the clock.", None, stream).await;
+        let (heard, outcome, what) = hear_reply(wire, "I look at the clock.", None, stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clock.", 1), "{what}");
         assert_eq!(outcome, "resumed", "{what}");
     }
@@ -45,7 +45,7 @@ async fn a_text_stays_in_front_of_the_call_that_follows_it() {
 #[tokio::test]
 async fn a_text_cut_in_a_word_is_not_taken_for_whole_since_a_call_follows_it() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let (heard, outcome, what) = heard(wire, "I look at the clo", None, stream).await;
+        let (heard, outcome, what) = hear_reply(wire, "I look at the clo", None, stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clo", 1), "{what}");
         assert_eq!(outcome, "exhausted", "{what}");
     }
@@ -55,8 +55,8 @@ async fn a_text_cut_in_a_word_is_not_taken_for_whole_since_a_call_follows_it() {
 async fn a_number_alone_that_reached_the_limit_goes_on() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let script = Script::new().then(wire.answer(&[Said::Text("12")], End::Limit, stream));
-        let script = script.otherwise(wire.answer(&[Said::Text("34")], End::Turn, stream));
-        let endmark = Endmark::resuming(script).await;
+        let script = script.default_answer(wire.answer(&[Said::Text("34")], End::Turn, stream));
+        let endmark = Endmark::start_resuming(script).await;
         let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
         let reply = request.header("x-endmark-format", "json").send().await.read().await;
         let heard = wire.hear(&reply);

@@ -49,7 +49,7 @@ async fn a_new_id_or_name_begins_a_call() {
                 vec![vec![first], vec![begin(1, "get_time", "")], vec![piece(index, None, cut)]]
             };
             let rest = Wire::Chat.answer(&[Said::Call("get_time", asked_for)], End::Calls, false);
-            let script = Script::new().then(stream(&deltas, "length")).otherwise(rest);
+            let script = Script::new().then(stream(&deltas, "length")).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| settings.resume.mode = Mode::On).await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
             let what = format!("{index:?} {ids:?} {in_one}: {}", reply.text());
@@ -93,7 +93,7 @@ async fn a_name_said_again_in_mid_call_begins_none() {
 }
 
 /// The arguments of each call, as a client has them that adds what has no id to the call that began last.
-fn by_the_last_call(events: &[Value]) -> Vec<String> {
+fn arguments_by_call(events: &[Value]) -> Vec<String> {
     let mut calls: Vec<(Value, String)> = Vec::new();
     for event in events {
         for call in event["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
@@ -135,7 +135,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
         {
             let whole = r#"{"city":"Paris"}"#;
             let rest = Wire::Chat.answer(&[Said::Call("get_weather", whole)], End::Calls, false);
-            let script = Script::new().then(two_calls(index, arguments, in_one)).otherwise(rest);
+            let script = Script::new().then(two_calls(index, arguments, in_one)).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
                 settings.tools.hold = hold;
@@ -152,7 +152,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
                 (true, _) => [whole, "tool_calls", "cut"],
                 (false, _) => [CUT, "length", "cut"],
             };
-            assert_eq!(by_the_last_call(&events), [first, last], "{what}");
+            assert_eq!(arguments_by_call(&events), [first, last], "{what}");
             assert_eq!((heard.stop.as_deref(), told), (Some(stop), Some(outcome)), "{what}");
             if hold {
                 let calls =
@@ -170,7 +170,7 @@ async fn nothing_is_asked_for_behind_what_may_be_two_calls() {
     let deltas = [("t1", r#"{"city":"#), ("t2", CUT)];
     let deltas = deltas.map(|(id, arguments)| vec![piece(Some(0), Some((id, "get_weather")), arguments)]);
     for hold in [false, true] {
-        let script = Script::new().otherwise(stream(&deltas, "length"));
+        let script = Script::new().default_answer(stream(&deltas, "length"));
         let endmark = Endmark::start_with(script, |settings| {
             settings.resume.mode = Mode::On;
             settings.tools.hold = hold;
@@ -179,6 +179,6 @@ async fn nothing_is_asked_for_behind_what_may_be_two_calls() {
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
         assert_eq!(endmark.calls(), 1, "{}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some("length"), "{}", reply.text());
-        assert_eq!(by_the_last_call(&reply.json_events()), [r#"{"city":"#, CUT], "{}", reply.text());
+        assert_eq!(arguments_by_call(&reply.json_events()), [r#"{"city":"#, CUT], "{}", reply.text());
     }
 }

@@ -99,15 +99,15 @@ async fn ask(address: std::net::SocketAddr, wire: Wire, body: impl Into<Vec<u8>>
     request.header("content-type", "application/json").body(body).send().await.read().await
 }
 
-async fn before(wire: Wire) -> Endmark {
+async fn start_before(wire: Wire) -> Endmark {
     let said = wire.answer(&[Said::Text("It is locked.")], End::Turn, false);
-    Endmark::start(Script::new().otherwise(said)).await
+    Endmark::start(Script::new().default_answer(said)).await
 }
 
 #[tokio::test]
 async fn a_flood_of_output_arrives_small_with_the_line_that_was_looked_for() {
     for wire in Wire::ALL {
-        let endmark = before(wire).await;
+        let endmark = start_before(wire).await;
         let flood = log(6_000);
         assert!(flood.len() > 400_000);
         let reply = ask(endmark.address, wire, conversation(wire, &json!(flood), 0).to_string()).await;
@@ -128,7 +128,7 @@ async fn a_flood_of_output_arrives_small_with_the_line_that_was_looked_for() {
         let (_, behind) = capped.split_once("endmark read ").unwrap();
         let handle = endmark_store::Handle::parse(behind.split_whitespace().next().unwrap()).unwrap();
         let reader = endmark.store.reader().unwrap();
-        let kept = reader.output_of_a_client(&handle).unwrap().read(0..u64::MAX).unwrap();
+        let kept = reader.client_output(&handle).unwrap().read(0..u64::MAX).unwrap();
         assert_eq!(kept, flood.as_bytes(), "{wire:?}");
         assert!(reader.output(&handle, "client:").is_err(), "{wire:?}");
         assert!(reader.output(&handle, "local").is_err(), "{wire:?}");
@@ -138,12 +138,12 @@ async fn a_flood_of_output_arrives_small_with_the_line_that_was_looked_for() {
 #[tokio::test]
 async fn the_same_result_has_the_same_bytes_in_every_later_request() {
     for wire in Wire::ALL {
-        let endmark = before(wire).await;
+        let endmark = start_before(wire).await;
         let flood = json!(log(4_000));
         for further in [0, 2] {
             ask(endmark.address, wire, conversation(wire, &flood, further).to_string()).await;
         }
-        let restarted = endmark.restarted(|_| {});
+        let restarted = endmark.restart(|_| {});
         ask(restarted.address, wire, conversation(wire, &flood, 3).to_string()).await;
         let received = endmark.upstream.requests();
         let results: Vec<Value> = received.iter().map(|received| result(wire, received)).collect();
@@ -155,7 +155,7 @@ async fn the_same_result_has_the_same_bytes_in_every_later_request() {
 #[tokio::test]
 async fn json_stays_json_and_keeps_the_row_that_stands_out() {
     for wire in Wire::ALL {
-        let endmark = before(wire).await;
+        let endmark = start_before(wire).await;
         let row = |id: usize| json!({"id": id, "state": if id == 7_000 { "lost" } else { "ok" }});
         let rows = Value::from((0..11_000).map(row).collect::<Vec<_>>());
         // Formats with an object for results have it as such, the others as a text.
@@ -176,7 +176,7 @@ async fn json_stays_json_and_keeps_the_row_that_stands_out() {
 #[tokio::test]
 async fn what_is_not_too_large_passes_byte_for_byte_and_so_does_all_where_it_is_off() {
     for wire in Wire::ALL {
-        let endmark = before(wire).await;
+        let endmark = start_before(wire).await;
         // Bytes that no tree would keep.
         let odd = |body: &Value| format!(" {}", body.to_string().replacen('{', "{ \"odd\" : 1.50e1 ,", 1));
         let small = odd(&conversation(wire, &json!("12:00\n".repeat(400)), 1));
@@ -190,7 +190,7 @@ async fn what_is_not_too_large_passes_byte_for_byte_and_so_does_all_where_it_is_
         let request = Request::post(endmark.address, wire.path(false)).header("x-endmark-resume", "off");
         request.header("content-type", "application/json").body(large.as_str()).send().await.read().await;
         assert_eq!(endmark.upstream.requests().last().unwrap().body, large.as_bytes(), "{wire:?}");
-        let off = endmark.restarted(|settings| settings.cap.enabled = false);
+        let off = endmark.restart(|settings| settings.cap.enabled = false);
         ask(off.address, wire, large.as_str()).await;
         assert_eq!(endmark.upstream.requests().last().unwrap().body, large.as_bytes(), "{wire:?}");
         ask(endmark.address, wire, large.as_str()).await;
@@ -200,7 +200,7 @@ async fn what_is_not_too_large_passes_byte_for_byte_and_so_does_all_where_it_is_
 
 #[tokio::test]
 async fn the_rest_is_read_in_pages_by_its_own_client_alone() {
-    let endmark = before(Wire::Chat).await;
+    let endmark = start_before(Wire::Chat).await;
     let flood = log(6_000);
     ask(endmark.address, Wire::Chat, conversation(Wire::Chat, &json!(flood), 0).to_string()).await;
     let capped = result(Wire::Chat, &endmark.upstream.requests()[0]);
@@ -231,7 +231,7 @@ async fn the_rest_is_read_in_pages_by_its_own_client_alone() {
 
 #[tokio::test]
 async fn a_store_that_is_closed_costs_only_the_way_to_read_the_rest() {
-    let endmark = before(Wire::Chat).await;
+    let endmark = start_before(Wire::Chat).await;
     endmark.store.close().await;
     let reply =
         ask(endmark.address, Wire::Chat, conversation(Wire::Chat, &json!(log(4_000)), 0).to_string()).await;

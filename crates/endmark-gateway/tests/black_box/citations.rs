@@ -14,7 +14,7 @@ fn citation() -> Value {
 
 /// A reply that is cut in a cited block.
 fn cut() -> Value {
-    let mut whole = MESSAGES.whole(&[], "max_tokens");
+    let mut whole = MESSAGES.whole_reply(&[], "max_tokens");
     whole["content"] = json!([
         {"type": "text", "text": "As it says: "},
         {"type": "text", "text": "the harbour was quiet", "citations": [citation()]},
@@ -63,7 +63,8 @@ fn cut_stream(place: &str) -> Answer {
 #[tokio::test]
 async fn the_rest_of_a_cited_block_stands_in_one_of_its_own() {
     let rest = MESSAGES.answer(&[Said::Text(" that morning.")], End::Turn, false);
-    let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &cut())).otherwise(rest)).await;
+    let endmark =
+        Endmark::start_resuming(Script::new().then(Answer::json(200, &cut())).default_answer(rest)).await;
     let (reply, _) = MESSAGES.ask(&endmark, &MESSAGES.request(false), false).await;
     let mut expected = cut()["content"].clone();
     expected.as_array_mut().unwrap().push(json!({"type": "text", "text": " that morning."}));
@@ -74,7 +75,8 @@ async fn the_rest_of_a_cited_block_stands_in_one_of_its_own() {
 async fn so_it_does_in_a_stream() {
     for place in ["behind", "before", "with it"] {
         let rest = MESSAGES.answer(&[Said::Text(" that"), Said::Text(" morning.")], End::Turn, true);
-        let endmark = Endmark::resuming(Script::new().then(cut_stream(place)).otherwise(rest)).await;
+        let endmark =
+            Endmark::start_resuming(Script::new().then(cut_stream(place)).default_answer(rest)).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(true), true).await;
         let what = format!("{place}: {}", reply.text());
         assert_eq!(heard.text, "As it says: the harbour was quiet that morning.", "{what}");

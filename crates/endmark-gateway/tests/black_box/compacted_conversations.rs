@@ -17,7 +17,7 @@ pub(super) fn field(wire: Wire) -> &'static str {
     }
 }
 
-fn said(wire: Wire, is_user: bool, text: &str) -> Value {
+fn message(wire: Wire, is_user: bool, text: &str) -> Value {
     match (wire, is_user) {
         (Wire::Other(Dialect::Gemini), true) => json!({"role": "user", "parts": [{"text": text}]}),
         (Wire::Other(Dialect::Gemini), false) => json!({"role": "model", "parts": [{"text": text}]}),
@@ -31,12 +31,12 @@ fn said(wire: Wire, is_user: bool, text: &str) -> Value {
 
 /// A conversation of so many rounds; the newest turn is the user's.
 pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
-    let mut turns = vec![said(wire, true, TASK)];
+    let mut turns = vec![message(wire, true, TASK)];
     for round in 0..rounds {
         let words = format!("Order A-{round} was looked at in detail, and its amount of {round}17 agrees. ")
             .repeat(12);
-        turns.push(said(wire, false, &words));
-        turns.push(said(wire, true, &format!("Go on with step {round} of the list")));
+        turns.push(message(wire, false, &words));
+        turns.push(message(wire, true, &format!("Go on with step {round} of the list")));
     }
     // Where a provider's cache is to be used a marker moves along with the newest turn.
     if wire == Wire::Other(Dialect::Messages) {
@@ -65,9 +65,9 @@ pub(super) async fn ask(
     request.json(body).send().await.read().await
 }
 
-pub(super) async fn before(wire: Wire, script: Script) -> Endmark {
+pub(super) async fn start_before(wire: Wire, script: Script) -> Endmark {
     let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    Endmark::start_with(script.otherwise(answer), |settings| {
+    Endmark::start_with(script.default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
         settings.compact.window.budget_tokens = 8_000;
     })
@@ -91,7 +91,7 @@ fn refusal(wire: Wire) -> Answer {
 #[tokio::test]
 async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_newest_turns() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         let long = conversation(wire, 60);
         let reply = ask(endmark.address, wire, Some("on"), &long).await;
         assert_eq!(reply.status, 200, "{wire:?}");
@@ -112,7 +112,7 @@ async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_n
         let (_, handle) = disclosed.split_once("handle=").unwrap();
         let reader = endmark.store.reader().unwrap();
         let handle = endmark_store::Handle::parse(handle).unwrap();
-        let kept = reader.output_of_a_client(&handle).unwrap().read(0..u64::MAX).unwrap();
+        let kept = reader.client_output(&handle).unwrap().read(0..u64::MAX).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), long, "{wire:?}");
     }
 }
@@ -120,10 +120,10 @@ async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_n
 #[tokio::test]
 async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 40)).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 42)).await;
-        let restarted = endmark.restarted(|settings| {
+        let restarted = endmark.restart(|settings| {
             settings.compact.window.trigger_tokens = 6_000;
             settings.compact.window.budget_tokens = 8_000;
         });
@@ -147,7 +147,7 @@ async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
 #[tokio::test]
 async fn a_conversation_that_grows_on_is_condensed_again_and_keeps_what_was_said_first() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         for rounds in [40, 60, 80, 100, 120] {
             let long = conversation(wire, rounds);
             let reply = ask(endmark.address, wire, Some("on"), &long).await;
@@ -165,11 +165,11 @@ async fn a_conversation_that_grows_on_is_condensed_again_and_keeps_what_was_said
 #[tokio::test]
 async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         let long = conversation(wire, 60);
         ask(endmark.address, wire, None, &long).await;
         assert_eq!(endmark.upstream.requests()[0].json(), long, "{wire:?}");
-        let braked = endmark.restarted(|settings| settings.compact.emergency.trigger_tokens = 6_000);
+        let braked = endmark.restart(|settings| settings.compact.emergency.trigger_tokens = 6_000);
         let reply = ask(braked.address, wire, None, &long).await;
         let disclosed = reply.header("x-endmark-compacted").unwrap();
         assert!(disclosed.starts_with("emergency; before="), "{wire:?}: {disclosed}");
@@ -183,7 +183,7 @@ async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
 
 #[tokio::test]
 async fn a_model_s_own_window_brakes_earlier() {
-    let endmark = before(Wire::Chat, Script::new()).await;
+    let endmark = start_before(Wire::Chat, Script::new()).await;
     let mut long = conversation(Wire::Chat, 60);
     // Its window of 8,192 tokens is far below the brake of the settings.
     long["model"] = json!("gpt-4");
@@ -196,7 +196,7 @@ async fn a_model_s_own_window_brakes_earlier() {
 #[tokio::test]
 async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new().then(refusal(wire))).await;
+        let endmark = start_before(wire, Script::new().then(refusal(wire))).await;
         let long = conversation(wire, 60);
         let reply = ask(endmark.address, wire, None, &long).await;
         assert_eq!(reply.status, 200, "{wire:?}: {}", reply.text());
@@ -219,12 +219,12 @@ async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
 #[tokio::test]
 async fn refused_again_the_error_is_the_provider_s_unchanged() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        let endmark = start_before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
         let reply = ask(endmark.address, wire, None, &conversation(wire, 60)).await;
         assert_eq!((reply.status, reply.body.as_slice()), (400, refusal(wire).body().as_slice()), "{wire:?}");
         assert_eq!(endmark.calls(), 2, "{wire:?}");
         // And where it is off, or nothing can be condensed, nothing is asked again.
-        let endmark = before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        let endmark = start_before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
         ask(endmark.address, wire, Some("off"), &conversation(wire, 60)).await;
         ask(endmark.address, wire, None, &conversation(wire, 0)).await;
         assert_eq!(endmark.calls(), 2, "{wire:?}");
@@ -239,7 +239,7 @@ async fn what_the_provider_keeps_or_shortens_itself_is_left_to_it() {
         (Wire::Other(Dialect::Messages), "context_management", json!({"edits": []})),
         (Wire::Other(Dialect::Gemini), "cachedContent", json!("cachedContents/1")),
     ] {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         let mut long = conversation(wire, 60);
         long[name] = value;
         let reply = ask(endmark.address, wire, Some("on"), &long).await;
@@ -250,7 +250,7 @@ async fn what_the_provider_keeps_or_shortens_itself_is_left_to_it() {
 
 #[tokio::test]
 async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused() {
-    let endmark = before(Wire::Chat, Script::new()).await;
+    let endmark = start_before(Wire::Chat, Script::new()).await;
     let long = conversation(Wire::Chat, 60);
     ask(endmark.address, Wire::Chat, Some("on"), &long).await;
     let (wire, path) = (Wire::Chat, Wire::Chat.path(false));
@@ -267,10 +267,10 @@ async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused()
 #[tokio::test]
 async fn after_three_attempts_without_progress_it_stops_and_says_why_until_the_conversation_has_grown() {
     for wire in Wire::ALL {
-        let endmark = before(wire, Script::new()).await;
+        let endmark = start_before(wire, Script::new()).await;
         let long = |rounds: usize, task: &str| {
             let mut body = conversation(wire, rounds);
-            body[field(wire)][0] = said(wire, true, &task.repeat(1_000));
+            body[field(wire)][0] = message(wire, true, &task.repeat(1_000));
             body
         };
         let task = "Never touch any of the accounts 9000 to 9999. ";

@@ -9,9 +9,9 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 use testkit::{Answer, ChatFrames, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
 
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
-fn compressed(coding: &str, plain: &[u8]) -> Vec<u8> {
+fn compress(coding: &str, plain: &[u8]) -> Vec<u8> {
     match coding {
         "gzip" => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -63,17 +63,18 @@ fn gzip_frames(frames: &[String]) -> Vec<Vec<u8>> {
 
 fn gzip_stream(frames: &[String]) -> Answer {
     let answer = Answer::sse(Vec::<String>::new()).header("content-encoding", "gzip");
-    gzip_frames(frames).into_iter().fold(answer, Answer::and)
+    gzip_frames(frames).into_iter().fold(answer, Answer::add_part)
 }
 
 #[tokio::test]
 async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
     let plain = request(50).to_string().into_bytes();
     for coding in ["gzip", "deflate", "br", "zstd"] {
-        let endmark =
-            Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))))
-                .await;
-        let bytes = compressed(coding, &plain);
+        let endmark = Endmark::start(
+            Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))),
+        )
+        .await;
+        let bytes = compress(coding, &plain);
         let reply = post(&endmark, coding, bytes.clone()).await;
         assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."), "{coding}: {}", reply.text());
         let received = endmark.upstream.requests().remove(0);
@@ -82,8 +83,9 @@ async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
         assert_eq!(received.header("content-length"), Some(bytes.len().to_string().as_str()));
     }
     let endmark =
-        Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1))))).await;
-    let reply = post(&endmark, "gzip, br", compressed("br", &compressed("gzip", &plain))).await;
+        Endmark::start(Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))))
+            .await;
+    let reply = post(&endmark, "gzip, br", compress("br", &compress("gzip", &plain))).await;
     assert_eq!(reply.status, 200);
 }
 
@@ -92,9 +94,9 @@ async fn what_endmark_itself_asks_for_is_plain() {
     // The rest of a cut stream, and what a fallback is asked, are other bytes than the client's.
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
-    let endmark = Endmark::start(Script::new().then(cut).otherwise(rest)).await;
-    let body = compressed("gzip", stream_request(50).to_string().as_bytes());
-    let read = streamed(&post(&endmark, "gzip", body.clone()).await);
+    let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
+    let body = compress("gzip", stream_request(50).to_string().as_bytes());
+    let read = read_stream(&post(&endmark, "gzip", body.clone()).await);
     assert_eq!(read.text, "The harbour was quiet.");
     let sent = endmark.upstream.requests();
     assert_eq!(
@@ -103,9 +105,9 @@ async fn what_endmark_itself_asks_for_is_plain() {
     );
 
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
-    let down = Script::new().otherwise(Answer::error(503, "server_error", None, "overloaded"));
+    let down = Script::new().default_answer(Answer::error(503, "server_error", None, "overloaded"));
     let endmark = Endmark::with_fallback(down, &second, ("key", "its-model"), |_| {}).await;
-    assert!(streamed(&post(&endmark, "gzip", body.clone()).await).done);
+    assert!(read_stream(&post(&endmark, "gzip", body.clone()).await).is_done);
     let first = &endmark.upstream.requests()[0];
     let asks = &first.json()["stream_options"]["include_usage"];
     assert_eq!((first.header("content-encoding"), asks), (None, &json!(true)), "it is asked for its tokens");
@@ -120,14 +122,14 @@ async fn a_compressed_body_that_cannot_be_read_is_refused_and_says_why() {
     let plain = request(5).to_string().into_bytes();
     let large = json!({"messages": [{"role": "user", "content": " ".repeat(4_000_000)}]}).to_string();
     for coding in ["gzip", "deflate", "br", "zstd"] {
-        let whole = compressed(coding, &plain);
+        let whole = compress(coding, &plain);
         let half = post(&endmark, coding, whole[..whole.len() / 2].to_vec()).await;
         assert_eq!(half.status, 400, "{coding}: {}", half.text());
         assert_eq!(half.json()["error"]["type"], "endmark_bad_request");
         assert!(half.text().contains("cannot be decoded"), "{}", half.text());
         assert_eq!(post(&endmark, coding, plain.clone()).await.status, 400, "{coding}");
 
-        let bomb = compressed(coding, large.as_bytes());
+        let bomb = compress(coding, large.as_bytes());
         assert!(bomb.len() < 100_000);
         let reply = post(&endmark, coding, bomb).await;
         assert_eq!((reply.status, &reply.json()["error"]["type"]), (413, &json!("endmark_body_too_large")));
@@ -145,11 +147,11 @@ async fn a_compressed_body_that_cannot_be_read_is_refused_and_says_why() {
 async fn an_answer_that_is_compressed_all_the_same_is_read_and_handed_on_plain() {
     let plain = chat_reply("Yes.", "stop", (1, 1)).to_string();
     for coding in ["gzip", "deflate", "br", "zstd"] {
-        let answer = Answer::new(200, "application/json", compressed(coding, plain.as_bytes()))
+        let answer = Answer::new(200, "application/json", compress(coding, plain.as_bytes()))
             .header("content-encoding", coding)
             .header("etag", "\"of-the-compressed\"")
             .header("content-digest", "sha-256=:AA==:");
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         let reply =
             endmark.chat(&request(50)).header("accept-encoding", "gzip, br").send().await.read().await;
         assert_eq!(reply.body, plain.as_bytes(), "{coding}");
@@ -163,12 +165,12 @@ async fn an_answer_that_is_compressed_all_the_same_is_read_and_handed_on_plain()
 #[tokio::test]
 async fn a_compressed_reply_that_is_cut_is_resumed_like_any_other() {
     let cut = chat_reply("The harbour", "length", (1, 2)).to_string();
-    let cut = Answer::new(200, "application/json", compressed("br", cut.as_bytes()))
-        .header("content-encoding", "br");
+    let cut =
+        Answer::new(200, "application/json", compress("br", cut.as_bytes())).header("content-encoding", "br");
     let rest = chat_reply(" was quiet.", "stop", (1, 2)).to_string();
-    let rest = Answer::new(200, "application/json", compressed("zstd", rest.as_bytes()))
+    let rest = Answer::new(200, "application/json", compress("zstd", rest.as_bytes()))
         .header("content-encoding", "zstd");
-    let endmark = Endmark::resuming(Script::new().then(cut).otherwise(rest)).await;
+    let endmark = Endmark::start_resuming(Script::new().then(cut).default_answer(rest)).await;
     let reply = endmark.ask(&request(2)).await;
     assert_eq!(
         (text(&reply).as_str(), reply.header("x-endmark-outcome")),
@@ -182,7 +184,7 @@ async fn a_compressed_stream_flows_event_by_event() {
     // After the first event the upstream waits for ever: who waits for more than is flushed never sees it.
     let pieces = gzip_frames(&frames);
     let after = pieces[0].len() + pieces[1].len();
-    let endmark = Endmark::start(Script::new().otherwise(gzip_stream(&frames).stall_after(after))).await;
+    let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).stall_after(after))).await;
     let mut open = endmark.chat(&stream_request(50)).send().await;
     let expected = frames[..2].concat();
     let mut seen = Vec::new();
@@ -192,7 +194,7 @@ async fn a_compressed_stream_flows_event_by_event() {
     assert_eq!(String::from_utf8(seen).unwrap(), expected);
 
     for split in [1, 7, 4096] {
-        let endmark = Endmark::start(Script::new().otherwise(gzip_stream(&frames).split(split))).await;
+        let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).split(split))).await;
         let reply = endmark.ask(&stream_request(50)).await;
         assert_eq!(String::from_utf8(reply.body.clone()).unwrap(), frames.concat(), "in pieces of {split}");
         assert_eq!(reply.header("content-encoding"), None);
@@ -208,20 +210,20 @@ async fn a_compressed_stream_that_breaks_off_is_cut_and_never_whole() {
     let end = pieces[..3].concat().len() + 3;
     let half = Answer::new(200, "text/event-stream", pieces.concat()[..end].to_vec())
         .header("content-encoding", "gzip");
-    let endmark = Endmark::start(Script::new().then(half).otherwise(rest)).await;
-    let read = streamed(&endmark.ask(&stream_request(50)).await);
-    assert_eq!((read.text.as_str(), read.done), ("The harbour was quiet.", true));
+    let endmark = Endmark::start(Script::new().then(half).default_answer(rest)).await;
+    let read = read_stream(&endmark.ask(&stream_request(50)).await);
+    assert_eq!((read.text.as_str(), read.is_done), ("The harbour was quiet.", true));
     assert_eq!(endmark.calls(), 2);
 }
 
 #[tokio::test]
 async fn what_nobody_reads_passes_as_it_is() {
-    let bytes = compressed("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
+    let bytes = compress("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
     // Another path, another coding, and the mode in which nothing is looked at.
     let answer = Answer::new(200, "application/json", bytes.clone())
         .header("content-encoding", "gzip")
         .header("etag", "\"1\"");
-    let endmark = Endmark::start(Script::new().otherwise(answer.clone())).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer.clone())).await;
     let reply = Request::new("PUT", endmark.address, "/v1/files")
         .header("content-encoding", "snappy")
         .header("accept-encoding", "gzip")
@@ -240,16 +242,17 @@ async fn what_nobody_reads_passes_as_it_is() {
         (Some("snappy"), Some("gzip"))
     );
 
-    let endmark =
-        Endmark::start_with(Script::new().otherwise(answer), |settings| settings.resume.mode = Mode::Off)
-            .await;
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
+        settings.resume.mode = Mode::Off;
+    })
+    .await;
     let reply = endmark.chat(&request(5)).header("accept-encoding", "gzip").send().await.read().await;
     assert_eq!((&reply.body, reply.header("content-encoding")), (&bytes, Some("gzip")));
 
     for status in [200, 400] {
         let unknown =
             Answer::new(status, "application/json", "\x01\x02").header("content-encoding", "snappy");
-        let endmark = Endmark::start(Script::new().otherwise(unknown)).await;
+        let endmark = Endmark::start(Script::new().default_answer(unknown)).await;
         let reply = endmark.ask(&request(5)).await;
         assert_eq!(
             (reply.status, reply.body.as_slice(), reply.header("content-encoding")),
@@ -261,9 +264,9 @@ async fn what_nobody_reads_passes_as_it_is() {
 #[tokio::test]
 async fn an_answer_that_expands_beyond_what_is_kept_passes_without_being_held() {
     let long = chat_reply(&"x ".repeat(4_000_000), "stop", (1, 1)).to_string();
-    let answer = Answer::new(200, "application/json", compressed("gzip", long.as_bytes()))
+    let answer = Answer::new(200, "application/json", compress("gzip", long.as_bytes()))
         .header("content-encoding", "gzip");
-    let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
         settings.limits.reply_bytes = 100_000;
     })
     .await;

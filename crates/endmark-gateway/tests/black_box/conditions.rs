@@ -13,7 +13,7 @@ use testkit::{Answer, Reply, Request, Script, ScriptedModel, Upstream};
 use crate::support::{Endmark, text};
 
 /// A gateway before upstreams that say their names: `scripted`, which is for everything, and these.
-async fn before(others: &[(&'static str, &'static Provider, Conditions)]) -> (Endmark, Vec<Upstream>) {
+async fn start_before(others: &[(&'static str, &'static Provider, Conditions)]) -> (Endmark, Vec<Upstream>) {
     let mut upstreams = Vec::new();
     let mut targets = Vec::new();
     for (name, provider, conditions) in others {
@@ -47,13 +47,13 @@ fn headers(patterns: &[&str]) -> Conditions {
     }
 }
 
-fn asking(model: &str) -> serde_json::Value {
+fn request_for(model: &str) -> serde_json::Value {
     json!({"model": model, "messages": [{"role": "user", "content": "Who are you?"}]})
 }
 
 #[tokio::test]
 async fn the_model_chooses_the_upstream() {
-    let (endmark, _others) = before(&[
+    let (endmark, _others) = start_before(&[
         ("small", &OPENAI, models(&["qwen*", "llama-3"])),
         ("second", &OPENAI, models(&["qwen*", "mistral-*"])),
     ])
@@ -65,21 +65,21 @@ async fn the_model_chooses_the_upstream() {
         ("mistral-large", "second"),
         ("gpt-4o", "scripted"),
     ] {
-        assert_eq!(text(&endmark.ask(&asking(model)).await), name, "{model}");
+        assert_eq!(text(&endmark.ask(&request_for(model)).await), name, "{model}");
     }
     // A request without a model is for whoever is for everything.
     let no_model = json!({"messages": [{"role": "user", "content": "Who are you?"}]});
     assert_eq!(text(&endmark.ask(&no_model).await), "scripted");
     // Whoever names the upstream gets that one.
-    let named = Request::post(endmark.address, "/u/second/v1/chat/completions").json(&asking("qwen-3"));
+    let named = Request::post(endmark.address, "/u/second/v1/chat/completions").json(&request_for("qwen-3"));
     assert_eq!(text(&named.send().await.read().await), "second");
 }
 
 #[tokio::test]
 async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
-    let (endmark, others) = before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
+    let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
     let mut body = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
-    body.write_all(asking("qwen-3").to_string().as_bytes()).unwrap();
+    body.write_all(request_for("qwen-3").to_string().as_bytes()).unwrap();
     let body = body.into_inner();
     let request = Request::post(endmark.address, "/v1/chat/completions")
         .header("content-type", "application/json")
@@ -94,7 +94,7 @@ async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
 async fn a_header_chooses_and_so_does_a_path() {
     let embeddings = Conditions { paths: vec!["/v1/embeddings".parse().unwrap()], ..Conditions::default() };
     let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*"]) };
-    let (endmark, others) = before(&[
+    let (endmark, others) = start_before(&[
         ("both", &OPENAI, both),
         ("team", &OPENAI, headers(&["x-team"])),
         ("vectors", &OPENAI, embeddings),
@@ -106,7 +106,7 @@ async fn a_header_chooses_and_so_does_a_path() {
         ("gpt-4o", Some("blue"), "team"),
         ("qwen-3", None, "scripted"),
     ] {
-        let request = endmark.chat(&asking(model));
+        let request = endmark.chat(&request_for(model));
         let request = match team {
             Some(team) => request.header("X-Team", team),
             None => request,
@@ -127,7 +127,7 @@ async fn a_header_chooses_and_so_does_a_path() {
 
 #[tokio::test]
 async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
-    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let (vectors, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
         settings.upstreams.push(Target {
@@ -166,7 +166,7 @@ async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
 
 #[tokio::test]
 async fn a_key_goes_to_no_other_provider_whatever_the_conditions_are() {
-    let (endmark, others) = before(&[("cheap", &OPENAI, models(&["claude-*"]))]).await;
+    let (endmark, others) = start_before(&[("cheap", &OPENAI, models(&["claude-*"]))]).await;
     let claude =
         json!({"model": "claude-9", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]});
     let request =
@@ -204,7 +204,7 @@ async fn a_body_that_is_read_for_its_model_is_bounded_as_others_are() {
 /// However a client spells it, a name is the model's.
 #[tokio::test]
 async fn a_name_in_a_path_chooses_as_one_in_a_body_does() {
-    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let own = Upstream::start(answer()).await;
     let patterns = ["ft:gpt-4o:org::id", "meta-llama/Llama-3", "llama3.2:1b"];
     let endmark = Endmark::start_with(answer(), |settings| {
@@ -233,7 +233,7 @@ async fn a_name_in_a_path_chooses_as_one_in_a_body_does() {
 /// What the upstream alone has to read is not refused because no model can be read in it.
 #[tokio::test]
 async fn a_body_that_only_passes_need_not_be_readable() {
-    let (endmark, others) = before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
+    let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
     let body = br#"{"model": "qwen-3", "input": "a"}"#;
     for (coding, path, expected) in [
         ("aws-chunked", "/v1/embeddings", None),
@@ -265,7 +265,7 @@ async fn where_no_condition_is_met_the_conditions_are_named() {
         settings.upstreams[0].conditions = both;
     })
     .await;
-    let reply = endmark.ask(&asking("gpt-4o")).await;
+    let reply = endmark.ask(&request_for("gpt-4o")).await;
     assert_eq!((reply.status, endmark.calls()), (404, 0));
     let error = &reply.json()["error"];
     assert_eq!(error["type"], "endmark_no_upstream");

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
 
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, finish, request, stream_request, streamed, text};
+use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
 const RAW: &str = "{\"path\": \"a.ts\", \"content\": \"line1\nline2\tend\"}";
 const ESCAPED: &str = "{\"path\": \"a.ts\", \"content\": \"line1\\nline2\\tend\"}";
 
-fn in_json_mode(mut body: Value) -> Value {
+fn with_json_mode(mut body: Value) -> Value {
     body["response_format"] = json!({"type": "json_object"});
     body
 }
@@ -19,8 +19,9 @@ fn in_json_mode(mut body: Value) -> Value {
 #[tokio::test]
 async fn a_document_that_is_not_streamed_is_escaped_in_place_without_a_call() {
     let endmark =
-        Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply(RAW, "stop", (3, 5))))).await;
-    let reply = endmark.ask(&in_json_mode(request(500))).await;
+        Endmark::start(Script::new().default_answer(Answer::json(200, &chat_reply(RAW, "stop", (3, 5)))))
+            .await;
+    let reply = endmark.ask(&with_json_mode(request(500))).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (ESCAPED, "stop"));
     assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (Some("corrected"), 1));
     // Nobody demanded JSON here.
@@ -30,8 +31,9 @@ async fn a_document_that_is_not_streamed_is_escaped_in_place_without_a_call() {
 
 #[tokio::test]
 async fn a_streamed_document_passes_with_the_reason() {
-    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(chat_stream(&[RAW], "stop")))).await;
-    let read = streamed(&endmark.ask(&in_json_mode(stream_request(500))).await);
+    let endmark =
+        Endmark::start(Script::new().default_answer(Answer::sse(chat_stream(&[RAW], "stop")))).await;
+    let read = read_stream(&endmark.ask(&with_json_mode(stream_request(500))).await);
     assert_eq!((read.text.as_str(), endmark.calls()), (RAW, 1));
     let told = read.endmark.unwrap();
     assert_eq!((&told["reason"], &told["schema"]), (&json!("control_characters"), &json!("invalid")));
@@ -43,7 +45,7 @@ async fn the_arguments_of_a_call_are_escaped_and_one_that_is_malformed_is_disclo
         [(RAW, "x-endmark-outcome", "corrected"), ("{\"path\": a.ts}", "x-endmark-reason", "malformed")]
     {
         let answer = chat_tool_reply(&[("call_1", "save", arguments)], "tool_calls", (9, 9));
-        let endmark = Endmark::start(Script::new().otherwise(Answer::json(200, &answer))).await;
+        let endmark = Endmark::start(Script::new().default_answer(Answer::json(200, &answer))).await;
         let reply = endmark.ask(&request(500)).await;
         let call = &reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"];
         let expected = if arguments == RAW { ESCAPED } else { arguments };
@@ -54,8 +56,8 @@ async fn the_arguments_of_a_call_are_escaped_and_one_that_is_malformed_is_disclo
 
 #[tokio::test]
 async fn a_cut_document_is_resumed_before_its_characters_are_escaped() {
-    let endmark = Endmark::resuming(ScriptedModel::new(RAW).prefill(Prefill::Echoes)).await;
-    let reply = endmark.ask(&in_json_mode(request(12))).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(RAW).prefill(Prefill::Echoes)).await;
+    let reply = endmark.ask(&with_json_mode(request(12))).await;
     assert_eq!(text(&reply), ESCAPED);
     assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
@@ -75,17 +77,17 @@ async fn a_model_that_escapes_what_came_raw_goes_on_from_the_cut() {
         };
         let script = Script::new()
             .then(Answer::json(200, &chat_reply(received, "length", (3, 5))))
-            .otherwise(Answer::json(200, &chat_reply(answer, "stop", (3, 5))));
+            .default_answer(Answer::json(200, &chat_reply(answer, "stop", (3, 5))));
         let endmark = Endmark::start_with(script, never).await;
-        let reply = endmark.ask(&in_json_mode(request(500))).await;
+        let reply = endmark.ask(&with_json_mode(request(500))).await;
         assert_eq!(text(&reply), ESCAPED, "{answer}");
         assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"), "{answer}");
 
         let script = Script::new()
             .then(Answer::sse(chat_stream(&[received], "length")))
-            .otherwise(Answer::sse(chat_stream(&[answer], "stop")));
+            .default_answer(Answer::sse(chat_stream(&[answer], "stop")));
         let endmark = Endmark::start_with(script, never).await;
-        let read = streamed(&endmark.ask(&in_json_mode(stream_request(500))).await);
+        let read = read_stream(&endmark.ask(&with_json_mode(stream_request(500))).await);
         assert_eq!(read.text, [received, rest].concat(), "{answer}");
         assert_eq!(read.endmark.unwrap()["outcome"], "resumed", "{answer}");
     }
@@ -97,7 +99,7 @@ async fn a_malformed_document_is_never_called_whole() {
     const BROKEN: &str = r#"{"a": 1,, "b": }"#;
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let answer = wire.answer(&[Said::Text(BROKEN)], End::Turn, stream);
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         let request = Request::post(endmark.address, wire.path(stream)).header("x-endmark-format", "json");
         let reply = request.json(&wire.request(stream)).send().await.read().await;
         let heard = wire.hear(&reply);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
-use endmark_context::count::estimated_request;
+use endmark_context::count::estimate_request;
 use endmark_gateway::Settings;
 use serde_json::{Value, json};
 use testkit::{Answer, Reply, Request, Script};
@@ -24,7 +24,7 @@ async fn post(endmark: &Endmark, path: &str, body: &Value) -> Reply {
 }
 
 /// What was spent, when no call is held any more.
-async fn spent(endmark: &Endmark) -> u64 {
+async fn settled_spending(endmark: &Endmark) -> u64 {
     for _ in 0..200 {
         let rows = endmark.store.reader().unwrap().budgets().unwrap();
         if let [row] = &rows[..]
@@ -96,11 +96,11 @@ async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its
             11,
         ),
     ] {
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), budget(10_000)).await;
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), budget(10_000)).await;
         let reply = post(&endmark, path, &body).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         assert_eq!(endmark.upstream.requests()[0].body, body.to_string().as_bytes(), "{path}");
-        assert_eq!(spent(&endmark).await, tokens, "{path}");
+        assert_eq!(settled_spending(&endmark).await, tokens, "{path}");
         let calls = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         let [call] = &calls[..] else { panic!("{path}: {calls:?}") };
         assert_eq!((&*call.format, &*call.model, call.http_status), (word, "m", Some(200)), "{path}");
@@ -111,21 +111,21 @@ async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its
 async fn an_answer_without_usage_is_charged_by_an_estimate() {
     let vectors = Answer::json(200, &json!({"data": [{"embedding": vec![0.25; 1_000]}]}));
     let body = json!({"model": "m", "input": "some words"});
-    let prompt = estimated_request(&body.to_string(), "m").unwrap().text;
-    let endmark = Endmark::start_with(Script::new().otherwise(vectors), budget(10_000)).await;
+    let prompt = estimate_request(&body.to_string(), "m").unwrap().text;
+    let endmark = Endmark::start_with(Script::new().default_answer(vectors), budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 200);
-    let charged = spent(&endmark).await;
+    let charged = settled_spending(&endmark).await;
     assert_eq!(charged, prompt, "a vector is no output");
-    let failing = Script::new().otherwise(Answer::json(500, &json!({"error": {"message": "no"}})));
+    let failing = Script::new().default_answer(Answer::json(500, &json!({"error": {"message": "no"}})));
     let endmark = Endmark::start_with(failing, budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 500);
-    assert_eq!(spent(&endmark).await, 0);
+    assert_eq!(settled_spending(&endmark).await, 0);
 }
 
 #[tokio::test]
 async fn every_prompt_and_choice_of_a_completion_is_held() {
     let endmark =
-        Endmark::start_with(Script::new().otherwise(Answer::json(200, &json!({}))), budget(1_000)).await;
+        Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), budget(1_000)).await;
     for more in [
         json!({"max_tokens": 2_000}),
         json!({"max_tokens": 1, "n_predict": 2_000}),
@@ -151,10 +151,10 @@ async fn every_prompt_and_choice_of_a_completion_is_held() {
 #[tokio::test]
 async fn a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free() {
     let answer = Answer::json(200, &json!({"usage": {"prompt_tokens": 100, "total_tokens": 100}}));
-    let endmark = Endmark::start_with(Script::new().otherwise(answer), budget(100)).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), budget(100)).await;
     let body = json!({"model": "m", "input": "a"});
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 200);
-    assert_eq!(spent(&endmark).await, 100);
+    assert_eq!(settled_spending(&endmark).await, 100);
     let calls = endmark.calls();
     for path in ["/v1/embeddings", "/v1/completions", "/v2/rerank", "/v1/responses/compact"] {
         let refused = post(&endmark, path, &body).await;
@@ -189,11 +189,12 @@ async fn a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free() {
 
 #[tokio::test]
 async fn what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_that() {
-    let endmark = Endmark::start_with(Script::new().otherwise(Answer::json(200, &json!({}))), |settings| {
-        budget(100)(settings);
-        settings.budget.passes_unknown_paths = true;
-    })
-    .await;
+    let endmark =
+        Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), |settings| {
+            budget(100)(settings);
+            settings.budget.passes_unknown_paths = true;
+        })
+        .await;
     let body = json!({"model": "m"});
     for path in ["/completion", "/v1/unheard/of", "/v1/images/generations"] {
         assert_eq!(post(&endmark, path, &body).await.status, 200, "{path}");

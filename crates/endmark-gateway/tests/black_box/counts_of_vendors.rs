@@ -5,7 +5,7 @@ use std::sync::Arc;
 use endmark_context::count::{Family, TextTally};
 use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::Mode;
-use endmark_store::{CallSums, counted};
+use endmark_store::{CallSums, classify};
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
@@ -17,7 +17,7 @@ const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const TEXT: &str = "The harbour was quiet, and all of the boats had come in before the storm.";
 
 /// The tokens of what a model wrote that is not known.
-fn estimated(text: &str) -> u64 {
+fn estimate_tokens(text: &str) -> u64 {
     TextTally::of(text).tokens(Family::of("m"))
 }
 
@@ -26,7 +26,7 @@ async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums 
     let endmark =
         Endmark::start_with(Script::new().then(answer), |settings| settings.resume.mode = mode).await;
     wire.ask(&endmark, &wire.request(stream), stream).await;
-    counted(&endmark.only_row().await).1
+    classify(&endmark.only_row().await).1
 }
 
 /// A stream of Chat with this usage, where `place` puts it.
@@ -34,7 +34,7 @@ fn chat(usage: &Value, place: impl Fn(Vec<String>, &Value) -> Vec<String>) -> An
     Answer::sse(place(Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn)), usage))
 }
 
-fn in_a_chunk(usage: &Value) -> String {
+fn usage_chunk(usage: &Value) -> String {
     format!(
         "data: {}\n\n",
         json!({"id": "c", "object": "chat.completion.chunk", "choices": [], "usage": usage})
@@ -53,11 +53,11 @@ async fn chat_counts_are_read_where_servers_have_them() {
         frames.into_iter().map(|frame| frame.replace("\"choices\":[{", &with)).collect()
     };
     let before_done = |mut frames: Vec<String>, usage: &Value| {
-        frames.insert(frames.len() - 1, in_a_chunk(usage));
+        frames.insert(frames.len() - 1, usage_chunk(usage));
         frames
     };
     let behind_done = |mut frames: Vec<String>, usage: &Value| {
-        frames.push(in_a_chunk(usage));
+        frames.push(usage_chunk(usage));
         frames
     };
     let answers = [
@@ -73,7 +73,7 @@ async fn chat_counts_are_read_where_servers_have_them() {
         request["stream_options"] = json!({"include_usage": true});
         let (reply, _) = Wire::Chat.ask(&endmark, &request, true).await;
         assert_eq!(reply.text(), sent, "{number}");
-        let sums = counted(&endmark.only_row().await).1;
+        let sums = classify(&endmark.only_row().await).1;
         assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 0), "{number}");
     }
 }
@@ -118,7 +118,7 @@ async fn parts_beside_their_whole_are_added_to_it() {
             [2_130, 2_000, 100, 8, 0],
         ),
     ] {
-        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
         reply["usage"] = usage.clone();
         let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
         let read = [sums.prompt, sums.cached, sums.cache_write, sums.completion, sums.reasoning];
@@ -181,7 +181,7 @@ async fn parts_that_do_not_add_up_to_the_total_are_estimates() {
         } else {
             "stop"
         };
-        let mut reply = wire.whole(&[Said::Text(TEXT)], ended);
+        let mut reply = wire.whole_reply(&[Said::Text(TEXT)], ended);
         reply[place] = usage.clone();
         let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
         assert_eq!((sums.prompt, (sums.completion, sums.estimated)), (300, expected), "{usage}");
@@ -194,7 +194,7 @@ async fn zeros_after_counts_do_not_erase_them() {
     let zeros = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
     let answer = chat(&plain, |mut frames, usage| {
         let at = frames.len() - 1;
-        frames.splice(at..at, [in_a_chunk(usage), in_a_chunk(&zeros)]);
+        frames.splice(at..at, [usage_chunk(usage), usage_chunk(&zeros)]);
         frames
     });
     let sums = sums(Wire::Chat, answer, true, Mode::Auto).await;
@@ -203,7 +203,7 @@ async fn zeros_after_counts_do_not_erase_them() {
 
 #[tokio::test]
 async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
-    let estimate = estimated(TEXT);
+    let estimate = estimate_tokens(TEXT);
     // A stream of Messages that breaks off has nothing but the count of its beginning.
     for mode in [Mode::Warn, Mode::Off] {
         let answer = Answer::sse(MESSAGES.frames(&[Said::Text(TEXT)], None));
@@ -221,7 +221,7 @@ async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
     let no_usage = sums(MESSAGES, Answer::sse(frames.collect::<Vec<_>>()), true, Mode::Auto).await;
     assert_eq!((no_usage.prompt, no_usage.completion, no_usage.estimated), (5, estimate, 1));
     // Gemini may count the prompt alone.
-    let mut reply = GEMINI.whole(&[Said::Text(TEXT)], "STOP");
+    let mut reply = GEMINI.whole_reply(&[Said::Text(TEXT)], "STOP");
     reply["usageMetadata"] = json!({"promptTokenCount": 9, "totalTokenCount": 9});
     for (answer, stream) in
         [(Answer::json(200, &reply), false), (Answer::sse([format!("data: {reply}\n\n")]), true)]
@@ -262,7 +262,7 @@ async fn what_is_estimated_includes_the_reasoning() {
             json!({"id": "c", "choices": [{"index": 0, "delta": {name: thoughts}, "finish_reason": null}]});
         frames.insert(0, format!("data: {delta}\n\n"));
         let sums = sums(Wire::Chat, Answer::sse(frames), true, Mode::Auto).await;
-        let expected = estimated(&format!("{thoughts}{TEXT}"));
+        let expected = estimate_tokens(&format!("{thoughts}{TEXT}"));
         assert_eq!((sums.completion, sums.estimated), (expected, 1), "{name}");
     }
 }
@@ -272,14 +272,14 @@ async fn what_is_estimated_includes_the_reasoning() {
 async fn the_usage_of_a_resumed_reply_has_an_estimate_of_what_broke_off() {
     let first = Answer::sse(Wire::Chat.frames(&[Said::Text(TEXT)], None));
     let usage = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
-    let mut rest = Wire::Chat.whole(&[Said::Text(" It was late.")], "stop");
+    let mut rest = Wire::Chat.whole_reply(&[Said::Text(" It was late.")], "stop");
     rest["usage"] = usage;
-    let script = Script::new().then(first).otherwise(Answer::json(200, &rest));
-    let endmark = Endmark::resuming(script).await;
+    let script = Script::new().then(first).default_answer(Answer::json(200, &rest));
+    let endmark = Endmark::start_resuming(script).await;
     let mut body = Wire::Chat.request(true);
     body["stream_options"] = json!({"include_usage": true});
     let (reply, heard) = Wire::Chat.ask(&endmark, &body, true).await;
-    assert_eq!(heard.output_tokens, Some(20 + estimated(TEXT)), "{}", reply.text());
+    assert_eq!(heard.output_tokens, Some(20 + estimate_tokens(TEXT)), "{}", reply.text());
     assert_eq!(heard.endmark.unwrap()["usage"], "at_least", "{}", reply.text());
 }
 
@@ -307,7 +307,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
         reply.header("x-endmark-cost-usd").map(str::to_owned)
     };
     let chat = |model: &str, usage: Value| {
-        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
         (reply["model"], reply["usage"]) = (json!(model), usage);
         reply
     };
@@ -316,7 +316,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
     let audio = cost(Wire::Chat, chat("heard", heard), "heard").await;
     assert_eq!(audio.as_deref(), Some("0.020000000"), "500 at $40 a million");
     let plain = json!({"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020});
-    let mut message = MESSAGES.whole(&[Said::Text(TEXT)], "end_turn");
+    let mut message = MESSAGES.whole_reply(&[Said::Text(TEXT)], "end_turn");
     message["usage"]["server_tool_use"] = json!({"web_search_requests": 3});
     for (model, expected) in [("heard", Some("0.030000000")), ("plain", None)] {
         message["model"] = json!(model);
@@ -335,11 +335,11 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
 
 #[tokio::test]
 async fn a_count_that_no_call_can_have_used_is_estimated() {
-    let estimate = estimated(TEXT);
+    let estimate = estimate_tokens(TEXT);
     for tokens in [70_000_000, 1 << 40, u64::MAX] {
-        let mut chat = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        let mut chat = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
         chat["usage"] = json!({"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": tokens});
-        let mut message = MESSAGES.whole(&[Said::Text(TEXT)], "end_turn");
+        let mut message = MESSAGES.whole_reply(&[Said::Text(TEXT)], "end_turn");
         message["usage"] = json!({"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": tokens});
         for (wire, reply) in [(Wire::Chat, chat), (MESSAGES, message)] {
             let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
@@ -348,7 +348,7 @@ async fn a_count_that_no_call_can_have_used_is_estimated() {
         }
     }
     // A provider that works in several steps uses more than one context window.
-    let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+    let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
     reply["usage"] = json!({"prompt_tokens": 9_000_000, "completion_tokens": 7, "total_tokens": 9_000_007});
     let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
     assert_eq!((sums.prompt, sums.completion, sums.estimated), (9_000_000, 7, 0));
@@ -357,18 +357,18 @@ async fn a_count_that_no_call_can_have_used_is_estimated() {
 #[tokio::test]
 async fn a_total_alone_is_the_sum_of_the_prompt_and_the_reply() {
     let chat = |usage: Value| {
-        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
         reply["usage"] = usage;
         Answer::json(200, &reply)
     };
-    let mut gemini = GEMINI.whole(&[Said::Text(TEXT)], "STOP");
+    let mut gemini = GEMINI.whole_reply(&[Said::Text(TEXT)], "STOP");
     gemini["usageMetadata"] = json!({"totalTokenCount": 7_000});
     for (wire, answer, stream) in [
         (Wire::Chat, chat(json!({"total_tokens": 7_000})), false),
         (
             Wire::Chat,
             self::chat(&json!({"total_tokens": 7_000}), |mut frames, usage| {
-                frames.insert(frames.len() - 1, in_a_chunk(usage));
+                frames.insert(frames.len() - 1, usage_chunk(usage));
                 frames
             }),
             true,
@@ -403,15 +403,15 @@ async fn a_choice_never_keeps_the_counts_of_the_first_call_alone() {
                 let frames = Wire::Chat.frames(&[Said::Text(text)], Some(end)).into_iter();
                 return Answer::sse(frames.map(|frame| frame.replace(&word, &with)));
             }
-            let mut reply = Wire::Chat.whole(&[Said::Text(text)], Wire::Chat.word(end));
+            let mut reply = Wire::Chat.whole_reply(&[Said::Text(text)], Wire::Chat.word(end));
             reply.as_object_mut().unwrap().remove("usage");
             reply["choices"][0]["usage"] = usage(completion);
             Answer::json(200, &reply)
         };
         let script = Script::new()
             .then(answer("The harbour was quiet, and", End::Limit, 100))
-            .otherwise(answer(" the boats were in.", End::Turn, 10));
-        let endmark = Endmark::resuming(script).await;
+            .default_answer(answer(" the boats were in.", End::Turn, 10));
+        let endmark = Endmark::start_resuming(script).await;
         let mut request = Wire::Chat.request(stream);
         request["stream_options"] = json!({"include_usage": asks_usage});
         let (reply, heard) = Wire::Chat.ask(&endmark, &request, stream).await;
@@ -429,7 +429,7 @@ async fn a_choice_never_keeps_the_counts_of_the_first_call_alone() {
 async fn a_cost_of_estimated_counts_is_marked_where_the_client_gets_no_counts() {
     let cut = Answer::sse(Wire::Chat.frames(&[Said::Text("The harbour was quiet, and")], None));
     let rest = Wire::Chat.answer(&[Said::Text(" the boats were in.")], End::Turn, true);
-    let endmark = Endmark::start_with(Script::new().then(cut).otherwise(rest), |settings| {
+    let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
         let mut models = Models::builtin().clone();
         models.add(
             "m",

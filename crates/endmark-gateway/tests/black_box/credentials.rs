@@ -34,14 +34,14 @@ async fn send(endmark: &Endmark, (header, query): &(Option<(&'static str, String
     request.json(&crate::support::request(10)).send().await.read().await
 }
 
-fn good() -> Script {
-    Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
+fn good_answer() -> Script {
+    Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
 }
 
 #[tokio::test]
 async fn one_secret_has_one_session_and_one_budget() {
     let limit = 5_000;
-    let endmark = Endmark::start_with(good(), |settings| {
+    let endmark = Endmark::start_with(good_answer(), |settings| {
         let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
     })
@@ -69,7 +69,7 @@ async fn one_secret_has_one_session_and_one_budget() {
 #[tokio::test]
 async fn what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone() {
     let said = GEMINI.answer(&[Said::Text("It is locked.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().otherwise(said)).await;
+    let endmark = Endmark::start(Script::new().default_answer(said)).await;
     let mut body = GEMINI.request(false);
     let output = "2026-01-02 INFO a request was served\n".repeat(8_000);
     body["contents"] = json!([
@@ -104,8 +104,8 @@ async fn what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone() {
 async fn two_secrets_pass_without_a_budget_and_are_refused_with_one() {
     let limit = 5_000;
     let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
-    let open = Endmark::start(good()).await;
-    let limited = Endmark::start_with(good(), |settings| {
+    let open = Endmark::start(good_answer()).await;
+    let limited = Endmark::start_with(good_answer(), |settings| {
         settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
     })
     .await;

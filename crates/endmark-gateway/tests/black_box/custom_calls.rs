@@ -74,7 +74,7 @@ fn chat(status: &str, input: &str, stream: bool) -> Answer {
 }
 
 /// The rest as a text, as a model answers that is asked in words.
-fn rest(path: &str, text: &str, stream: bool) -> Answer {
+fn rest_as_text(path: &str, text: &str, stream: bool) -> Answer {
     if path.ends_with("responses") {
         let message = json!({"id": "msg_9", "type": "message", "status": "completed", "role": "assistant",
             "content": [{"type": "output_text", "annotations": [], "text": text}]});
@@ -189,9 +189,9 @@ async fn a_cut_call_is_made_whole() {
                 let second = if again {
                     answer(path, "completed", INPUT, stream)
                 } else {
-                    rest(path, &INPUT[CUT..], stream)
+                    rest_as_text(path, &INPUT[CUT..], stream)
                 };
-                let endmark = Endmark::start(Script::new().then(first).otherwise(second)).await;
+                let endmark = Endmark::start(Script::new().then(first).default_answer(second)).await;
                 let reply = ask(&endmark, path, stream).await;
                 let case = format!("{path} {stream} {status} {again}");
                 assert_eq!(call(path, &reply, stream), (INPUT.to_owned(), true), "{case}: {}", reply.text());
@@ -207,8 +207,10 @@ async fn a_call_that_stays_cut_is_never_finished() {
     for path in PATHS {
         for (stream, status) in [(false, "incomplete"), (true, "incomplete"), (true, "dropped")] {
             let first = answer(path, status, &INPUT[..CUT], stream);
-            let endmark =
-                Endmark::start(Script::new().then(first).otherwise(rest(path, "Sorry.", stream))).await;
+            let endmark = Endmark::start(
+                Script::new().then(first).default_answer(rest_as_text(path, "Sorry.", stream)),
+            )
+            .await;
             let reply = ask(&endmark, path, stream).await;
             let (_, is_finished) = call(path, &reply, stream);
             assert!(!is_finished, "{path} {stream} {status}: {}", reply.text());
@@ -222,7 +224,7 @@ async fn a_whole_call_passes() {
     for path in PATHS {
         for stream in [false, true] {
             let endmark =
-                Endmark::start(Script::new().otherwise(answer(path, "completed", INPUT, stream))).await;
+                Endmark::start(Script::new().default_answer(answer(path, "completed", INPUT, stream))).await;
             let reply = ask(&endmark, path, stream).await;
             assert_eq!(call(path, &reply, stream), (INPUT.to_owned(), true));
             assert_eq!(endmark.calls(), 1);

@@ -14,11 +14,11 @@ use tokio::net::TcpListener;
 use crate::support::Endmark;
 
 /// More than sockets keep.
-const MUCH: usize = 8 * 1024 * 1024;
+const LARGE_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// A server that reads the beginning of each request, says this, and closes: the system resets the connection, since more
 /// was sent than anybody read.
-async fn hasty(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
+async fn hasty_server(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -34,7 +34,7 @@ async fn hasty(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
     (address, asked)
 }
 
-async fn before(address: SocketAddr) -> Endmark {
+async fn start_before(address: SocketAddr) -> Endmark {
     Endmark::start_with(Script::new(), |settings| {
         settings.upstreams = vec![Target::new("hasty", format!("http://{address}/v1").parse().unwrap())];
     })
@@ -46,9 +46,9 @@ async fn a_refusal_is_passed_on_and_the_request_is_sent_once() {
     let refusal =
         b"HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: 43\r\n\r\n\
         {\"error\":{\"message\":\"no\",\"type\":\"refused\"}}";
-    let (address, asked) = hasty(refusal).await;
-    let endmark = before(address).await;
-    let content = "z".repeat(MUCH);
+    let (address, asked) = hasty_server(refusal).await;
+    let endmark = start_before(address).await;
+    let content = "z".repeat(LARGE_BODY_BYTES);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]});
     for round in 1..=2 {
         for path in ["/v1/chat/completions", "/v1/files"] {
@@ -62,9 +62,9 @@ async fn a_refusal_is_passed_on_and_the_request_is_sent_once() {
 
 #[tokio::test]
 async fn where_there_is_none_the_upstream_is_said_to_have_broken_off() {
-    let (address, _) = hasty(b"").await;
-    let endmark = before(address).await;
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": "z".repeat(MUCH)}]});
+    let (address, _) = hasty_server(b"").await;
+    let endmark = start_before(address).await;
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "z".repeat(LARGE_BODY_BYTES)}]});
     let reply = Request::post(endmark.address, "/v1/chat/completions").json(&body).send().await.read().await;
     assert_eq!(reply.status, 502, "{}", reply.text());
     assert_eq!(reply.json()["error"]["type"], "endmark_upstream_unreachable");

@@ -7,32 +7,36 @@ use endmark_store::FinalStatus;
 use serde_json::{Value, json};
 use testkit::{Answer, ChatFrames, Fault, Outcome, Prefill, Prompted, Respond, Script, ScriptedModel};
 
-use crate::support::{Endmark, finish, request, stream_request, streamed, text};
+use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
 /// The text, the arguments and the finish reason that a client gets, as a stream or not.
-async fn got(endmark: &Endmark, mut body: Value, stream: bool) -> (String, String, Option<String>) {
+async fn ask_for_ending(
+    endmark: &Endmark,
+    mut body: Value,
+    stream: bool,
+) -> (String, String, Option<String>) {
     body["stream"] = json!(stream);
     let reply = endmark.ask(&body).await;
     if stream {
-        let read = streamed(&reply);
+        let read = read_stream(&reply);
         return (read.text, read.arguments, read.finish);
     }
     let call = &reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"];
     (text(&reply), call.as_str().unwrap_or_default().to_owned(), Some(finish(&reply)))
 }
 
-async fn resuming(model: impl Respond) -> Endmark {
+async fn start_resuming(model: impl Respond) -> Endmark {
     Endmark::start_with(model, |settings| settings.resume.mode = Mode::On).await
 }
 
 #[tokio::test]
 async fn text_cut_by_its_length_comes_whole() {
     for stream in [true, false] {
-        let endmark = resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
-        let (text, _, finish) = got(&endmark, request(7), stream).await;
+        let endmark = start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        let (text, _, finish) = ask_for_ending(&endmark, request(7), stream).await;
         assert_eq!((text.as_str(), finish.as_deref()), (STORY, Some("stop")), "{stream}");
     }
 }
@@ -42,10 +46,10 @@ async fn tool_arguments_cut_by_their_length_come_whole() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     for stream in [true, false] {
         let endmark =
-            resuming(ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects)).await;
+            start_resuming(ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects)).await;
         let mut body = request(9);
         body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
-        let (_, came, finish) = got(&endmark, body, stream).await;
+        let (_, came, finish) = ask_for_ending(&endmark, body, stream).await;
         assert_eq!((came.as_str(), finish.as_deref()), (arguments, Some("tool_calls")), "{stream}");
     }
 }
@@ -63,10 +67,10 @@ async fn a_lying_finish_reason_is_not_believed() {
                 Answer::json(200, &testkit::chat_reply(text, "stop", (3, 9)))
             }
         };
-        let endmark = resuming(Script::new().then(answer(first)).otherwise(answer(rest))).await;
+        let endmark = start_resuming(Script::new().then(answer(first)).default_answer(answer(rest))).await;
         let mut body = request(500);
         body["response_format"] = json!({"type": "json_object"});
-        let (text, _, finish) = got(&endmark, body, stream).await;
+        let (text, _, finish) = ask_for_ending(&endmark, body, stream).await;
         assert_eq!((text.as_str(), finish.as_deref()), (document, Some("stop")), "{stream}");
     }
 }
@@ -75,8 +79,8 @@ async fn a_lying_finish_reason_is_not_believed() {
 async fn a_reply_that_was_only_thought_is_asked_again_with_more_room() {
     for stream in [true, false] {
         let model = ScriptedModel::new(STORY).reasoning("First I think of the sea and of all its boats.");
-        let endmark = resuming(model).await;
-        let (text, _, finish) = got(&endmark, request(5), stream).await;
+        let endmark = start_resuming(model).await;
+        let (text, _, finish) = ask_for_ending(&endmark, request(5), stream).await;
         assert_eq!((text.as_str(), finish.as_deref()), (STORY, Some("stop")), "{stream}");
         assert_eq!(endmark.calls(), 2);
     }
@@ -85,10 +89,12 @@ async fn a_reply_that_was_only_thought_is_asked_again_with_more_room() {
 #[tokio::test]
 async fn the_same_cut_again_ends_honestly_and_soon() {
     for stream in [true, false] {
-        let model =
-            ScriptedModel::new(STORY).prefill(Prefill::Rejects).prompted(Prompted::Restarts).own_limit(7);
-        let endmark = resuming(model).await;
-        let (text, _, finish) = got(&endmark, request(7), stream).await;
+        let model = ScriptedModel::new(STORY)
+            .prefill(Prefill::Rejects)
+            .with_prompted(Prompted::Restarts)
+            .own_limit(7);
+        let endmark = start_resuming(model).await;
+        let (text, _, finish) = ask_for_ending(&endmark, request(7), stream).await;
         assert_eq!(
             (text, finish.as_deref()),
             (testkit::tokens(STORY)[..7].concat(), Some("length")),
@@ -104,7 +110,7 @@ async fn the_same_cut_again_ends_honestly_and_soon() {
 async fn a_client_that_goes_away_frees_the_upstream_and_costs_nothing_more() {
     let frames = STORY.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).finish("stop").done();
     let slow = Answer::sse(frames).pause(Duration::from_millis(50));
-    let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+    let endmark = Endmark::start(Script::new().default_answer(slow)).await;
     let mut open = endmark.chat(&stream_request(50)).send().await;
     open.next_frame().await.unwrap();
     open.reset();
@@ -116,12 +122,12 @@ async fn a_client_that_goes_away_frees_the_upstream_and_costs_nothing_more() {
 async fn a_stream_over_the_cap_is_not_mended_and_not_passed_as_whole() {
     let long = STORY.repeat(4);
     let frames = long.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).cut();
-    let endmark = Endmark::start_with(Script::new().otherwise(Answer::sse(frames)), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(Answer::sse(frames)), |settings| {
         settings.limits.reply_bytes = 400;
     })
     .await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
-    assert_eq!((read.text, read.done, read.finish), (long, false, None));
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text, read.is_done, read.finish), (long, false, None));
     assert_eq!(read.error.unwrap()["type"], "endmark_reply_cut");
     assert_eq!(endmark.calls(), 1, "what is not kept cannot be continued");
 }
@@ -138,7 +144,7 @@ async fn a_frame_over_the_cap_passes_with_its_own_end() {
         (Answer::sse(frames).fault(2_500, Fault::Reset), false),
     ];
     for (answer, is_whole) in cases {
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
             settings.limits.reply_bytes = 1_000;
             settings.limits.idle = Duration::from_millis(300);
         })

@@ -40,7 +40,7 @@ async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
     for fault in [None, Some(Fault::Reset), Some(Fault::Close)] {
         let answer = Answer::sse(frames.clone());
         let answer = fault.map_or(answer.clone(), |fault| answer.fault(length, fault));
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         let reply = ask(&endmark).await;
         let without_blanks = |text: &str| text.replace(": ", ":");
         assert_eq!(without_blanks(&reply.text()), without_blanks(&whole), "{fault:?}");
@@ -49,7 +49,7 @@ async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
     // Without the blank line behind it the event is there all the same, and not said twice.
     let unended =
         format!("{}{}", frames.concat(), "event: message_stop\ndata: {\"type\":\"message_stop\"}\n");
-    let endmark = Endmark::start(Script::new().otherwise(Answer::sse([unended.clone()]))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::sse([unended.clone()]))).await;
     assert_eq!(ask(&endmark).await.text(), unended);
 }
 
@@ -61,7 +61,7 @@ async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
     let length = begun.concat().len();
     let first = Answer::sse(begun).fault(length, Fault::Reset);
     let rest = Answer::sse(frames(" that morning.", "end_turn"));
-    let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+    let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
     let reply = ask(&endmark).await;
     let events = reply.json_events();
     let delta = events.iter().find(|event| event["type"] == "message_delta").unwrap();
@@ -95,7 +95,7 @@ async fn the_tokens_of_a_call_that_came_whole_before_a_stream_broke_off_are_told
     begun.push(event(&json!({"type": "content_block_stop", "index": 0})));
     let length = begun.concat().len();
     let endmark =
-        Endmark::start(Script::new().otherwise(Answer::sse(begun).fault(length, Fault::Reset))).await;
+        Endmark::start(Script::new().default_answer(Answer::sse(begun).fault(length, Fault::Reset))).await;
     let reply = ask(&endmark).await;
     let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta").unwrap();
     assert_eq!(
@@ -111,7 +111,7 @@ async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
     let cut = Answer::sse(frames("The harbour was quiet", "max_tokens"));
     let why = "Your credit balance is too low to access the Anthropic API.";
     let refused = Answer::error(400, "invalid_request_error", None, why);
-    let endmark = Endmark::start(Script::new().then(cut).otherwise(refused)).await;
+    let endmark = Endmark::start(Script::new().then(cut).default_answer(refused)).await;
     let reply = ask(&endmark).await;
     assert_eq!(endmark.calls(), 2, "{}", reply.text());
     let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta").unwrap();
@@ -124,8 +124,8 @@ async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
 async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
     for stop in ["pause_turn", "refusal"] {
         let bytes = frames("The harbour was quiet", stop).concat();
-        let script = Script::new().then(Answer::sse([bytes.clone()])).otherwise(Answer::server_error());
-        let endmark = Endmark::resuming(script).await;
+        let script = Script::new().then(Answer::sse([bytes.clone()])).default_answer(Answer::server_error());
+        let endmark = Endmark::start_resuming(script).await;
         let reply = ask(&endmark).await;
         assert_eq!((reply.text(), endmark.calls()), (bytes, 1), "{stop}");
     }
@@ -136,9 +136,10 @@ async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
 async fn a_paused_turn_is_the_clients_whatever_was_demanded() {
     let wire = Wire::Other(Dialect::Messages);
     for (stop, is_paused) in [("pause_turn", true), ("max_tokens", false)] {
-        let whole = wire.whole(&[Said::Text("{\"a\": [1, ")], stop);
+        let whole = wire.whole_reply(&[Said::Text("{\"a\": [1, ")], stop);
         let rest = wire.answer(&[Said::Text("2]}")], End::Turn, false);
-        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &whole)).otherwise(rest)).await;
+        let endmark =
+            Endmark::start_resuming(Script::new().then(Answer::json(200, &whole)).default_answer(rest)).await;
         let request = Request::post(endmark.address, wire.path(false)).header("x-endmark-format", "json");
         let reply = request.json(&wire.request(false)).send().await.read().await;
         assert_eq!(endmark.calls() == 1, is_paused, "{stop}: {}", reply.text());
@@ -162,11 +163,11 @@ async fn a_stop_sequence_that_the_rest_met_is_named() {
             };
             Answer::sse(wire.frames(&[Said::Text("iet.")], Some(End::Turn)).into_iter().map(met))
         } else {
-            let mut rest = wire.whole(&[Said::Text("iet.")], "stop_sequence");
+            let mut rest = wire.whole_reply(&[Said::Text("iet.")], "stop_sequence");
             rest["stop_sequence"] = json!("END");
             Answer::json(200, &rest)
         };
-        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let mut request = wire.request(stream);
         request["stop_sequences"] = json!(["END"]);
         let (reply, heard) = wire.ask(&endmark, &request, stream).await;

@@ -14,12 +14,12 @@ fn error(code: &Value) -> Answer {
 }
 
 /// Whether each call of the log costs something, the oldest first.
-async fn billed(endmark: &Endmark, calls: usize) -> Vec<bool> {
+async fn billed_calls(endmark: &Endmark, calls: usize) -> Vec<bool> {
     for _ in 0..200 {
         let mut rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         if rows.len() == calls && rows.iter().all(|row| row.ended_at.is_some()) {
             rows.sort_by_key(|row| row.call);
-            return rows.iter().map(|row| endmark_store::counted(row).1.prompt > 0).collect();
+            return rows.iter().map(|row| endmark_store::classify(row).1.prompt > 0).collect();
         }
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
@@ -34,15 +34,18 @@ async fn it_is_a_failed_call_that_costs_nothing_and_is_tried_again() {
         } else {
             error(&json!(502))
         };
-        let script =
-            Script::new().then(failed).otherwise(Wire::Chat.answer(&[Said::Text(TEXT)], End::Turn, stream));
+        let script = Script::new().then(failed).default_answer(Wire::Chat.answer(
+            &[Said::Text(TEXT)],
+            End::Turn,
+            stream,
+        ));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(stream), stream).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), (TEXT, 2), "{stream}: {}", reply.text());
         assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{stream}");
-        assert_eq!(billed(&endmark, 2).await, [false, true], "{stream}");
+        assert_eq!(billed_calls(&endmark, 2).await, [false, true], "{stream}");
     }
-    let endmark = Endmark::start(Script::new().otherwise(error(&json!(502)))).await;
+    let endmark = Endmark::start(Script::new().default_answer(error(&json!(502)))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
     assert_eq!(reply.status, 502, "{}", reply.text());
     assert!(reply.text().contains("overloaded"), "{}", reply.text());
@@ -52,9 +55,9 @@ async fn it_is_a_failed_call_that_costs_nothing_and_is_tried_again() {
 async fn what_would_be_refused_again_passes_and_is_marked() {
     let answer = error(&json!("invalid_prompt"));
     let sent = String::from_utf8(answer.body()).unwrap();
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
     assert_eq!((reply.status, reply.text(), endmark.calls()), (200, sent, 1));
     assert_eq!(reply.header("x-endmark-reason"), Some("upstream_error"));
-    assert_eq!(billed(&endmark, 1).await, [false]);
+    assert_eq!(billed_calls(&endmark, 1).await, [false]);
 }

@@ -6,17 +6,17 @@ use std::sync::Mutex;
 use endmark_gateway::Settings;
 use serde_json::json;
 use testkit::{
-    Answer, Dialect, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel, Speaking,
+    Answer, Dialect, DialectAdapter, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel,
 };
 
-use crate::support::{Endmark, stream_request, streamed};
+use crate::support::{Endmark, read_stream, stream_request};
 
 /// Breaks the first reply to every request off at a byte that the request names.
 struct BreaksOff<M> {
     model: M,
     fault: Fault,
     /// Where it broke off by now: the same request is answered when it comes again.
-    broken: Mutex<BTreeSet<u64>>,
+    broken_requests: Mutex<BTreeSet<u64>>,
 }
 
 impl<M: Respond> Respond for BreaksOff<M> {
@@ -24,7 +24,7 @@ impl<M: Respond> Respond for BreaksOff<M> {
         let answer = self.model.respond(request);
         let body = request.json();
         match body["break_at"].as_u64() {
-            Some(at) if self.broken.lock().is_ok_and(|mut broken| broken.insert(at)) => {
+            Some(at) if self.broken_requests.lock().is_ok_and(|mut broken| broken.insert(at)) => {
                 answer.fault(usize::try_from(at).unwrap_or(0), self.fault)
             }
             _ => answer,
@@ -33,7 +33,7 @@ impl<M: Respond> Respond for BreaksOff<M> {
 }
 
 /// All requests break off once here, and not a few of many: each may be made again.
-fn ask_each_again(settings: &mut Settings) {
+fn allow_all_retries(settings: &mut Settings) {
     settings.retry.budget_percent = 100;
 }
 
@@ -48,14 +48,14 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
         }
         body
     };
-    let model = BreaksOff { model: model(), fault: Fault::Close, broken: Mutex::default() };
-    let endmark = Endmark::start_with(model, ask_each_again).await;
+    let model = BreaksOff { model: model(), fault: Fault::Close, broken_requests: Mutex::default() };
+    let endmark = Endmark::start_with(model, allow_all_retries).await;
     let length = endmark.ask(&request(usize::MAX >> 12)).await.body.len();
     let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
     let mut mended = 0;
     for at in (0..length).step_by(step) {
-        let read = streamed(&endmark.ask(&request(at)).await);
-        if read.done {
+        let read = read_stream(&endmark.ask(&request(at)).await);
+        if read.is_done {
             assert_eq!(read.text, whole, "broken off at byte {at}");
             assert_eq!(read.finish.as_deref(), Some("stop"), "broken off at byte {at}");
             mended += 1;
@@ -79,7 +79,7 @@ async fn text_that_breaks_off_anywhere_is_mended_by_prefill() {
 async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
     let whole = r#"{"title": "Harbour", "tags": ["gulls", "n\u00e9ts"], "count": 42}"#;
     break_everywhere(
-        || ScriptedModel::new(whole).prefill(Prefill::Rejects).prompted(Prompted::Exact),
+        || ScriptedModel::new(whole).prefill(Prefill::Rejects).with_prompted(Prompted::Exact),
         whole,
         true,
         // A prompt asks to go on after the last token; where the cut goes through an escape or a number, and
@@ -93,9 +93,9 @@ async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
 async fn a_stream_of_any_format_that_breaks_off_anywhere_is_mended() {
     let whole = "The harbour was quiet. \u{1f30a} Mira counted the nets.";
     for dialect in Dialect::ALL {
-        let model = Speaking::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));
-        let model = BreaksOff { model, fault: Fault::Close, broken: Mutex::default() };
-        let endmark = Endmark::start_with(model, ask_each_again).await;
+        let model = DialectAdapter::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));
+        let model = BreaksOff { model, fault: Fault::Close, broken_requests: Mutex::default() };
+        let endmark = Endmark::start_with(model, allow_all_retries).await;
         let ask = async |at: usize| {
             let mut body = dialect.request(500, true);
             body["break_at"] = json!(at);

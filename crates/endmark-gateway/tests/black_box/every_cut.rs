@@ -12,7 +12,7 @@ use std::path::Path;
 use endmark_recovery::{Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
-use endmark_wire::format::named;
+use endmark_wire::format::find_by_name;
 use endmark_wire::reply::Choice;
 use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::{Decoder, Tail};
@@ -99,7 +99,7 @@ impl Read {
     fn begin(format: &str) -> Self {
         let address = Address { model: Some("m".to_owned()), stream: Some(true), ..Address::default() };
         let body = br#"{"model":"m","stream":true,"messages":[],"input":[],"contents":[]}"#;
-        let request = Request::parse(named(format).unwrap(), body, &address).unwrap();
+        let request = Request::parse(find_by_name(format).unwrap(), body, &address).unwrap();
         Self {
             decoder: Decoder::new(CAP),
             reader: request.stream(CAP),
@@ -146,7 +146,7 @@ impl Read {
     }
 
     /// The bytes that went on, those after the last whole event included.
-    fn forwarded(self) -> Vec<u8> {
+    fn into_forwarded(self) -> Vec<u8> {
         let mut forwarded = self.forwarded;
         match self.decoder.finish() {
             Tail::Clean => {}
@@ -187,14 +187,14 @@ fn is_cut(choice: &Choice, ending: Ending) -> bool {
         output_tokens: None,
         limit: None,
         has_text: !text.is_empty(),
-        reasoned: choice.reasoned,
+        reasoned: choice.has_reasoning,
     });
     matches!(judgement, Judgement::Cut(_))
 }
 
 /// What the oracle heard of one choice.
 #[derive(Default)]
-struct Told {
+struct HeardChoice {
     calls: BTreeMap<u64, String>,
     finish: Option<String>,
 }
@@ -223,7 +223,7 @@ fn events(bytes: &[u8]) -> Vec<Value> {
 
 /// Whether a beginning of a chat stream is a whole reply, as anybody would say who looks at it.
 fn chat_is_whole(bytes: &[u8]) -> bool {
-    let mut choices: BTreeMap<u64, Told> = BTreeMap::new();
+    let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for choice in chunk["choices"].as_array().into_iter().flatten() {
             let told = choices.entry(choice["index"].as_u64().unwrap_or(0)).or_default();
@@ -236,12 +236,12 @@ fn chat_is_whole(bytes: &[u8]) -> bool {
             }
         }
     }
-    !choices.is_empty() && choices.values().all(|told| is_told_whole(told, &["stop"]))
+    !choices.is_empty() && choices.values().all(|told| is_reported_whole(told, &["stop"]))
 }
 
 /// The same of a stream of Responses.
 fn response_is_whole(bytes: &[u8]) -> bool {
-    let mut told = Told::default();
+    let mut told = HeardChoice::default();
     for event in events(bytes) {
         let place = event["output_index"].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
@@ -256,12 +256,12 @@ fn response_is_whole(bytes: &[u8]) -> bool {
         let ended = event["response"]["status"].as_str().filter(|status| *status != "in_progress");
         told.finish = ended.map(str::to_owned).or(told.finish);
     }
-    is_told_whole(&told, &["completed"])
+    is_reported_whole(&told, &["completed"])
 }
 
 /// The same of a stream of Messages.
 fn message_is_whole(bytes: &[u8]) -> bool {
-    let mut told = Told::default();
+    let mut told = HeardChoice::default();
     for event in events(bytes) {
         let place = event["index"].as_u64().unwrap_or(0);
         if event["content_block"]["type"] == "tool_use" {
@@ -276,12 +276,12 @@ fn message_is_whole(bytes: &[u8]) -> bool {
             told.finish = Some(stop.to_owned());
         }
     }
-    is_told_whole(&told, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
+    is_reported_whole(&told, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
 }
 
 /// The same of a stream of Gemini's.
 fn content_is_whole(bytes: &[u8]) -> bool {
-    let mut choices: BTreeMap<u64, Told> = BTreeMap::new();
+    let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for candidate in chunk["candidates"].as_array().into_iter().flatten() {
             let told = choices.entry(candidate["index"].as_u64().unwrap_or(0)).or_default();
@@ -298,11 +298,11 @@ fn content_is_whole(bytes: &[u8]) -> bool {
         }
     }
     !choices.is_empty()
-        && choices.values().all(|told| is_told_whole(told, &["STOP", "CONTINUATION", "SAFETY"]))
+        && choices.values().all(|told| is_reported_whole(told, &["STOP", "CONTINUATION", "SAFETY"]))
 }
 
 /// A call is whole where its arguments are a document, whoever says what; text where its server says that it ended.
-fn is_told_whole(told: &Told, ends: &[&str]) -> bool {
+fn is_reported_whole(told: &HeardChoice, ends: &[&str]) -> bool {
     match told.calls.last_key_value() {
         Some((_, arguments)) => serde_json::from_str::<Value>(arguments).is_ok(),
         None => told.finish.as_deref().is_some_and(|finish| ends.contains(&finish)),
@@ -446,10 +446,10 @@ fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut 
     let mut unsplit = Read::begin(format.format);
     unsplit.push(stream);
     let events = unsplit.events.clone();
-    assert_eq!(unsplit.forwarded(), stream, "{name}");
+    assert_eq!(unsplit.into_forwarded(), stream, "{name}");
     let same = |read: Read, first: usize, second: usize| {
         assert!(read.events == events, "{name} split at {first} and {second}: other events");
-        assert!(read.forwarded() == stream, "{name} split at {first} and {second}: other bytes");
+        assert!(read.into_forwarded() == stream, "{name} split at {first} and {second}: other bytes");
     };
     let mut beginning = Read::begin(format.format);
     for first in 0..=stream.len() {

@@ -17,12 +17,12 @@ use testkit::exam::{self, FALLBACK_KEY, FALLBACK_MODEL, Format, Marks, Pace, Pro
 use crate::support::Endmark;
 
 async fn sit(scenario: Scenario, format: Format) -> Marks {
-    let pace = Pace::QUICK;
+    let pace = Pace::SHORT_WAITS;
     let fallback = Upstream::start(Provider::fallback(format, scenario.fallback_rejects_prefill)).await;
     let provider = Provider::new(format, scenario.failing, pace);
     let endmark = Endmark::with_fallback(provider, &fallback, (FALLBACK_KEY, FALLBACK_MODEL), |settings| {
         for upstream in &mut settings.upstreams {
-            upstream.provider = provider_of(format);
+            upstream.provider = provider_for(format);
         }
         settings.limits.first_token = Duration::from_secs(1);
         settings.limits.idle = Duration::from_secs(1);
@@ -33,7 +33,7 @@ async fn sit(scenario: Scenario, format: Format) -> Marks {
 }
 
 /// Whose formats the upstream is said to speak.
-fn provider_of(format: Format) -> &'static endmark_wire::provider::Provider {
+fn provider_for(format: Format) -> &'static endmark_wire::provider::Provider {
     match format {
         Format::Chat | Format::Responses => &OPENAI,
         Format::Messages => &ANTHROPIC,
@@ -41,7 +41,7 @@ fn provider_of(format: Format) -> &'static endmark_wire::provider::Provider {
     }
 }
 
-async fn every_fault_is_passed(format: Format) {
+async fn pass_every_fault(format: Format) {
     let sittings: Vec<_> = exam::SCENARIOS.map(|scenario| tokio::spawn(sit(scenario, format))).into();
     let mut marks = Vec::new();
     for sitting in sittings {
@@ -57,28 +57,28 @@ async fn every_fault_is_passed(format: Format) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_of_the_exam_is_passed_in_chat_completions() {
-    every_fault_is_passed(Format::Chat).await;
+    pass_every_fault(Format::Chat).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_of_the_exam_is_passed_in_responses() {
-    every_fault_is_passed(Format::Responses).await;
+    pass_every_fault(Format::Responses).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_of_the_exam_is_passed_in_messages() {
-    every_fault_is_passed(Format::Messages).await;
+    pass_every_fault(Format::Messages).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_of_the_exam_is_passed_in_gemini() {
-    every_fault_is_passed(Format::Gemini).await;
+    pass_every_fault(Format::Gemini).await;
 }
 
 /// That the exam can be failed, in any format.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_gateway_no_such_fault_is_passed() {
-    let pace = Pace::QUICK;
+    let pace = Pace::SHORT_WAITS;
     for format in Format::ALL {
         for id in ["S03", "S08", "S10", "S14", "S16"] {
             let scenario = exam::SCENARIOS.into_iter().find(|scenario| scenario.id == id).unwrap();

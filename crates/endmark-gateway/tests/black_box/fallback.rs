@@ -8,7 +8,7 @@ use testkit::{
     Answer, ChatFrames, Fault, Prefill, Prompted, Respond, Script, ScriptedModel, Upstream, chat_reply,
 };
 
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
@@ -18,14 +18,14 @@ async fn start(first: impl Respond, second: &Upstream, change: impl FnOnce(&mut 
     Endmark::with_fallback(first, second, ("key-of-the-second", "its-model"), change).await
 }
 
-fn overloaded() -> Answer {
+fn overloaded_answer() -> Answer {
     Answer::error(503, "server_error", Some("overloaded"), "overloaded")
 }
 
 #[tokio::test]
 async fn the_other_answers_with_its_own_key_and_model_and_that_is_told() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
-    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.chat(&request(50)).header("cookie", "secret=1").send().await.read().await;
     assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
     assert_eq!(reply.header("x-endmark-upstream"), Some("second"));
@@ -42,7 +42,7 @@ async fn the_other_answers_with_its_own_key_and_model_and_that_is_told() {
 #[tokio::test]
 async fn without_a_key_of_its_own_the_other_is_asked_without_the_clients() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
-    let endmark = start(Script::new().otherwise(overloaded()), &second, |settings| {
+    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |settings| {
         settings.upstreams[1].api_key = None;
     })
     .await;
@@ -52,10 +52,10 @@ async fn without_a_key_of_its_own_the_other_is_asked_without_the_clients() {
 
 #[tokio::test]
 async fn where_both_fail_the_client_hears_the_one_it_asked() {
-    let second = Upstream::start(Script::new().otherwise(Answer::unauthorized())).await;
-    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
+    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.ask(&request(50)).await;
-    assert_eq!((reply.status, reply.body), (503, overloaded().body()));
+    assert_eq!((reply.status, reply.body), (503, overloaded_answer().body()));
     assert_eq!(reply.headers.iter().find(|(name, _)| name == "x-endmark-upstream"), None);
 }
 
@@ -66,7 +66,7 @@ async fn what_only_the_client_can_mend_is_not_asked_elsewhere() {
     {
         let second = Upstream::start(ScriptedModel::new("Yes.")).await;
         let bytes = refusal.body();
-        let endmark = start(Script::new().otherwise(refusal), &second, |_| {}).await;
+        let endmark = start(Script::new().default_answer(refusal), &second, |_| {}).await;
         assert_eq!(endmark.ask(&request(50)).await.body, bytes);
         assert_eq!((endmark.calls(), second.requests().len()), (1, 0));
     }
@@ -75,8 +75,8 @@ async fn what_only_the_client_can_mend_is_not_asked_elsewhere() {
 #[tokio::test]
 async fn a_reply_that_needs_nothing_is_byte_identical_also_from_the_other() {
     let frames = testkit::chat_stream(&["Yes", ", ", "it is."], "stop");
-    let second = Upstream::start(Script::new().otherwise(Answer::sse(frames.clone()))).await;
-    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    let second = Upstream::start(Script::new().default_answer(Answer::sse(frames.clone()))).await;
+    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     assert_eq!(endmark.ask(&stream_request(50)).await.body, frames.concat().into_bytes());
 }
 
@@ -92,20 +92,24 @@ async fn the_other_finishes_a_stream_that_the_first_began() {
         ("without a terminal event", cut.clone(), "dropped"),
         ("silent", cut.clone().fault(length, Fault::Stall), "stalled"),
         ("malformed transfer coding", cut.clone().fault(length, Fault::MalformedChunk), "dropped"),
-        ("error event", cut.clone().and(testkit::error_event("overloaded")), "upstream_error"),
-        ("broken chunk", cut.and("data: {\"choices\": [{\"delta\": {\"content\":\n\n"), "upstream_error"),
+        ("error event", cut.clone().add_part(testkit::error_event("overloaded")), "upstream_error"),
+        (
+            "broken chunk",
+            cut.add_part("data: {\"choices\": [{\"delta\": {\"content\":\n\n"),
+            "upstream_error",
+        ),
     ];
     for (name, first, ending) in endings {
         let second = Upstream::start(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
-        let script = Script::new().then(first).otherwise(overloaded());
+        let script = Script::new().then(first).default_answer(overloaded_answer());
         let endmark = start(script, &second, |settings| {
             settings.limits.idle = Duration::from_millis(300);
         })
         .await;
         let reply = endmark.ask(&stream_request(500)).await;
-        let read = streamed(&reply);
+        let read = read_stream(&reply);
         assert_eq!(read.text, STORY, "{name}");
-        assert_eq!((read.finish.as_deref(), read.done, read.error), (Some("stop"), true, None), "{name}");
+        assert_eq!((read.finish.as_deref(), read.is_done, read.error), (Some("stop"), true, None), "{name}");
         // What may have been the network's fault is asked of the first once more.
         assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
         let told = read.endmark.unwrap();
@@ -126,10 +130,10 @@ async fn an_upstream_that_breaks_off_twice_is_left() {
     let broken =
         |words: &[&str]| Answer::sse(words.iter().copied().fold(ChatFrames::new(), ChatFrames::text).cut());
     let second = Upstream::start(ScriptedModel::new(STORY)).await;
-    let script = Script::new().then(broken(&words[..9])).otherwise(broken(&words[9..18]));
+    let script = Script::new().then(broken(&words[..9])).default_answer(broken(&words[9..18]));
     let endmark = start(script, &second, |_| {}).await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
-    assert_eq!((read.text.as_str(), read.done), (STORY, true));
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text.as_str(), read.is_done), (STORY, true));
     assert_eq!((endmark.calls(), second.requests().len()), (2, 1));
 }
 
@@ -138,12 +142,13 @@ async fn an_upstream_that_breaks_off_twice_is_left() {
 async fn how_the_other_takes_a_request_is_found_out_anew() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
     let refused = Answer::error(400, "invalid_request_error", None, "the last message must be the user's");
-    let script = Script::new().then(Answer::sse(words.cut())).then(refused).otherwise(overloaded());
-    let model = ScriptedModel::new(STORY).prefill(Prefill::Rejects).prompted(Prompted::Restarts);
+    let script =
+        Script::new().then(Answer::sse(words.cut())).then(refused).default_answer(overloaded_answer());
+    let model = ScriptedModel::new(STORY).prefill(Prefill::Rejects).with_prompted(Prompted::Restarts);
     let second = Upstream::start(model).await;
     let endmark = start(script, &second, |_| {}).await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
-    assert_eq!((read.text.as_str(), read.done), (STORY, true));
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text.as_str(), read.is_done), (STORY, true));
     assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
 }
 
@@ -152,26 +157,26 @@ async fn who_stands_in_finishes_its_own_reply() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text).cut();
     let length = words.concat().len();
     let rest = Answer::sse(testkit::chat_stream(&["and the boats were there."], "stop"));
-    let script = Script::new().then(Answer::sse(words).fault(length, Fault::Stall)).otherwise(rest);
+    let script = Script::new().then(Answer::sse(words).fault(length, Fault::Stall)).default_answer(rest);
     let second = Upstream::start(script).await;
-    let endmark = start(Script::new().otherwise(overloaded()), &second, |settings| {
+    let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |settings| {
         settings.limits.idle = Duration::from_millis(300);
     })
     .await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
-    assert!(read.done && read.text.ends_with("and the boats were there."), "{}", read.text);
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
+    assert!(read.is_done && read.text.ends_with("and the boats were there."), "{}", read.text);
     assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
     assert_eq!(second.requests()[1].header("authorization"), Some("Bearer key-of-the-second"));
 }
 
 #[tokio::test]
 async fn a_stream_that_nobody_can_finish_ends_in_an_error_and_not_in_done() {
-    let second = Upstream::start(Script::new().otherwise(Answer::unauthorized())).await;
+    let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
-    let endmark = start(Script::new().then(cut).otherwise(overloaded()), &second, |_| {}).await;
+    let endmark = start(Script::new().then(cut).default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.ask(&stream_request(500)).await;
-    let read = streamed(&reply);
-    assert_eq!((read.text.as_str(), read.done, read.finish), ("The harbour was", false, None));
+    let read = read_stream(&reply);
+    assert_eq!((read.text.as_str(), read.is_done, read.finish), ("The harbour was", false, None));
     assert_eq!(read.error.unwrap()["type"], "endmark_reply_cut");
     assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Exhausted);
 }
@@ -180,7 +185,8 @@ async fn a_stream_that_nobody_can_finish_ends_in_an_error_and_not_in_done() {
 async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
     let back = Answer::json(200, &chat_reply("I am back.", "stop", (1, 1)));
-    let script = (0..4).fold(Script::new(), |script, _| script.then(overloaded())).otherwise(back);
+    let script =
+        (0..4).fold(Script::new(), |script, _| script.then(overloaded_answer())).default_answer(back);
     let endmark = start(script, &second, |settings| {
         settings.retry.cooldown = Duration::from_millis(1_500);
     })
@@ -199,17 +205,18 @@ async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
 #[tokio::test]
 async fn a_stream_has_one_time_to_begin() {
     let second =
-        Upstream::start(Script::new().otherwise(Answer::sse(testkit::chat_stream(&["Yes."], "stop")))).await;
+        Upstream::start(Script::new().default_answer(Answer::sse(testkit::chat_stream(&["Yes."], "stop"))))
+            .await;
     let slow = Answer::sse(testkit::chat_stream(&["Late."], "stop"))
         .wait(Duration::from_millis(1_400))
         .wait_after_head(Duration::from_millis(1_400));
-    let endmark = start(Script::new().otherwise(slow), &second, |settings| {
+    let endmark = start(Script::new().default_answer(slow), &second, |settings| {
         settings.limits.first_token = Duration::from_secs(2);
     })
     .await;
     let reply = endmark.ask(&stream_request(50)).await;
     assert_eq!(
-        (streamed(&reply).text.as_str(), reply.header("x-endmark-upstream")),
+        (read_stream(&reply).text.as_str(), reply.header("x-endmark-upstream")),
         ("Yes.", Some("second"))
     );
 }
@@ -218,14 +225,16 @@ async fn a_stream_has_one_time_to_begin() {
 #[tokio::test]
 async fn an_upstream_that_is_silent_counts_as_down() {
     let second =
-        Upstream::start(Script::new().otherwise(Answer::sse(testkit::chat_stream(&["Yes."], "stop")))).await;
-    let endmark = start(Script::new().otherwise(Answer::none(Fault::Stall)), &second, |settings| {
-        settings.limits.first_token = Duration::from_millis(50);
-        settings.retry.cooldown = Duration::from_mins(10);
-    })
-    .await;
+        Upstream::start(Script::new().default_answer(Answer::sse(testkit::chat_stream(&["Yes."], "stop"))))
+            .await;
+    let endmark =
+        start(Script::new().default_answer(Answer::without_status(Fault::Stall)), &second, |settings| {
+            settings.limits.first_token = Duration::from_millis(50);
+            settings.retry.cooldown = Duration::from_mins(10);
+        })
+        .await;
     for _ in 0..8 {
-        assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+        assert!(read_stream(&endmark.ask(&stream_request(50)).await).is_done);
     }
     assert_eq!((endmark.calls(), second.requests().len()), (4, 8));
 }

@@ -14,12 +14,16 @@ const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
 /// What a second upstream hears of a stream that the first has no answer to, and that it cuts itself once.
-async fn heard(wire: Wire, path: &str, change: impl FnOnce(&mut Settings)) -> Vec<testkit::Received> {
+async fn fallback_requests(
+    wire: Wire,
+    path: &str,
+    change: impl FnOnce(&mut Settings),
+) -> Vec<testkit::Received> {
     let cut = wire.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, true);
     let rest = wire.answer(&[Said::Text("and the gulls were away.")], End::Turn, true);
-    let second = Upstream::start(Script::new().then(cut).otherwise(rest)).await;
+    let second = Upstream::start(Script::new().then(cut).default_answer(rest)).await;
     let overloaded = Answer::error(503, "server_error", Some("overloaded"), "overloaded");
-    let first = Script::new().otherwise(overloaded);
+    let first = Script::new().default_answer(overloaded);
     let endmark = Endmark::with_fallback(first, &second, ("key-of-the-second", "its-model"), |settings| {
         settings.resume.mode = endmark_gateway::Mode::On;
         settings.resume.treat_limit_as_cap = 1;
@@ -61,7 +65,7 @@ async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
         (RESPONSES, "/openai/v1/responses", "/v1/responses"),
         (GEMINI, vertex, "/v1/models/its-model:streamGenerateContent?alt=sse"),
     ] {
-        for request in heard(wire, path, |_| {}).await {
+        for request in fallback_requests(wire, path, |_| {}).await {
             assert_eq!(request.path, expected);
             assert_eq!(request.json()["model"].as_str(), (wire != GEMINI).then_some("its-model"), "{path}");
         }
@@ -73,7 +77,7 @@ async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
 async fn a_project_at_a_named_upstream_is_read() {
     let cut = GEMINI.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, false);
     let rest = GEMINI.answer(&[Said::Text("and the gulls were away.")], End::Turn, false);
-    let endmark = Endmark::start_with(Script::new().then(cut).otherwise(rest), |settings| {
+    let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
         settings.resume.mode = endmark_gateway::Mode::On;
         settings.upstreams[0].provider = &GEMINI_PROVIDER;
     })
@@ -89,7 +93,7 @@ async fn a_project_at_a_named_upstream_is_read() {
 
 #[tokio::test]
 async fn a_fallback_hears_which_messages_it_is_asked_in() {
-    for request in heard(MESSAGES, "/v1/messages", |_| {}).await {
+    for request in fallback_requests(MESSAGES, "/v1/messages", |_| {}).await {
         assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
         assert_eq!(request.header("anthropic-beta"), Some("of-the-client"));
         assert_eq!(request.header("x-api-key"), Some("key-of-the-second"));
@@ -100,11 +104,13 @@ async fn a_fallback_hears_which_messages_it_is_asked_in() {
 #[tokio::test]
 async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
     let deployment = "/openai/deployments/gpt-x/chat/completions?api-version=1";
-    for request in heard(Wire::Chat, deployment, |settings| settings.upstreams[1].model = None).await {
+    for request in
+        fallback_requests(Wire::Chat, deployment, |settings| settings.upstreams[1].model = None).await
+    {
         assert_eq!(request.json()["model"], "gpt-x");
     }
     let vertex = "/v1beta1/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
-    for request in heard(GEMINI, vertex, |settings| settings.upstreams[1].model = None).await {
+    for request in fallback_requests(GEMINI, vertex, |settings| settings.upstreams[1].model = None).await {
         assert_eq!(request.path, "/v1/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
     }
 }
@@ -114,7 +120,7 @@ async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
 async fn a_fallback_at_vertex_has_its_own_project_in_its_path() {
     let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
     let own = "/v1/projects/ours/locations/us/publishers/google";
-    let requests = heard(GEMINI, path, |settings| {
+    let requests = fallback_requests(GEMINI, path, |settings| {
         let base_url = settings.upstreams[1].base_url.to_string().replace("/v1", own);
         settings.upstreams[1].base_url = base_url.parse().unwrap();
     })

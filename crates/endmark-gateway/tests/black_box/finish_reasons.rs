@@ -13,9 +13,9 @@ const REST: &str = " boats were in.";
 const CHAT: Wire = Wire::Chat;
 
 /// The beginning of a reply of Chat, ended by this word.
-fn ended(word: &str, stream: bool) -> Answer {
+fn ended_by_word(word: &str, stream: bool) -> Answer {
     if !stream {
-        return Answer::json(200, &CHAT.whole(&[Said::Text(BEGINNING)], word));
+        return Answer::json(200, &CHAT.whole_reply(&[Said::Text(BEGINNING)], word));
     }
     let frames = CHAT.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
     Answer::sse(frames.into_iter().map(|frame| frame.replace("\"stop\"", &format!("\"{word}\""))))
@@ -48,7 +48,8 @@ async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
     ] {
         for stream in [true, false] {
             let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, stream);
-            let endmark = Endmark::start(Script::new().then(ended(word, stream)).otherwise(rest)).await;
+            let endmark =
+                Endmark::start(Script::new().then(ended_by_word(word, stream)).default_answer(rest)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
             assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{what}");
@@ -60,7 +61,9 @@ async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
 #[tokio::test]
 async fn a_continuation_that_fails_is_not_whole() {
     for stream in [true, false] {
-        let script = Script::new().then(ended("length", stream)).otherwise(ended("network_error", stream));
+        let script = Script::new()
+            .then(ended_by_word("length", stream))
+            .default_answer(ended_by_word("network_error", stream));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
         assert_ne!(heard.stop.as_deref(), Some("stop"), "{stream}: {}", reply.text());
@@ -79,7 +82,7 @@ async fn what_no_continuation_can_help_is_asked_for_once() {
         ("pause_turn", None),
     ] {
         for stream in [true, false] {
-            let answer = ended(word, stream);
+            let answer = ended_by_word(word, stream);
             let sent = String::from_utf8(answer.body()).unwrap();
             let endmark = Endmark::start(Script::new().then(answer)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
@@ -99,7 +102,8 @@ async fn what_no_continuation_can_help_is_asked_for_once() {
 
 #[tokio::test]
 async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
-    let replies = Wire::ALL.map(|wire| (wire, wire.whole(&[Said::Text("{\"quiet\": tr")], "moon_phase\n")));
+    let replies =
+        Wire::ALL.map(|wire| (wire, wire.whole_reply(&[Said::Text("{\"quiet\": tr")], "moon_phase\n")));
     for (wire, reply) in replies {
         let mut request = wire.request(false);
         if wire == CHAT {
@@ -114,14 +118,14 @@ async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
         let headers = ["x-endmark-outcome", "x-endmark-reason"].map(|name| reply.header(name));
         assert_eq!(headers, [Some("cut"), Some("unknown_finish_reason moon_phase\\n")], "{wire:?}");
     }
-    let endmark = Endmark::start(Script::new().then(ended("moon_phase", true))).await;
+    let endmark = Endmark::start(Script::new().then(ended_by_word("moon_phase", true))).await;
     let _ = CHAT.ask(&endmark, &request(true), true).await;
     let row = endmark.only_row().await;
     assert_eq!((row.stop.as_deref(), row.verdict.as_deref()), (Some("unknown"), Some("passed")));
 }
 
 /// A stream of this format, ended by an unknown word.
-fn ended_unknown(wire: Wire) -> Answer {
+fn ended_by_unknown_word(wire: Wire) -> Answer {
     let frames = wire.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
     let word = wire.word(End::Turn);
     Answer::sse(frames.into_iter().map(|frame| {
@@ -135,7 +139,7 @@ fn ended_unknown(wire: Wire) -> Answer {
 async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
     for wire in [CHAT, Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
         for incomplete in [Incomplete::FinishReason, Incomplete::Error] {
-            let answer = ended_unknown(wire);
+            let answer = ended_by_unknown_word(wire);
             let endmark = Endmark::start_with(Script::new().then(answer), |settings| {
                 settings.disclose.incomplete = incomplete;
             })
@@ -177,7 +181,7 @@ async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
                         .replace("\"finish_reason\":\"tool_calls\"", &format!("\"finish_reason\":\"{word}\""))
                 }))
             } else {
-                Answer::json(200, &CHAT.whole(&call, word))
+                Answer::json(200, &CHAT.whole_reply(&call, word))
             };
             let endmark = Endmark::start(Script::new().then(answer)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
@@ -195,10 +199,10 @@ async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
 /// `OpenRouter` has the error of a choice in the choice.
 #[tokio::test]
 async fn a_choice_that_was_made_whole_has_no_error() {
-    let mut failed = CHAT.whole(&[Said::Text(BEGINNING)], "error");
+    let mut failed = CHAT.whole_reply(&[Said::Text(BEGINNING)], "error");
     failed["choices"][0]["error"] = json!({"code": 502, "message": "no"});
     let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, false);
-    let endmark = Endmark::start(Script::new().then(Answer::json(200, &failed)).otherwise(rest)).await;
+    let endmark = Endmark::start(Script::new().then(Answer::json(200, &failed)).default_answer(rest)).await;
     let (reply, heard) = CHAT.ask(&endmark, &request(false), false).await;
     assert_eq!((heard.text, heard.stop.as_deref()), (format!("{BEGINNING}{REST}"), Some("stop")));
     assert!(reply.json()["choices"][0].get("error").is_none(), "{}", reply.text());
@@ -207,9 +211,9 @@ async fn a_choice_that_was_made_whole_has_no_error() {
 #[tokio::test]
 async fn a_word_of_another_provider_means_the_same_in_every_format() {
     let messages = Wire::Other(Dialect::Messages);
-    let failed = Answer::json(200, &messages.whole(&[Said::Text(BEGINNING)], "network_error"));
+    let failed = Answer::json(200, &messages.whole_reply(&[Said::Text(BEGINNING)], "network_error"));
     let rest = messages.answer(&[Said::Text(REST)], End::Turn, false);
-    let endmark = Endmark::start(Script::new().then(failed).otherwise(rest)).await;
+    let endmark = Endmark::start(Script::new().then(failed).default_answer(rest)).await;
     let (reply, heard) = messages.ask(&endmark, &messages.request(false), false).await;
     assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{}", reply.text());
 }

@@ -20,7 +20,7 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
         ("an error", vec![error]),
     ];
     if wire == Wire::Other(Dialect::Responses) {
-        let mut failed = wire.whole(&[], "failed");
+        let mut failed = wire.whole_reply(&[], "failed");
         failed["error"] = json!({"code": "server_error", "message": "we are overloaded"});
         let failed = json!({"type": "response.failed", "response": failed});
         beginnings.push(("a failure", vec![format!("event: response.failed\ndata: {failed}\n\n")]));
@@ -66,7 +66,7 @@ async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
                 let length = frames.concat().len();
                 let answer = Answer::sse(frames);
                 let answer = if let Some(fault) = fault { answer.fault(length, fault) } else { answer };
-                let script = Script::new().then(answer).otherwise(Answer::sse(whole.clone()));
+                let script = Script::new().then(answer).default_answer(Answer::sse(whole.clone()));
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
                 let what = format!("{wire:?}, {opened} events, then {what}: {}", reply.text());
@@ -84,7 +84,7 @@ async fn an_opening_is_not_held_until_a_slow_model_speaks() {
     for wire in Wire::ALL {
         let opening = openings(wire).concat();
         let slow = Answer::sse([opening.clone()]).stall_after(opening.len());
-        let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+        let endmark = Endmark::start(Script::new().default_answer(slow)).await;
         let request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
         let mut reply = request.send().await;
         let mut came = Vec::new();
@@ -105,7 +105,7 @@ async fn the_reply_is_asked_for_once_more() {
                 let answer = Answer::sse(frames.clone());
                 let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
                 let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
-                let script = Script::new().then(answer).otherwise(Answer::sse(whole.clone()));
+                let script = Script::new().then(answer).default_answer(Answer::sse(whole.clone()));
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
                 let what = format!("{wire:?}, {what}, {reset}: {}", reply.text());
@@ -128,7 +128,7 @@ async fn a_stream_without_a_type_is_asked_for_once_more_too() {
             let answer = Answer::sse(frames).without_type();
             let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
             let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
-            let script = Script::new().then(answer).otherwise(Answer::sse(whole.clone()).without_type());
+            let script = Script::new().then(answer).default_answer(Answer::sse(whole.clone()).without_type());
             let endmark = Endmark::start(script).await;
             let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
             assert_eq!(reply.text(), whole.concat(), "{wire:?}, {what}");
@@ -154,8 +154,8 @@ async fn a_stream_that_is_called_something_else_is_one() {
         let (first, rest) = STORY.split_at(15);
         let cut = wire.frames(&[Said::Text(first)], Some(End::Limit));
         let rest = wire.frames(&[Said::Text(rest)], Some(End::Turn));
-        let script = Script::new().then(called(&cut)).otherwise(called(&rest));
-        let endmark = Endmark::resuming(script).await;
+        let script = Script::new().then(called(&cut)).default_answer(called(&rest));
+        let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), (STORY, 2), "{wire:?} {kind}: {}", reply.text());
     }
@@ -165,7 +165,7 @@ async fn a_stream_that_is_called_something_else_is_one() {
 #[tokio::test]
 async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
     for wire in Wire::ALL {
-        let whole = wire.whole(&[Said::Text(STORY)], wire.word(End::Turn));
+        let whole = wire.whole_reply(&[Said::Text(STORY)], wire.word(End::Turn));
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &whole))).await;
         let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
         assert_eq!(
@@ -180,8 +180,8 @@ async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
 async fn another_upstream_gives_it_where_there_is_one() {
     for (what, frames) in beginnings(Wire::Chat) {
         let whole = Wire::Chat.answer(&[Said::Text(STORY)], End::Turn, true);
-        let second = Upstream::start(Script::new().otherwise(whole)).await;
-        let first = Script::new().otherwise(Answer::sse(frames));
+        let second = Upstream::start(Script::new().default_answer(whole)).await;
+        let first = Script::new().default_answer(Answer::sse(frames));
         let endmark = Endmark::with_fallback(first, &second, ("key", "other"), |_| {}).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
         assert_eq!((heard.text.as_str(), heard.error), (STORY, None), "{what}: {}", reply.text());
@@ -192,7 +192,7 @@ async fn another_upstream_gives_it_where_there_is_one() {
 async fn where_nobody_gives_it_the_end_is_an_error_and_never_the_protocols_own() {
     for wire in Wire::ALL {
         for (what, frames) in beginnings(wire) {
-            let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+            let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
             let body = wire.request(true);
             let reply = Request::post(endmark.address, wire.path(true)).json(&body).send().await.read().await;
             let what = format!("{wire:?}, {what}: {}", reply.text());
@@ -211,7 +211,7 @@ async fn where_nobody_gives_it_the_end_is_an_error_and_never_the_protocols_own()
 async fn a_refusal_in_the_stream_passes_and_is_not_asked_again() {
     for wire in Wire::ALL {
         let refusal = wire.error_frame("authentication_error", "the key is not known");
-        let endmark = Endmark::start(Script::new().otherwise(Answer::sse([refusal]))).await;
+        let endmark = Endmark::start(Script::new().default_answer(Answer::sse([refusal]))).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         let what = format!("{wire:?}: {}", reply.text());
         assert!(reply.text().contains("the key is not known"), "{what}");

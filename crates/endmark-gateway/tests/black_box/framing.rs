@@ -110,7 +110,7 @@ async fn twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> 
         format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{length}{last}\r\n{body}")
     };
     let mut raw = Raw::connect(endmark.address).await;
-    let said = raw.send(send("")).await.send(send("connection: close\r\n")).await.rest().await;
+    let said = raw.send(send("")).await.send(send("connection: close\r\n")).await.read_rest().await;
     responses(&said, method)
 }
 
@@ -239,9 +239,9 @@ async fn a_length_that_is_too_long_breaks_the_connection_off_and_a_head_keeps_it
         Endmark::start_with(Script::new(), |settings| settings.upstreams[0].base_url = base_url).await;
     let send = |method: &str| format!("{method} /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let said =
-        Raw::connect(endmark.address).await.send(send("GET")).await.send(send("GET")).await.rest().await;
+        Raw::connect(endmark.address).await.send(send("GET")).await.send(send("GET")).await.read_rest().await;
     assert!(said.contains("content-length: 99\r\n") && said.ends_with("\r\n\r\nfirst"), "{said}");
     assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
-    let said = Raw::connect(endmark.address).await.send(send("HEAD")).await.until("\r\n\r\n").await;
+    let said = Raw::connect(endmark.address).await.send(send("HEAD")).await.read_until("\r\n\r\n").await;
     assert!(said.contains("content-length: 99\r\n"), "{said}");
 }

@@ -11,13 +11,13 @@ use crate::support::spoken::{End, Said, Wire};
 
 const TALK: &str = "Could you tell me where to go on?";
 
-fn in_words(settings: &mut Settings) {
+fn ask_in_words(settings: &mut Settings) {
     settings.resume.mode = Mode::On;
     settings.upstreams[0].prefill = Prefill::Never;
 }
 
 /// A cut reply, an answer that is not its rest, and the reply again, as often as it is asked for.
-async fn generated_again(
+async fn start_regenerating(
     wire: Wire,
     (first, again): (Said<'_>, Said<'_>),
     end: End,
@@ -26,9 +26,9 @@ async fn generated_again(
     let script = Script::new()
         .then(wire.answer(&[first], End::Limit, false))
         .then(wire.answer(&[Said::Text(TALK)], End::Turn, false))
-        .otherwise(wire.answer(&[again], end, false));
+        .default_answer(wire.answer(&[again], end, false));
     Endmark::start_with(script, |settings| {
-        in_words(settings);
+        ask_in_words(settings);
         change(settings);
     })
     .await
@@ -39,7 +39,8 @@ async fn a_text_that_was_generated_again_is_called_restarted() {
     let first = "The harbour was quiet that morning, and the boats lay sti";
     let again = "The harbour was still at dawn. All the boats lay at their moorings.";
     for wire in Wire::ALL {
-        let endmark = generated_again(wire, (Said::Text(first), Said::Text(again)), End::Turn, |_| {}).await;
+        let endmark =
+            start_regenerating(wire, (Said::Text(first), Said::Text(again)), End::Turn, |_| {}).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), (again, 3), "{wire:?}");
         assert_eq!(reply.header("x-endmark-outcome"), Some("restarted"), "{wire:?}");
@@ -60,8 +61,8 @@ async fn a_stream_goes_on_with_what_its_client_has() {
         let script = Script::new()
             .then(answer(first, End::Limit))
             .then(answer(TALK, End::Turn))
-            .otherwise(answer(again, End::Turn));
-        let endmark = Endmark::start_with(script, in_words).await;
+            .default_answer(answer(again, End::Turn));
+        let endmark = Endmark::start_with(script, ask_in_words).await;
         let (_, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         assert_eq!(heard.text, again, "{wire:?}");
         assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "resumed", "{wire:?}");
@@ -80,7 +81,7 @@ async fn a_poorer_reply_or_another_one_does_not_replace_the_cut_one() {
     ] {
         let parts = (Said::Text(&report), Said::Text(again));
         let set = |settings: &mut Settings| settings.resume.restart = restart;
-        let endmark = generated_again(Wire::Chat, parts, End::Turn, set).await;
+        let endmark = start_regenerating(Wire::Chat, parts, End::Turn, set).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
         assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{restart:?}");
         let delivered = if outcome == "restarted" { again } else { &report };
@@ -100,7 +101,7 @@ async fn a_refusal_does_not_replace_the_cut_text() {
     ] {
         for wire in Wire::ALL {
             let parts = (Said::Text(first), Said::Text(again));
-            let endmark = generated_again(wire, parts, End::Turn, |_| {}).await;
+            let endmark = start_regenerating(wire, parts, End::Turn, |_| {}).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
             assert_eq!((heard.text.as_str(), endmark.calls()), (first, 3), "{wire:?}");
             assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"), "{wire:?}");
@@ -129,7 +130,7 @@ async fn a_call_keeps_the_values_that_came_complete() {
                 // A correction may complete a call as well.
                 settings.correct.max_attempts = u32::from(again == other);
             };
-            let endmark = generated_again(wire, (call(cut), call(again)), End::Calls, set).await;
+            let endmark = start_regenerating(wire, (call(cut), call(again)), End::Calls, set).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
             let what = format!("{wire:?} {restart:?} {again} {:?}", heard.calls);
             assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{what}");
@@ -164,7 +165,7 @@ async fn a_correction_goes_on_from_what_was_received() {
                     settings.tools.restart = Restart::Off;
                 };
                 let end = if is_call { End::Calls } else { End::Turn };
-                let endmark = generated_again(wire, (part(&cut), part(again)), end, set).await;
+                let endmark = start_regenerating(wire, (part(&cut), part(again)), end, set).await;
                 let (reply, heard) = wire.ask(&endmark, &request, false).await;
                 let what = format!("{wire:?} {is_call} {again}");
                 assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{what}");

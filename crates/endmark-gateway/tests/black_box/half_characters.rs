@@ -6,7 +6,7 @@ use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
 
 /// What the upstream says, with the half in place of `@`.
-fn halved(frames: Vec<String>) -> Answer {
+fn answer_with_half(frames: Vec<String>) -> Answer {
     Answer::sse(frames.into_iter().map(|frame| frame.replace('@', "\\ud83d")))
 }
 
@@ -17,9 +17,9 @@ async fn a_call_that_was_cut_behind_half_a_character_is_not_handed_over_as_finis
             [Said::Text("Look @"), Said::Call("get_weather", r#"{"city":"Par"#)],
             [Said::Text("Look "), Said::Call("get_weather", r#"{"city":"@"#)],
         ] {
-            let answer = halved(wire.frames(&said, Some(End::Calls)));
+            let answer = answer_with_half(wire.frames(&said, Some(End::Calls)));
             let refused = Answer::error(400, "invalid_request_error", None, "no");
-            let endmark = Endmark::start(Script::new().then(answer).otherwise(refused)).await;
+            let endmark = Endmark::start(Script::new().then(answer).default_answer(refused)).await;
             let what = wire.ask_unheard(&endmark, &wire.request(true), true).await.text();
             let ends_so = format!("\"{}\"", wire.word(End::Limit));
             let is_told = what.contains("\"outcome\":\"cut\"") && what.contains(&ends_so)
@@ -41,7 +41,7 @@ async fn a_whole_reply_with_half_a_character_passes_as_it_came() {
     for wire in Wire::ALL {
         let frames = wire.frames(&[Said::Text("Look @ there.")], Some(End::Turn));
         let sent = frames.concat().replace('@', "\\ud83d");
-        let endmark = Endmark::start(Script::new().otherwise(halved(frames))).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer_with_half(frames))).await;
         let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
         assert_eq!(reply.text(), sent, "{wire:?}");
     }
@@ -50,8 +50,8 @@ async fn a_whole_reply_with_half_a_character_passes_as_it_came() {
 #[tokio::test]
 async fn a_text_that_its_limit_cut_behind_half_a_character_is_told_and_not_gone_on_with() {
     for wire in Wire::ALL {
-        let answer = halved(wire.frames(&[Said::Text("Look @")], Some(End::Limit)));
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let answer = answer_with_half(wire.frames(&[Said::Text("Look @")], Some(End::Limit)));
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         // Without a limit of the client's own; Messages demands one, and this is as good as none.
         let mut body = wire.request(true);
         if wire != Wire::Other(Dialect::Messages) {
@@ -93,7 +93,7 @@ async fn a_text_whose_character_came_in_two_halves_is_gone_on_with() {
     for wire in Wire::ALL {
         let first = split(wire, &[Said::Text("Look # there, the har")]);
         let rest = wire.answer(&[Said::Text("bour was quiet.")], End::Turn, true);
-        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
         assert_eq!(heard.text, "Look 😀 there, the harbour was quiet.", "{wire:?}: {reply}");
         assert_eq!(
@@ -109,7 +109,7 @@ async fn a_call_whose_character_came_in_two_halves_is_gone_on_with() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
         let first = split(wire, &[Said::Call("get_weather", r#"{"city":"Par#i"#)]);
         let rest = wire.answer(&[Said::Call("get_weather", r#"{"city":"Par😀is"}"#)], End::Calls, true);
-        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
         let arguments: Vec<&str> = heard.calls.iter().map(|(_, arguments)| arguments.as_str()).collect();
         assert_eq!(arguments, [r#"{"city":"Par😀is"}"#], "{wire:?}: {reply}");

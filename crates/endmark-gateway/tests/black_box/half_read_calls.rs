@@ -23,7 +23,7 @@ fn request(stream: bool) -> Value {
 }
 
 /// A stream that says each part in a chunk of its own, then these chunks, and how it ended in the last.
-fn apart(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
+fn answer_in_chunks(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
     let mut frames = GEMINI.frames(said, None);
     let end = json!({"candidates": [{"index": 0, "finishReason": word}], "usageMetadata": {
         "promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12,
@@ -33,7 +33,7 @@ fn apart(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
 }
 
 /// What servers send behind a call that has nothing of the reply.
-fn bare() -> Value {
+fn bare_chunk() -> Value {
     json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": ""}]}}]})
 }
 
@@ -54,15 +54,15 @@ async fn a_call_that_stays_cut_is_handed_to_nobody() {
             let answers = if stream {
                 vec![
                     GEMINI.answer(&said, End::Limit, true),
-                    apart(&said, &[], "MAX_TOKENS"),
-                    apart(&said, &[bare()], "MAX_TOKENS"),
+                    answer_in_chunks(&said, &[], "MAX_TOKENS"),
+                    answer_in_chunks(&said, &[bare_chunk()], "MAX_TOKENS"),
                 ]
             } else {
                 vec![GEMINI.answer(&said, End::Limit, false)]
             };
             for first in answers {
                 let refused = Answer::error(400, "invalid_request_error", None, "no");
-                let endmark = Endmark::start(Script::new().then(first).otherwise(refused)).await;
+                let endmark = Endmark::start(Script::new().then(first).default_answer(refused)).await;
                 let (reply, heard) = GEMINI.ask(&endmark, &request(stream), stream).await;
                 let what = format!("{cut:?} {stream}: {}", reply.text());
                 assert_eq!(calls(&reply), Vec::<Value>::new(), "{what}");
@@ -85,11 +85,11 @@ async fn a_call_with_nothing_at_the_limit_is_cut_wherever_the_limit_is_told() {
         (GEMINI.answer(&[LOOK, NOTHING], End::Limit, false), false),
         (GEMINI.answer(&[LOOK, NOTHING, Said::Text("")], End::Limit, false), false),
         (GEMINI.answer(&[LOOK, NOTHING], End::Limit, true), true),
-        (apart(&[LOOK, NOTHING], &[], "MAX_TOKENS"), true),
-        (apart(&[LOOK, NOTHING], &[bare()], "MAX_TOKENS"), true),
+        (answer_in_chunks(&[LOOK, NOTHING], &[], "MAX_TOKENS"), true),
+        (answer_in_chunks(&[LOOK, NOTHING], &[bare_chunk()], "MAX_TOKENS"), true),
     ] {
         let refused = Answer::error(400, "invalid_request_error", None, "no");
-        let endmark = Endmark::start(Script::new().then(first).otherwise(refused)).await;
+        let endmark = Endmark::start(Script::new().then(first).default_answer(refused)).await;
         let (reply, heard) = GEMINI.ask(&endmark, &GEMINI.request(stream), stream).await;
         let what = format!("{stream}: {}", reply.text());
         assert_eq!(calls(&reply), Vec::<Value>::new(), "{what}");
@@ -104,10 +104,10 @@ async fn a_call_with_nothing_at_the_limit_is_cut_wherever_the_limit_is_told() {
 #[tokio::test]
 async fn a_call_in_a_chunk_of_its_own_is_asked_for_anew() {
     for cut in [HALF, NOTHING] {
-        for chunks in [vec![], vec![bare()]] {
+        for chunks in [vec![], vec![bare_chunk()]] {
             let script = Script::new()
-                .then(apart(&[LOOK, cut], &chunks, "MAX_TOKENS"))
-                .otherwise(GEMINI.answer(&[LOOK, WHOLE], End::Calls, false));
+                .then(answer_in_chunks(&[LOOK, cut], &chunks, "MAX_TOKENS"))
+                .default_answer(GEMINI.answer(&[LOOK, WHOLE], End::Calls, false));
             let endmark = Endmark::start(script).await;
             let (reply, heard) = GEMINI.ask(&endmark, &request(true), true).await;
             let what = reply.text();
@@ -128,14 +128,14 @@ async fn a_call_that_something_follows_passes_as_it_came() {
     for cut in [HALF, NOTHING] {
         for (said, chunks, word) in [
             (vec![cut], vec![], "STOP"),
-            (vec![LOOK, cut], vec![bare()], "STOP"),
+            (vec![LOOK, cut], vec![bare_chunk()], "STOP"),
             (vec![cut, TIME], vec![], "STOP"),
-            (vec![cut, TIME], vec![bare()], "STOP"),
+            (vec![cut, TIME], vec![bare_chunk()], "STOP"),
             (vec![cut, cut, LOOK, TIME], vec![], "STOP"),
         ] {
-            let first = apart(&said, &chunks, word);
+            let first = answer_in_chunks(&said, &chunks, word);
             let refused = Answer::error(400, "invalid_request_error", None, "no");
-            let endmark = Endmark::start(Script::new().then(first).otherwise(refused)).await;
+            let endmark = Endmark::start(Script::new().then(first).default_answer(refused)).await;
             let (reply, heard) = GEMINI.ask(&endmark, &request(true), true).await;
             let what = format!("{said:?}: {}", reply.text());
             let given = said.iter().filter(|said| matches!(said, Said::Call(..))).count();
@@ -149,11 +149,9 @@ async fn a_call_that_something_follows_passes_as_it_came() {
 
 #[tokio::test]
 async fn a_call_at_the_end_that_its_function_refuses_is_corrected() {
-    let script = Script::new().then(apart(&[LOOK, HALF], &[], "STOP")).otherwise(GEMINI.answer(
-        &[WHOLE],
-        End::Calls,
-        false,
-    ));
+    let script = Script::new()
+        .then(answer_in_chunks(&[LOOK, HALF], &[], "STOP"))
+        .default_answer(GEMINI.answer(&[WHOLE], End::Calls, false));
     let endmark = Endmark::start(script).await;
     let (reply, heard) = GEMINI.ask(&endmark, &request(true), true).await;
     let what = reply.text();
@@ -182,7 +180,7 @@ async fn candidates_keep_their_order_while_a_call_waits() {
         chunk(1, json!({"text": "four"}), Some("STOP")),
     ];
     let refused = Answer::error(400, "invalid_request_error", None, "no");
-    let endmark = Endmark::start(Script::new().then(Answer::sse(frames)).otherwise(refused)).await;
+    let endmark = Endmark::start(Script::new().then(Answer::sse(frames)).default_answer(refused)).await;
     let mut body = request(true);
     body["generationConfig"]["candidateCount"] = json!(2);
     let reply = GEMINI.ask_unheard(&endmark, &body, true).await;

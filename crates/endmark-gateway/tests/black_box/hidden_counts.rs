@@ -8,7 +8,7 @@ use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
 use testkit::{Answer, ChatFrames, Received, Request, Script};
 
-use crate::support::{Endmark, stream_request, streamed};
+use crate::support::{Endmark, read_stream, stream_request};
 
 fn asks(received: &Received) -> bool {
     received.json()["stream_options"]["include_usage"] == true
@@ -20,7 +20,7 @@ fn with_budget(settings: &mut Settings) {
 }
 
 /// A stream as OpenAI sends it: `"usage":null` in every chunk, and the tokens of hidden reasoning in one of its own.
-fn counted(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
+fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     let frames = ChatFrames::new().text(text).finish(finish).cut().into_iter();
     let mut frames: Vec<String> =
         frames.map(|frame| frame.replace("\"choices\"", "\"usage\":null,\"choices\"")).collect();
@@ -30,12 +30,12 @@ fn counted(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
 }
 
 /// Frames without the one that only counts.
-fn shown(frames: &[String]) -> String {
+fn without_usage_frame(frames: &[String]) -> String {
     frames.iter().filter(|frame| !frame.contains("\"choices\":[]")).map(String::as_str).collect()
 }
 
 /// Tokens of all calls, by their rows and by the budget, once `calls` calls are recorded.
-async fn spent(endmark: &Endmark, calls: usize) -> (u64, u64) {
+async fn spent_tokens(endmark: &Endmark, calls: usize) -> (u64, u64) {
     for _ in 0..200 {
         let reader = endmark.store.reader().unwrap();
         let rows = reader.recent_calls(100).unwrap();
@@ -54,8 +54,8 @@ async fn spent(endmark: &Endmark, calls: usize) -> (u64, u64) {
 #[tokio::test]
 async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_as_it_would_be() {
     for mode in [Mode::Auto, Mode::Warn, Mode::Off] {
-        let frames = counted("Yes.", "stop", (50, 100_000));
-        let script = Script::new().otherwise(Answer::sse(frames.clone()));
+        let frames = counted_stream("Yes.", "stop", (50, 100_000));
+        let script = Script::new().default_answer(Answer::sse(frames.clone()));
         let endmark = Endmark::start_with(script, |settings| {
             with_budget(settings);
             settings.resume.mode = mode;
@@ -65,14 +65,14 @@ async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_
             let mut body = stream_request(10);
             body["stream_options"] = options.clone();
             let reply = endmark.chat(&body).header("accept-encoding", "gzip").send().await.read().await;
-            assert_eq!(reply.text(), shown(&frames), "{mode:?}");
+            assert_eq!(reply.text(), without_usage_frame(&frames), "{mode:?}");
             let sent = endmark.upstream.requests().pop().unwrap();
             let mut expected = options;
             expected["include_usage"] = json!(true);
             assert_eq!(sent.json()["stream_options"], expected);
             assert_eq!(sent.header("accept-encoding"), Some("identity"));
         }
-        assert_eq!(spent(&endmark, 2).await, (200_100, 200_100), "{mode:?}");
+        assert_eq!(spent_tokens(&endmark, 2).await, (200_100, 200_100), "{mode:?}");
         let mut body = stream_request(10);
         body["stream_options"] = json!({"include_usage": true});
         let sent = body.to_string();
@@ -84,7 +84,7 @@ async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_
 #[tokio::test]
 async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_budget() {
     let frames = ChatFrames::new().text("Yes.").finish("stop").usage((1, 2)).done();
-    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames.clone()))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames.clone()))).await;
     let body = stream_request(10);
     let reply = endmark.chat(&body).header("x-endmark-resume", "off").send().await.read().await;
     assert_eq!(reply.text(), frames.concat());
@@ -93,9 +93,9 @@ async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_b
 
 #[tokio::test]
 async fn a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_count() {
-    let frames = counted("Yes.", "stop", (50, 100_000));
+    let frames = counted_stream("Yes.", "stop", (50, 100_000));
     let answer = Answer::sse(frames).pause(Duration::from_millis(20));
-    let endmark = Endmark::start_with(Script::new().otherwise(answer), with_budget).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), with_budget).await;
     let mut body = stream_request(10);
     body.as_object_mut().unwrap().remove("max_tokens");
     let mut reply = endmark.chat(&body).send().await;
@@ -104,32 +104,32 @@ async fn a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_
         came += &reply.next_frame().await.unwrap().unwrap();
     }
     reply.reset();
-    assert_eq!(spent(&endmark, 1).await, (100_050, 100_050));
+    assert_eq!(spent_tokens(&endmark, 1).await, (100_050, 100_050));
 }
 
 #[tokio::test]
 async fn all_calls_of_a_resumed_stream_count() {
-    let cut = counted("The harbour was", "length", (20, 3_000));
-    let rest = counted(" quiet.", "stop", (30, 5_000));
-    let script = Script::new().then(Answer::sse(cut)).otherwise(Answer::sse(rest));
+    let cut = counted_stream("The harbour was", "length", (20, 3_000));
+    let rest = counted_stream(" quiet.", "stop", (30, 5_000));
+    let script = Script::new().then(Answer::sse(cut)).default_answer(Answer::sse(rest));
     let endmark = Endmark::start_with(script, |settings| {
         with_budget(settings);
         settings.resume.mode = Mode::On;
     })
     .await;
     let reply = endmark.ask(&stream_request(10)).await;
-    let read = streamed(&reply);
-    assert_eq!((read.text.as_str(), read.usage, read.done), ("The harbour was quiet.", None, true));
+    let read = read_stream(&reply);
+    assert_eq!((read.text.as_str(), read.usage, read.is_done), ("The harbour was quiet.", None, true));
     assert!(!reply.text().contains("\"choices\":[]"), "{}", reply.text());
     assert!(endmark.upstream.requests().iter().all(asks));
-    assert_eq!(spent(&endmark, 2).await, (8_050, 8_050));
+    assert_eq!(spent_tokens(&endmark, 2).await, (8_050, 8_050));
 }
 
 /// An upstream that refuses the field with this error.
-fn refusing(status: u16, message: &'static str) -> Script {
+fn refusing_upstream(status: u16, message: &'static str) -> Script {
     let frames = ChatFrames::new().text("Yes.").finish("stop").done();
     let refusal = Answer::error(status, "invalid_request_error", None, message);
-    Script::new().when(asks, refusal).otherwise(Answer::sse(frames))
+    Script::new().when(asks, refusal).default_answer(Answer::sse(frames))
 }
 
 #[tokio::test]
@@ -138,19 +138,19 @@ async fn an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_
         (400, "Unrecognized request argument supplied: stream_options", true),
         (422, "Extra inputs are not permitted", false),
     ] {
-        let endmark = Endmark::start(refusing(status, message)).await;
+        let endmark = Endmark::start(refusing_upstream(status, message)).await;
         let body = stream_request(10);
         for _ in 0..2 {
             let reply = endmark.ask(&body).await;
-            assert_eq!((reply.status, streamed(&reply).text.as_str()), (200, "Yes."), "{}", reply.text());
+            assert_eq!((reply.status, read_stream(&reply).text.as_str()), (200, "Yes."), "{}", reply.text());
             assert_eq!(reply.header("x-endmark-retries"), None);
         }
         let sent = endmark.upstream.requests();
         assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false], "{message}");
         assert_eq!(sent[1].body, body.to_string().as_bytes());
-        let next = endmark.restarted(|_| {});
+        let next = endmark.restart(|_| {});
         let reply = Request::post(next.address, "/v1/chat/completions").json(&body).send().await.read().await;
-        assert_eq!(streamed(&reply).text, "Yes.");
+        assert_eq!(read_stream(&reply).text, "Yes.");
         let asked_again = endmark.upstream.requests()[3..].iter().any(asks);
         assert_eq!(asked_again, !is_kept, "only an error that names the field is remembered permanently");
     }
@@ -161,7 +161,8 @@ async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() 
     let refusal = Answer::error(400, "invalid_request_error", None, "messages: too few");
     let bad = |received: &Received| received.json()["messages"] == json!([]);
     let frames = || ChatFrames::new().text("Yes.").finish("stop").done();
-    let endmark = Endmark::start(Script::new().when(bad, refusal).otherwise(Answer::sse(frames()))).await;
+    let endmark =
+        Endmark::start(Script::new().when(bad, refusal).default_answer(Answer::sse(frames()))).await;
     let mut body: Value = stream_request(10);
     body["messages"] = json!([]);
     for calls in [2, 4] {
@@ -178,11 +179,11 @@ async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() 
 
 #[tokio::test]
 async fn a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_without_the_client_asking() {
-    let lie = counted("one two", "stop", (5, 2));
-    let rest = counted(" three", "stop", (5, 1));
-    let script = Script::new().then(Answer::sse(lie)).otherwise(Answer::sse(rest));
-    let endmark = Endmark::resuming(script).await;
-    assert_eq!(streamed(&endmark.ask(&stream_request(2)).await).text, "one two three");
+    let lie = counted_stream("one two", "stop", (5, 2));
+    let rest = counted_stream(" three", "stop", (5, 1));
+    let script = Script::new().then(Answer::sse(lie)).default_answer(Answer::sse(rest));
+    let endmark = Endmark::start_resuming(script).await;
+    assert_eq!(read_stream(&endmark.ask(&stream_request(2)).await).text, "one two three");
 }
 
 /// A stream of older completions whose usage comes in an event of its own.
@@ -201,18 +202,18 @@ fn older_stream() -> Vec<String> {
 #[tokio::test]
 async fn a_stream_of_older_completions_is_asked_for_its_tokens_too() {
     let frames = older_stream();
-    let script = Script::new().otherwise(Answer::sse(frames.clone()));
+    let script = Script::new().default_answer(Answer::sse(frames.clone()));
     let endmark = Endmark::start_with(script, with_budget).await;
     let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
     let ask = async |body: &Value| {
         let request = Request::post(endmark.address, "/v1/completions").json(body);
         request.header("accept-encoding", "gzip").send().await.read().await
     };
-    assert_eq!(ask(&body).await.text(), shown(&frames));
+    assert_eq!(ask(&body).await.text(), without_usage_frame(&frames));
     let sent = endmark.upstream.requests().pop().unwrap();
     assert!(asks(&sent));
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
-    assert_eq!(spent(&endmark, 1).await, (100_050, 100_050));
+    assert_eq!(spent_tokens(&endmark, 1).await, (100_050, 100_050));
     // A client that asks gets all of it, and other requests pass as they are.
     let mut asking = body.clone();
     asking["stream_options"] = json!({"include_usage": true});
@@ -226,7 +227,7 @@ async fn a_stream_of_older_completions_is_asked_for_its_tokens_too() {
 async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_came() {
     let refusal = Answer::error(400, "invalid_request_error", None, "stream_options is not permitted");
     let frames: Vec<String> = older_stream().into_iter().filter(|frame| !frame.contains("100050")).collect();
-    let script = Script::new().when(asks, refusal).otherwise(Answer::sse(frames.clone()));
+    let script = Script::new().when(asks, refusal).default_answer(Answer::sse(frames.clone()));
     let endmark = Endmark::start_with(script, with_budget).await;
     let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
     for _ in 0..2 {
@@ -238,7 +239,7 @@ async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_c
     assert_eq!(sent[1].body, body.to_string().as_bytes());
     // What the upstream refuses for another reason keeps its words.
     let refusal = Answer::error(400, "invalid_request_error", None, "prompt: too long");
-    let endmark = Endmark::start_with(Script::new().otherwise(refusal), with_budget).await;
+    let endmark = Endmark::start_with(Script::new().default_answer(refusal), with_budget).await;
     let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;
     assert_eq!((reply.status, reply.text().contains("prompt: too long")), (400, true));
 }

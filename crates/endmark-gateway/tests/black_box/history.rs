@@ -62,7 +62,7 @@ fn arguments(wire: Wire, arguments: &str) -> Value {
 async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-        let endmark = Endmark::start(Script::new().otherwise(said)).await;
+        let endmark = Endmark::start(Script::new().default_answer(said)).await;
         let cases = [
             (
                 r#"{"city": "Par"#,
@@ -101,7 +101,7 @@ async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
 async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-        let endmark = Endmark::start(Script::new().otherwise(said)).await;
+        let endmark = Endmark::start(Script::new().default_answer(said)).await;
         let whole = json!({"city": "Paris"});
         let written = json!(r#"{"city" :"Paris", "city": "\u00e9"} "#);
         for (given, mode) in [
@@ -129,7 +129,7 @@ async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
 async fn an_empty_call_of_a_function_that_wants_arguments_is_cut() {
     let wire = Wire::Chat;
     let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().otherwise(said)).await;
+    let endmark = Endmark::start(Script::new().default_answer(said)).await;
     let body = conversation(wire, &json!("")).replace(
         r#""parameters":{"type":"object"}"#,
         r#""parameters":{"type":"object","required":["city"]}"#,
@@ -146,7 +146,7 @@ async fn a_compressed_request_is_repaired_too() {
     use std::io::Write as _;
     let wire = Wire::Chat;
     let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().otherwise(said)).await;
+    let endmark = Endmark::start(Script::new().default_answer(said)).await;
     let body = conversation(wire, &json!("{\"city\": \"Par"));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(body.as_bytes()).unwrap();
@@ -164,7 +164,8 @@ async fn what_was_said_of_other_bytes_does_not_go_with_a_repaired_request() {
     let said =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for (cut, is_repaired) in [(r#"{"city": "Par"#, true), (r#"{"city": "Paris"}"#, false)] {
-        let endmark = Endmark::start(Script::new().otherwise(Wire::Chat.answer(&[], End::Turn, false))).await;
+        let endmark =
+            Endmark::start(Script::new().default_answer(Wire::Chat.answer(&[], End::Turn, false))).await;
         let mut request = Request::post(endmark.address, Wire::Chat.path(false))
             .header("content-type", "application/json")
             .header("idempotency-key", "k");
@@ -190,7 +191,7 @@ async fn what_was_said_of_other_bytes_does_not_come_with_a_mended_reply() {
             answer = answer.header(name, "x");
         }
         let rest = Wire::Chat.answer(&[Said::Text("quiet.")], End::Turn, false);
-        let endmark = Endmark::resuming(Script::new().then(answer).otherwise(rest)).await;
+        let endmark = Endmark::start_resuming(Script::new().then(answer).default_answer(rest)).await;
         let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
         let left: Vec<&str> = said.into_iter().filter(|name| reply.header(name).is_some()).collect();
         assert_eq!(left, if end == End::Limit { &[][..] } else { &said[..] });

@@ -15,8 +15,8 @@ use testkit::{Request, Script};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::support::{Endmark, stream_request, streamed};
-use crate::ways_to_upstreams::{Certified, acceptor, certified};
+use crate::support::{Endmark, read_stream, stream_request};
+use crate::ways_to_upstreams::{TestCertificate, acceptor, new_certificate};
 
 /// How the server ends a stream, by the header `x-ends`.
 const ENDS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
@@ -36,7 +36,7 @@ fn frames() -> Vec<String> {
 }
 
 /// A real HTTP/2 server.
-async fn server(certified: &Certified) -> Server {
+async fn server(certified: &TestCertificate) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = acceptor(certified, &["h2"]);
@@ -120,7 +120,7 @@ async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch
     }
 }
 
-async fn before(server: &Server, certified: &Certified, mode: Mode) -> Endmark {
+async fn start_before(server: &Server, certified: &TestCertificate, mode: Mode) -> Endmark {
     let authorities = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     Endmark::start_with(Script::new(), |settings| {
         let base_url = format!("https://{}/v1", server.address).parse().unwrap();
@@ -131,7 +131,7 @@ async fn before(server: &Server, certified: &Certified, mode: Mode) -> Endmark {
     .await
 }
 
-fn asked(endmark: &Endmark, path: &str, ends: &str) -> Request {
+fn request(endmark: &Endmark, path: &str, ends: &str) -> Request {
     let body = stream_request(50);
     Request::post(endmark.address, path)
         .header("authorization", "Bearer key")
@@ -141,15 +141,15 @@ fn asked(endmark: &Endmark, path: &str, ends: &str) -> Request {
 
 #[tokio::test]
 async fn each_stream_is_judged_by_its_own_ending() {
-    let certified = certified();
+    let certified = new_certificate();
     let server = server(&certified).await;
-    let endmark = before(&server, &certified, Mode::Warn).await;
+    let endmark = start_before(&server, &certified, Mode::Warn).await;
     // The connection is there before many ask at once.
-    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let mut replies = Vec::new();
     for ends in ENDS.into_iter().cycle().take(60) {
         for path in ["/v1/chat/completions", "/v1/other"] {
-            let request = asked(&endmark, path, ends);
+            let request = request(&endmark, path, ends);
             let reply = async move { Some(request.try_send().await.ok()?.read().await) };
             replies.push((ends, path, tokio::spawn(reply)));
         }
@@ -169,8 +169,8 @@ async fn each_stream_is_judged_by_its_own_ending() {
             // Nothing of it was worked on; it is refused again and again.
             ("refused", _) => assert_eq!(reply.status, 502, "{what}"),
             (_, "/v1/chat/completions") => {
-                let heard = streamed(&reply);
-                assert_eq!((heard.finish, heard.done), (None, false), "{what}");
+                let heard = read_stream(&reply);
+                assert_eq!((heard.finish, heard.is_done), (None, false), "{what}");
                 assert!(reply.text().contains("endmark_reply_cut"), "{what}");
                 assert!("one two three".starts_with(&heard.text), "{what}");
             }
@@ -183,13 +183,13 @@ async fn each_stream_is_judged_by_its_own_ending() {
 
 #[tokio::test]
 async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another_connection() {
-    let certified = certified();
+    let certified = new_certificate();
     let server = server(&certified).await;
-    let endmark = before(&server, &certified, Mode::Auto).await;
-    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let endmark = start_before(&server, &certified, Mode::Auto).await;
+    request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let under_way: Vec<_> = (0..20)
         .map(|_| {
-            let request = asked(&endmark, "/v1/chat/completions", "waits");
+            let request = request(&endmark, "/v1/chat/completions", "waits");
             tokio::spawn(async move { request.send().await.read().await })
         })
         .collect();
@@ -201,7 +201,7 @@ async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another
         let reply = reply.await.unwrap();
         assert_eq!((reply.text(), reply.complete), (frames().concat(), true));
     }
-    let next = asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let next = request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     assert_eq!((next.text(), next.complete), (frames().concat(), true));
     assert_eq!(server.taken.load(Ordering::SeqCst), 22, "nothing was sent twice");
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
@@ -209,14 +209,14 @@ async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another
 
 #[tokio::test]
 async fn streams_that_a_connection_takes_with_it_are_all_told() {
-    let certified = certified();
+    let certified = new_certificate();
     let server = server(&certified).await;
-    let endmark = before(&server, &certified, Mode::Warn).await;
-    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let endmark = start_before(&server, &certified, Mode::Warn).await;
+    request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let mut under_way = Vec::new();
     for path in ["/v1/chat/completions", "/v1/other"] {
         for _ in 0..20 {
-            let mut open = asked(&endmark, path, "silent").send().await;
+            let mut open = request(&endmark, path, "silent").send().await;
             open.next_bytes().await.unwrap();
             under_way.push((path, open));
         }
@@ -228,7 +228,7 @@ async fn streams_that_a_connection_takes_with_it_are_all_told() {
         if path == "/v1/other" {
             assert!(!reply.complete, "{what}");
         } else {
-            assert!(reply.text().contains("endmark_reply_cut") && !streamed(&reply).done, "{what}");
+            assert!(reply.text().contains("endmark_reply_cut") && !read_stream(&reply).is_done, "{what}");
         }
     }
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
@@ -237,32 +237,32 @@ async fn streams_that_a_connection_takes_with_it_are_all_told() {
 /// Its window is full, and those of the others are not.
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_up_no_other_stream() {
-    let certified = certified();
+    let certified = new_certificate();
     let server = server(&certified).await;
-    let endmark = before(&server, &certified, Mode::Auto).await;
+    let endmark = start_before(&server, &certified, Mode::Auto).await;
     let mut idle = Vec::new();
     for path in ["/v1/chat/completions", "/v1/other", "/v1/chat/completions", "/v1/other"] {
-        idle.push(asked(&endmark, path, "large").send().await);
+        idle.push(request(&endmark, path, "large").send().await);
     }
     for path in ["/v1/chat/completions", "/v1/other"] {
         for _ in 0..5 {
-            let reply = asked(&endmark, path, "large").send().await.read().await;
-            assert!(reply.complete && streamed(&reply).done && reply.body.len() > 2_000_000, "{path}");
+            let reply = request(&endmark, path, "large").send().await.read().await;
+            assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000, "{path}");
         }
     }
     // They were waited for, and get all of it.
     for open in idle {
         let reply = open.read().await;
-        assert!(reply.complete && streamed(&reply).done && reply.body.len() > 2_000_000);
+        assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000);
     }
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
 async fn what_a_server_claims_about_its_response_is_not_relayed() {
-    let certified = certified();
+    let certified = new_certificate();
     let server = server(&certified).await;
-    let endmark = before(&server, &certified, Mode::Auto).await;
+    let endmark = start_before(&server, &certified, Mode::Auto).await;
     let get = async |ends: &str| {
         let request = format!(
             "GET /v1/other HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\nx-ends: {ends}\r\n\r\n"

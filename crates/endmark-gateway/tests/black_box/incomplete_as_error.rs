@@ -20,15 +20,15 @@ async fn ask(endmark: &Endmark, wire: Wire, stream: bool) -> Reply {
 }
 
 /// Its rest was asked for in vain: every answer is cut at once, and brings nothing.
-fn exhausting(wire: Wire, stream: bool) -> Script {
+fn exhausting_script(wire: Wire, stream: bool) -> Script {
     let first = wire.answer(&[Said::Text(BEGUN)], End::Limit, stream);
-    Script::new().then(first).otherwise(wire.answer(&[], End::Limit, stream))
+    Script::new().then(first).default_answer(wire.answer(&[], End::Limit, stream))
 }
 
 #[tokio::test]
 async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
     for wire in Wire::ALL {
-        let endmark = Endmark::start_with(exhausting(wire, false), as_errors).await;
+        let endmark = Endmark::start_with(exhausting_script(wire, false), as_errors).await;
         let reply = ask(&endmark, wire, false).await;
         assert_eq!(
             (reply.status, reply.header("x-should-retry")),
@@ -42,7 +42,7 @@ async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
         assert_eq!(error["endmark"]["outcome"], "exhausted");
         assert!(error["message"].as_str().is_some_and(|message| message.contains("incomplete")), "{error}");
 
-        let endmark = Endmark::start_with(exhausting(wire, true), as_errors).await;
+        let endmark = Endmark::start_with(exhausting_script(wire, true), as_errors).await;
         let reply = ask(&endmark, wire, true).await;
         let events = reply.json_events();
         let is_error = |event: &Value| event.get("error").is_some() || event["type"] == "error";
@@ -59,7 +59,7 @@ async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
 #[tokio::test]
 async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
     for stream in [false, true] {
-        let endmark = Endmark::start_with(exhausting(Wire::Chat, stream), |settings| {
+        let endmark = Endmark::start_with(exhausting_script(Wire::Chat, stream), |settings| {
             as_errors(settings);
             settings.disclose.incomplete = Incomplete::FinishReason;
         })
@@ -75,7 +75,7 @@ async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
 async fn a_reply_that_is_left_cut_is_no_error() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Gemini)] {
         for stream in [false, true] {
-            let endmark = Endmark::start_with(exhausting(wire, stream), |settings| {
+            let endmark = Endmark::start_with(exhausting_script(wire, stream), |settings| {
                 as_errors(settings);
                 settings.resume.mode = Mode::Warn;
             })
@@ -93,7 +93,7 @@ async fn a_reply_that_may_lack_calls_is_an_error() {
     for stream in [false, true] {
         let call = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
         let answer = Wire::Chat.answer(&[call], End::Limit, stream);
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), as_errors).await;
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), as_errors).await;
         let reply = ask(&endmark, Wire::Chat, stream).await;
         assert!(reply.text().contains("endmark_reply_incomplete"), "{}", reply.text());
         if !stream {

@@ -149,14 +149,14 @@ struct Alternating {
     layout: Layout,
     scene: Scene,
     manner: Manner,
-    asked: Mutex<BTreeMap<u64, usize>>,
+    requests_by_number: Mutex<BTreeMap<u64, usize>>,
 }
 
 impl Respond for Alternating {
     fn respond(&self, request: &Received) -> Answer {
         let body = request.json();
         let at = body["cut_at"].as_u64().unwrap();
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.requests_by_number.lock().unwrap();
         let times = asked.entry(at).or_default();
         *times += 1;
         if *times == 1 {
@@ -192,7 +192,7 @@ struct Client {
 }
 
 impl Client {
-    fn of(wire: Wire, reply: &Reply) -> Self {
+    fn new(wire: Wire, reply: &Reply) -> Self {
         let mut client = Self { has_failed: reply.status != 200, ..Self::default() };
         let mut places: BTreeMap<u64, usize> = BTreeMap::new();
         for event in reply.json_events() {
@@ -330,13 +330,13 @@ impl Client {
 /// How many exchanges were made, how many ended with all calls, and what is wrong.
 #[derive(Debug, Default)]
 struct Tally {
-    made: usize,
+    exchange_count: usize,
     whole: usize,
     faults: Vec<String>,
 }
 
 async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner) -> Tally {
-    let upstream = Alternating { wire, layout, scene, manner, asked: Mutex::default() };
+    let upstream = Alternating { wire, layout, scene, manner, requests_by_number: Mutex::default() };
     let endmark = Endmark::start_with(upstream, |settings| {
         settings.retry.budget_percent = 100;
     })
@@ -358,9 +358,9 @@ async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner
         let body = request.json();
         asked.entry(body["cut_at"].as_u64().unwrap()).or_default().push(body);
     }
-    let mut tally = Tally { made: replies.len(), ..Tally::default() };
+    let mut tally = Tally { exchange_count: replies.len(), ..Tally::default() };
     for (at, reply) in replies {
-        let client = Client::of(wire, &reply);
+        let client = Client::new(wire, &reply);
         let is_all = client.calls.len() == scene.calls().len() && client.calls.iter().all(|call| call.2);
         tally.whole += usize::from(is_all);
         if let Some(fault) = client.fault(wire, scene, manner, &asked[&(at as u64)][1..]) {
@@ -382,19 +382,22 @@ async fn no_cut_call_is_finished(scene: Scene) {
     for (wire, layout) in wires.flat_map(|wire| Layout::ALL.map(|layout| (wire, layout))) {
         for manner in Manner::ALL {
             let tally = cut_everywhere(wire, layout, scene, manner).await;
-            println!("{wire:?} {layout:?} {manner:?}: {} of {} with all calls", tally.whole, tally.made);
-            all.made += tally.made;
+            println!(
+                "{wire:?} {layout:?} {manner:?}: {} of {} with all calls",
+                tally.whole, tally.exchange_count
+            );
+            all.exchange_count += tally.exchange_count;
             all.whole += tally.whole;
             if manner == Manner::All {
-                answered.made += tally.made;
+                answered.exchange_count += tally.exchange_count;
                 answered.whole += tally.whole;
             }
             all.faults.extend(tally.faults);
         }
     }
-    println!("{} exchanges, {} with all calls, {} faults", all.made, all.whole, all.faults.len());
+    println!("{} exchanges, {} with all calls, {} faults", all.exchange_count, all.whole, all.faults.len());
     // An answer with all calls is used for all that are cut.
-    assert!(scene == Scene::Breaks || answered.whole * 10 >= answered.made * 9, "{answered:?}");
+    assert!(scene == Scene::Breaks || answered.whole * 10 >= answered.exchange_count * 9, "{answered:?}");
     let mut shown: Vec<&str> = all.faults.iter().map(String::as_str).collect();
     // One of each kind.
     let mut kinds = BTreeSet::new();

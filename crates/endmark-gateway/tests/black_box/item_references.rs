@@ -74,12 +74,12 @@ async fn a_reference_to_a_mended_call_becomes_the_whole_call_also_after_a_restar
     for stream in [false, true] {
         let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
         let last = Answer::json(200, &response("resp_3", "completed", &[message("Written.")]));
-        let script = Script::new().then(cut(stream)).then(Answer::json(200, &rest)).otherwise(last);
-        let endmark = Endmark::resuming(script).await;
+        let script = Script::new().then(cut(stream)).then(Answer::json(200, &rest)).default_answer(last);
+        let endmark = Endmark::start_resuming(script).await;
         let body = json!({"model": "m", "stream": stream, "tools": tools(), "input": "Write."});
         let reply = ask(endmark.address, &body).await;
         assert!(reply.text().contains(&serde_json::to_string(WHOLE).unwrap()), "{}", reply.text());
-        let restarted = endmark.restarted(|_| {});
+        let restarted = endmark.restart(|_| {});
         for address in [endmark.address, restarted.address] {
             let reply = ask(address, &next()).await;
             assert_eq!(reply.header("x-endmark-restored-items"), Some("1"));
@@ -99,9 +99,11 @@ async fn a_reference_to_a_mended_call_becomes_the_whole_call_also_after_a_restar
 #[tokio::test]
 async fn a_reply_that_is_not_to_be_stored_is_not_kept() {
     let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
-    let script =
-        Script::new().then(cut(false)).then(Answer::json(200, &rest)).otherwise(Answer::json(200, &rest));
-    let endmark = Endmark::resuming(script).await;
+    let script = Script::new()
+        .then(cut(false))
+        .then(Answer::json(200, &rest))
+        .default_answer(Answer::json(200, &rest));
+    let endmark = Endmark::start_resuming(script).await;
     ask(endmark.address, &json!({"model": "m", "store": false, "tools": tools(), "input": "Write."})).await;
     ask(endmark.address, &next()).await;
     assert_eq!(last_request(&endmark)["input"][2], json!({"type": "item_reference", "id": "fc_7"}));
@@ -131,7 +133,7 @@ fn step(number: usize) -> Vec<Value> {
 #[tokio::test]
 async fn compaction_keeps_references_and_outputs_together() {
     let answer = Answer::json(200, &response("resp_1", "completed", &[message("I see.")]));
-    let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
         settings.compact.window.budget_tokens = 8_000;
     })

@@ -23,7 +23,7 @@ async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
 #[tokio::test]
 async fn a_response_that_failed_or_was_called_off_is_passed_as_it_is() {
     for (status, output) in [("failed", &[][..]), ("failed", &TEXT[..]), ("cancelled", &TEXT[..])] {
-        let mut response = RESPONSES.whole(output, status);
+        let mut response = RESPONSES.whole_reply(output, status);
         if status == "failed" {
             response["error"] = json!({"code": "server_error", "message": "boom"});
         }
@@ -59,11 +59,11 @@ async fn a_request_that_is_refused_in_a_stream_is_never_sent_again() {
 #[tokio::test]
 async fn words_of_gemini_for_what_went_wrong_stay() {
     for word in ["OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
-        let answer = Answer::json(200, &GEMINI.whole(&TEXT, word));
+        let answer = Answer::json(200, &GEMINI.whole_reply(&TEXT, word));
         let mut request = GEMINI.request(false);
         request["generationConfig"] = json!({"responseMimeType": "application/json"});
         passes(GEMINI, answer, &request, false).await;
-        let frame = format!("data: {}\r\n\r\n", GEMINI.whole(&TEXT, word));
+        let frame = format!("data: {}\r\n\r\n", GEMINI.whole_reply(&TEXT, word));
         passes(GEMINI, Answer::sse([frame]), &request, true).await;
     }
 }
@@ -71,7 +71,7 @@ async fn words_of_gemini_for_what_went_wrong_stay() {
 #[tokio::test]
 async fn a_full_window_is_told_and_nothing_is_asked_for() {
     let full = "model_context_window_exceeded";
-    let whole = Answer::json(200, &MESSAGES.whole(&TEXT, full));
+    let whole = Answer::json(200, &MESSAGES.whole_reply(&TEXT, full));
     let mut frames = MESSAGES.frames(&TEXT, None);
     let delta =
         json!({"type": "message_delta", "delta": {"stop_reason": full}, "usage": {"output_tokens": 7}});
@@ -97,7 +97,7 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
     let broken = || Answer::sse(frames.clone());
     // Where the rest is there, nobody hears of it.
     let rest = wire.answer(&[Said::Text(" boats were in.")], End::Turn, true);
-    let endmark = Endmark::start(Script::new().then(broken()).otherwise(rest)).await;
+    let endmark = Endmark::start(Script::new().then(broken()).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!(heard.text, "The harbour was quiet and the boats were in.", "{}", reply.text());
     assert_eq!((heard.error, heard.stop.as_deref()), (None, Some(wire.word(End::Turn))), "{}", reply.text());
@@ -107,7 +107,7 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
     assert_eq!(shown.pieces[0].piece.ending, "upstream_error");
     // Where it is not, the upstream's own word is the last.
     let refused = Answer::error(400, "invalid_request_error", None, "no");
-    let endmark = Endmark::start(Script::new().then(broken()).otherwise(refused)).await;
+    let endmark = Endmark::start(Script::new().then(broken()).default_answer(refused)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert!(endmark.calls() > 1 && heard.stop.is_none(), "{}", reply.text());
     assert!(heard.error.unwrap().to_string().contains("too much to do"), "{}", reply.text());

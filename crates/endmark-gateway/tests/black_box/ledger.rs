@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::support::raw::Raw;
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
@@ -58,7 +58,7 @@ async fn a_reply_that_needs_nothing_has_one_row_with_what_was_reported() {
 #[tokio::test]
 async fn an_answer_that_passes_unread_is_not_said_to_be_whole() {
     let odd = Answer::json(200, &json!({"choices": "none", "error": null}));
-    let endmark = Endmark::start(Script::new().otherwise(odd)).await;
+    let endmark = Endmark::start(Script::new().default_answer(odd)).await;
     endmark.ask(&request(500)).await;
     endmark.chat(&request(500)).header("x-endmark-resume", "off").send().await.read().await;
     for row in rows(&endmark, 2).await {
@@ -80,7 +80,7 @@ async fn an_answer_that_passes_untouched_is_heard_what_it_says_of_its_tokens() {
                 plain
             };
             let sent = answer.body();
-            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+            let endmark = Endmark::start(Script::new().default_answer(answer)).await;
             let asked =
                 testkit::Request::post(endmark.address, wire.path(stream)).header("x-endmark-resume", "off");
             let reply = asked.json(&wire.request(stream)).send().await.read().await;
@@ -98,10 +98,10 @@ async fn an_answer_that_passes_untouched_is_heard_what_it_says_of_its_tokens() {
 #[tokio::test]
 async fn each_continuation_has_a_row_of_its_own() {
     for stream in [false, true] {
-        let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let endmark = Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let body = if stream { stream_request(4) } else { request(4) };
         let reply = endmark.ask(&body).await;
-        let got = if stream { streamed(&reply).text } else { text(&reply) };
+        let got = if stream { read_stream(&reply).text } else { text(&reply) };
         assert_eq!(got, TEXT);
         let rows = rows(&endmark, endmark.calls()).await;
         assert!(rows.len() >= 2);
@@ -116,7 +116,10 @@ async fn each_continuation_has_a_row_of_its_own() {
 #[tokio::test]
 async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
     let good = Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)));
-    let script = Script::new().then(Answer::none(Fault::Reset)).then(Answer::server_error()).otherwise(good);
+    let script = Script::new()
+        .then(Answer::without_status(Fault::Reset))
+        .then(Answer::server_error())
+        .default_answer(good);
     let endmark = Endmark::start(script).await;
     endmark.ask(&request(50)).await;
     let tries = rows(&endmark, 3).await;
@@ -127,7 +130,8 @@ async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
     let second = Upstream::start(ScriptedModel::new(TEXT)).await;
     let empty = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
     let endmark =
-        Endmark::with_fallback(Script::new().otherwise(empty), &second, ("its-key", "m-2"), |_| {}).await;
+        Endmark::with_fallback(Script::new().default_answer(empty), &second, ("its-key", "m-2"), |_| {})
+            .await;
     endmark.ask(&request(500)).await;
     let calls = rows(&endmark, 2).await;
     assert_eq!(words(&calls[0]), ("reply", "upstream_error", None, Some(429)));
@@ -137,12 +141,12 @@ async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
 
 #[tokio::test]
 async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
-    let refused = Endmark::start(Script::new().otherwise(Answer::unauthorized())).await;
+    let refused = Endmark::start(Script::new().default_answer(Answer::unauthorized())).await;
     refused.ask(&request(50)).await;
     assert_eq!(words(&rows(&refused, 1).await[0]), ("reply", "upstream_error", None, Some(401)));
 
     let reply = chat_reply(&"a long reply ".repeat(100), "stop", (1, 1));
-    let lost = Endmark::start(Script::new().otherwise(Answer::json(200, &reply).close_after(300))).await;
+    let lost = Endmark::start(Script::new().default_answer(Answer::json(200, &reply).close_after(300))).await;
     lost.ask(&request(50)).await;
     let mut lost = rows(&lost, 3).await;
     lost.sort_by(|one, other| words(one).0.cmp(words(other).0));
@@ -151,13 +155,13 @@ async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
     assert_eq!(lost, [of("reply"), of("retry"), of("retry")]);
 
     let over = |settings: &mut endmark_gateway::Settings| settings.limits.reply_bytes = 200;
-    let whole = Endmark::start_with(Script::new().otherwise(Answer::json(200, &reply)), over).await;
+    let whole = Endmark::start_with(Script::new().default_answer(Answer::json(200, &reply)), over).await;
     assert_eq!(whole.ask(&request(50)).await.json(), reply);
     let row = rows(&whole, 1).await.remove(0);
     assert_eq!(words(&row), ("reply", "over_cap", Some("unread"), Some(200)));
     assert!(row.received_bytes > Some(1_000));
 
-    let no_api = Endmark::start(Script::new().otherwise(Answer::html(200))).await;
+    let no_api = Endmark::start(Script::new().default_answer(Answer::html(200))).await;
     no_api.ask(&request(50)).await;
     assert_eq!(words(&rows(&no_api, 1).await[0]), ("reply", "upstream_error", None, Some(200)));
 }
@@ -168,9 +172,9 @@ async fn where_no_tokens_are_reported_their_estimate_is_written() {
     let frames = ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done();
     for (answer, body) in [
         (Answer::sse(frames), stream_request(500)),
-        (Answer::json(200, &unreported("one two three")), request(500)),
+        (Answer::json(200, &reply_without_usage("one two three")), request(500)),
     ] {
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         endmark.ask(&body).await;
         let row = rows(&endmark, 1).await.remove(0);
         let estimate = TextTally::of("one two three").tokens(Family::of("m"));
@@ -181,7 +185,7 @@ async fn where_no_tokens_are_reported_their_estimate_is_written() {
 }
 
 /// A reply whose server says nothing of its tokens.
-fn unreported(text: &str) -> serde_json::Value {
+fn reply_without_usage(text: &str) -> serde_json::Value {
     let mut reply = chat_reply(text, "stop", (1, 1));
     reply.as_object_mut().unwrap().remove("usage");
     reply
@@ -191,11 +195,11 @@ fn unreported(text: &str) -> serde_json::Value {
 async fn a_client_that_goes_away_leaves_a_row() {
     let slow = Answer::sse(ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done())
         .pause(Duration::from_millis(200));
-    let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+    let endmark = Endmark::start(Script::new().default_answer(slow)).await;
     endmark.chat(&stream_request(500)).send().await.reset();
     assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, Some(200)));
 
-    let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+    let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
     let endmark = Endmark::start(silent).await;
     let waiting = tokio::time::timeout(Duration::from_millis(300), endmark.ask(&request(50))).await;
     assert!(waiting.is_err());
@@ -205,7 +209,7 @@ async fn a_client_that_goes_away_leaves_a_row() {
 /// Nobody can tell it from one that has gone, and a reply that nobody waits for costs as much as any other.
 #[tokio::test]
 async fn a_client_that_closes_its_side_behind_its_request_counts_as_gone() {
-    let endmark = Endmark::start(Script::new().otherwise(Answer::none(Fault::Stall))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::without_status(Fault::Stall))).await;
     let body = request(50).to_string();
     let head =
         format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}", body.len());
@@ -215,7 +219,7 @@ async fn a_client_that_closes_its_side_behind_its_request_counts_as_gone() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     client.0.shutdown().await.unwrap();
-    assert_eq!(client.rest().await, "");
+    assert_eq!(client.read_rest().await, "");
     assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, None));
 }
 
@@ -236,7 +240,7 @@ async fn a_stream_that_breaks_off_and_is_mended_says_both() {
     let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes).fault(0, 600, Fault::Close);
     let endmark = Endmark::start(model).await;
     let reply = endmark.ask(&stream_request(500)).await;
-    assert_eq!(streamed(&reply).text, TEXT);
+    assert_eq!(read_stream(&reply).text, TEXT);
     let rows = rows(&endmark, 2).await;
     assert_eq!(words(&rows[0]), ("reply", "dropped", Some("cut"), Some(200)));
     assert_eq!(words(&rows[1]), ("resume", "clean", None, Some(200)));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
-use endmark_context::count::estimated_request;
+use endmark_context::count::estimate_request;
 use endmark_gateway::{BudgetSettings, Settings};
 use endmark_store::{BudgetRow, UsageRow};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn leave(endmark: &Endmark, request: Request) {
 }
 
 /// The calls and the session's budget, once as many calls have their rows.
-async fn settled(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) {
+async fn settled_calls(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) {
     for _ in 0..400 {
         let reader = endmark.store.reader().unwrap();
         let rows = reader.recent_calls(100).unwrap();
@@ -53,7 +53,7 @@ async fn settled(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) 
 #[tokio::test]
 async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+        let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
         let endmark = Endmark::start_with(silent, with_a_session_budget).await;
         let body = wire.request(stream);
         let asked = || Request::post(endmark.address, wire.path(stream)).json(&body);
@@ -63,7 +63,7 @@ async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
             assert!(left < 9, "{what}: it is never used up: {rows:?}");
             leave(&endmark, asked()).await;
             left += 1;
-            let settled = settled(&endmark, left).await;
+            let settled = settled_calls(&endmark, left).await;
             (rows, budget) = (settled.0, Some(settled.1));
         }
         let refused = asked().send().await.read().await;
@@ -81,19 +81,19 @@ async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
 #[tokio::test]
 async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
     let endmark = Endmark::start_with(
-        Script::new().otherwise(Answer::sse(Vec::<String>::new()).stall_after(0)),
+        Script::new().default_answer(Answer::sse(Vec::<String>::new()).stall_after(0)),
         with_a_session_budget,
     )
     .await;
     let body = Wire::Chat.request(true);
     leave(&endmark, endmark.chat(&body)).await;
-    let (_, budget) = settled(&endmark, 1).await;
-    assert_eq!(budget.spent, estimated_request(&body.to_string(), "m").unwrap().text);
+    let (_, budget) = settled_calls(&endmark, 1).await;
+    assert_eq!(budget.spent, estimate_request(&body.to_string(), "m").unwrap().text);
 }
 
 #[tokio::test]
 async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
-    let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+    let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
     let endmark = Endmark::start_with(silent, |settings| {
         with_a_session_budget(settings);
         settings.limits.first_byte = Duration::from_millis(200);
@@ -102,9 +102,9 @@ async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
     .await;
     let body = Wire::Chat.request(false);
     assert_eq!(endmark.ask(&body).await.status, 504);
-    let (rows, budget) = settled(&endmark, 1).await;
+    let (rows, budget) = settled_calls(&endmark, 1).await;
     assert_eq!(rows[0].ending, "stalled");
-    assert_eq!(budget.spent, estimated_request(&body.to_string(), "m").unwrap().text);
+    assert_eq!(budget.spent, estimate_request(&body.to_string(), "m").unwrap().text);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for at in [Some(closed), None, Some(deaf.local_addr().unwrap())] {
-        let failing = Script::new().otherwise(Answer::none(Fault::Reset));
+        let failing = Script::new().default_answer(Answer::without_status(Fault::Reset));
         let endmark = Endmark::start_with(failing, |settings| {
             with_a_session_budget(settings);
             settings.budget.rules[0].limit = 100_000_000;
@@ -134,7 +134,7 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
         } else {
             assert_eq!(endmark.ask(&body).await.status, 502);
         }
-        let (rows, budget) = settled(&endmark, 1).await;
+        let (rows, budget) = settled_calls(&endmark, 1).await;
         assert_eq!((rows[0].http_status, rows[0].estimate, budget.spent), (None, None, 0), "{rows:?}");
     }
 }

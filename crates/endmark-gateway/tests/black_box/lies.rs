@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Dialect, Script};
 
 /// A request with the limit that the replies of `spoken` reach: seven tokens.
-fn limited(wire: Wire, stream: bool) -> Value {
+fn limited_request(wire: Wire, stream: bool) -> Value {
     let mut body = wire.request(stream);
     match wire {
         Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(7),
@@ -33,8 +33,8 @@ async fn a_reply_that_its_limit_cut_is_not_called_finished() {
             frames.insert(frames.len() - 1, format!("data: {counted}\n\n"));
             answer = testkit::Answer::sse(frames);
         }
-        let endmark = Endmark::start(Script::new().otherwise(answer.clone())).await;
-        let (reply, heard) = wire.ask(&endmark, &limited(wire, stream), stream).await;
+        let endmark = Endmark::start(Script::new().default_answer(answer.clone())).await;
+        let (reply, heard) = wire.ask(&endmark, &limited_request(wire, stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
         assert_eq!((heard.text.as_str(), endmark.calls()), ("The harbour was quiet that", 1));
         let told = reply.header("x-endmark-outcome").map(str::to_owned);
@@ -55,10 +55,10 @@ async fn a_reply_that_its_limit_cut_is_not_called_finished() {
         }
 
         // Whoever only watches changes no word.
-        let watching = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        let watching = Endmark::start_with(Script::new().default_answer(answer), |settings| {
             settings.resume.mode = Mode::Warn;
         });
-        let (_, heard) = wire.ask(&watching.await, &limited(wire, stream), stream).await;
+        let (_, heard) = wire.ask(&watching.await, &limited_request(wire, stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
     }
 }
@@ -73,9 +73,9 @@ async fn a_reply_that_stays_cut_is_not_called_finished() {
         let answer = wire.answer(&[Said::Text("The harbour was quiet that")], End::Turn, stream);
         let refused =
             testkit::Answer::json(400, &json!({"error": {"type": "invalid_request_error", "message": "no"}}));
-        let script = Script::new().then(answer).otherwise(refused);
-        let endmark = Endmark::resuming(script).await;
-        let (reply, heard) = wire.ask(&endmark, &limited(wire, stream), stream).await;
+        let script = Script::new().then(answer).default_answer(refused);
+        let endmark = Endmark::start_resuming(script).await;
+        let (reply, heard) = wire.ask(&endmark, &limited_request(wire, stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
         assert!(endmark.calls() > 1);
     }
@@ -87,8 +87,8 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let answer = wire.answer(&[Said::Text("{\"a\": 1}")], End::Turn, stream);
         let body = answer.body();
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
-        let mut request = limited(wire, stream);
+        let endmark = Endmark::start(Script::new().default_answer(answer)).await;
+        let mut request = limited_request(wire, stream);
         match wire {
             Wire::Chat => request["response_format"] = json!({"type": "json_object"}),
             Wire::Other(Dialect::Responses) => request["text"] = json!({"format": {"type": "json_object"}}),
@@ -111,13 +111,14 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
 async fn a_count_beyond_the_limit_says_nothing_of_a_reply() {
     let said = [Said::Text("The harbour was quiet that")];
     for wire in Wire::ALL {
-        let mut body = limited(wire, false);
+        let mut body = limited_request(wire, false);
         match wire {
             Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(2),
             Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(2),
             Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(2),
         }
-        let endmark = Endmark::resuming(Script::new().otherwise(wire.answer(&said, End::Turn, false))).await;
+        let endmark =
+            Endmark::start_resuming(Script::new().default_answer(wire.answer(&said, End::Turn, false))).await;
         let (reply, heard) = wire.ask(&endmark, &body, false).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?} {}", reply.text());
         assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (None, 1), "{wire:?}");
@@ -131,7 +132,8 @@ async fn a_finished_call_without_arguments_at_the_limit_is_whole() {
         "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
             "tool_calls": [{"id": "t", "type": "function", "function": {"name": "now", "arguments": ""}}]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 7, "total_tokens": 8}});
-    let endmark = Endmark::resuming(Script::new().otherwise(testkit::Answer::json(200, &call))).await;
-    let (reply, _) = Wire::Chat.ask(&endmark, &limited(Wire::Chat, false), false).await;
+    let endmark =
+        Endmark::start_resuming(Script::new().default_answer(testkit::Answer::json(200, &call))).await;
+    let (reply, _) = Wire::Chat.ask(&endmark, &limited_request(Wire::Chat, false), false).await;
     assert_eq!((reply.json(), endmark.calls()), (call, 1));
 }

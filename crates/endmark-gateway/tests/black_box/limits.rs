@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::{Answer, Request, Script, ScriptedModel, chat_reply, chat_stream};
 
-use crate::support::raw::{Raw, answer, refused};
-use crate::support::{Endmark, request, stream_request, streamed};
+use crate::support::raw::{Raw, answer, parse_refusal};
+use crate::support::{Endmark, read_stream, request, stream_request};
 
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 const GET: &str = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const HEALTH: &str = "GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-fn plain() -> Script {
-    Script::new().otherwise(Answer::new(200, "text/plain", "reached"))
+fn plain_script() -> Script {
+    Script::new().default_answer(Answer::new(200, "text/plain", "reached"))
 }
 
 /// An answer that takes its time before its first byte.
 fn slow(wait: Duration) -> Script {
-    Script::new().otherwise(Answer::json(200, &chat_reply("slow", "stop", (1, 1))).wait(wait))
+    Script::new().default_answer(Answer::json(200, &chat_reply("slow", "stop", (1, 1))).wait(wait))
 }
 
 #[tokio::test]
 async fn a_head_over_its_bytes_or_fields_is_431() {
-    let endmark = Endmark::start_with(plain(), |settings| {
+    let endmark = Endmark::start_with(plain_script(), |settings| {
         settings.limits.header_bytes = 2_000;
         settings.limits.header_fields = 5;
     })
@@ -32,31 +32,33 @@ async fn a_head_over_its_bytes_or_fields_is_431() {
     let many = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: 1\r\n".repeat(5));
     for head in [long, many] {
         let said = answer(endmark.address, head).await;
-        assert_eq!(refused(&said), (431, "endmark_head_too_large".to_owned()));
+        assert_eq!(parse_refusal(&said), (431, "endmark_head_too_large".to_owned()));
         assert!(said.contains("[limits] header_"), "{said}");
     }
 }
 
 #[tokio::test]
 async fn a_head_that_does_not_come_is_408_and_one_that_never_began_is_just_closed() {
-    let endmark = Endmark::start_with(plain(), |settings| settings.limits.header = SHORT).await;
+    let endmark =
+        Endmark::start_with(plain_script(), |settings| settings.limits.header = SHORT_TIMEOUT).await;
     let mut dripping = Raw::connect(endmark.address).await;
     dripping.send("GET / HTTP/1.1\r\nhost").await;
     let began = Instant::now();
-    assert_eq!(refused(&dripping.rest().await), (408, "endmark_head_late".to_owned()));
-    assert!(began.elapsed() >= SHORT);
-    assert_eq!(Raw::connect(endmark.address).await.rest().await, "");
+    assert_eq!(parse_refusal(&dripping.read_rest().await), (408, "endmark_head_late".to_owned()));
+    assert!(began.elapsed() >= SHORT_TIMEOUT);
+    assert_eq!(Raw::connect(endmark.address).await.read_rest().await, "");
 }
 
 #[tokio::test]
 async fn a_drip_does_not_extend_the_time_of_a_head() {
-    let endmark = Endmark::start_with(plain(), |settings| settings.limits.header = SHORT).await;
+    let endmark =
+        Endmark::start_with(plain_script(), |settings| settings.limits.header = SHORT_TIMEOUT).await;
     let mut raw = Raw::connect(endmark.address).await;
     raw.send("GET / HTTP/1.1\r\n").await;
     let mut drips = 0;
     while raw.0.try_read(&mut [0]).is_err() {
         raw.send("x: 1\r\n").await;
-        tokio::time::sleep(SHORT / 10).await;
+        tokio::time::sleep(SHORT_TIMEOUT / 10).await;
         drips += 1;
         assert!(drips < 90, "it never ends");
     }
@@ -64,17 +66,18 @@ async fn a_drip_does_not_extend_the_time_of_a_head() {
 
 #[tokio::test]
 async fn a_kept_connection_without_requests_is_closed() {
-    let endmark = Endmark::start_with(plain(), |settings| settings.limits.keep_alive = SHORT).await;
+    let endmark =
+        Endmark::start_with(plain_script(), |settings| settings.limits.keep_alive = SHORT_TIMEOUT).await;
     let mut raw = Raw::connect(endmark.address).await;
-    raw.send(GET).await.until("reached").await;
-    raw.send(GET).await.until("reached").await;
-    assert_eq!(raw.rest().await, "");
+    raw.send(GET).await.read_until("reached").await;
+    raw.send(GET).await.read_until("reached").await;
+    assert_eq!(raw.read_rest().await, "");
 }
 
 #[tokio::test]
 async fn a_body_that_stops_or_drips_is_408_on_every_path() {
-    let endmark = Endmark::start_with(plain(), |settings| {
-        settings.limits.body = SHORT;
+    let endmark = Endmark::start_with(plain_script(), |settings| {
+        settings.limits.body = SHORT_TIMEOUT;
         settings.limits.idle = Duration::from_secs(20);
     })
     .await;
@@ -82,17 +85,17 @@ async fn a_body_that_stops_or_drips_is_408_on_every_path() {
         let mut raw = Raw::connect(endmark.address).await;
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n{{"))
             .await;
-        assert_eq!(refused(&raw.rest().await), (408, "endmark_body_lost".to_owned()), "{path}");
+        assert_eq!(parse_refusal(&raw.read_rest().await), (408, "endmark_body_lost".to_owned()), "{path}");
     }
-    let endmark = Endmark::start_with(plain(), |settings| settings.limits.idle = SHORT).await;
+    let endmark = Endmark::start_with(plain_script(), |settings| settings.limits.idle = SHORT_TIMEOUT).await;
     let stopped =
         "POST /v1/files HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
-    assert_eq!(refused(&answer(endmark.address, stopped).await).0, 408);
+    assert_eq!(parse_refusal(&answer(endmark.address, stopped).await).0, 408);
 }
 
 #[tokio::test]
 async fn a_body_over_its_bytes_is_413_on_every_path() {
-    let endmark = Endmark::start_with(plain(), |settings| {
+    let endmark = Endmark::start_with(plain_script(), |settings| {
         settings.limits.body_bytes = 1_000;
         settings.limits.upload_bytes = 2_000;
     })
@@ -107,8 +110,8 @@ async fn a_body_over_its_bytes_is_413_on_every_path() {
     ] {
         let bytes = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{length}\r\n\r\n{body}");
         let mut raw = Raw::connect(endmark.address).await;
-        let said = raw.send(bytes).await.until("}}").await;
-        assert_eq!(refused(&said), (413, "endmark_body_too_large".to_owned()), "{path} {length}");
+        let said = raw.send(bytes).await.read_until("}}").await;
+        assert_eq!(parse_refusal(&said), (413, "endmark_body_too_large".to_owned()), "{path} {length}");
     }
 }
 
@@ -143,7 +146,7 @@ async fn a_request_over_the_number_waits_and_one_more_is_429() {
 async fn who_waits_too_long_for_its_turn_is_429() {
     let endmark = Endmark::start_with(slow(Duration::from_secs(10)), |settings| {
         settings.limits.requests = 1;
-        settings.limits.queue_wait = SHORT;
+        settings.limits.queue_wait = SHORT_TIMEOUT;
     })
     .await;
     let _first = tokio::spawn(endmark.chat(&request(5)).send());
@@ -167,32 +170,32 @@ async fn who_only_sends_a_body_keeps_nobody_waiting() {
     );
     let mut slow = Raw::connect(endmark.address).await;
     slow.send(head + begun).await;
-    tokio::time::sleep(SHORT).await;
+    tokio::time::sleep(SHORT_TIMEOUT).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 200);
-    let said = slow.send(rest.to_owned()).await.until("}}").await;
+    let said = slow.send(rest.to_owned()).await.read_until("}}").await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
 #[tokio::test]
 async fn a_permit_is_free_again_after_an_end_an_error_and_a_client_that_went_away() {
     let script = Script::new()
-        .then(Answer::sse(chat_stream(&["a", "b"], "stop")).pause(SHORT))
-        .then(Answer::none(testkit::Fault::Reset))
+        .then(Answer::sse(chat_stream(&["a", "b"], "stop")).pause(SHORT_TIMEOUT))
+        .then(Answer::without_status(testkit::Fault::Reset))
         .then(Answer::sse(chat_stream(&["a", "b", "c", "d"], "stop")).pause(Duration::from_secs(5)))
-        .otherwise(Answer::sse(chat_stream(&["a", "b"], "stop")));
+        .default_answer(Answer::sse(chat_stream(&["a", "b"], "stop")));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.requests = 1;
         settings.limits.queue = 1;
         settings.retry.max_retries = 0;
     })
     .await;
-    assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+    assert!(read_stream(&endmark.ask(&stream_request(50)).await).is_done);
     assert_eq!(endmark.ask(&stream_request(50)).await.status, 502);
     let mut open = endmark.chat(&stream_request(50)).send().await;
     open.next_bytes().await.unwrap();
     open.reset();
     // Well before the upstream would have ended.
-    assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+    assert!(read_stream(&endmark.ask(&stream_request(50)).await).is_done);
 }
 
 #[tokio::test]
@@ -245,7 +248,7 @@ async fn a_reply_for_which_there_is_no_room_passes_as_it_is() {
 async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
     let script = Script::new()
         .then(Answer::json(200, &chat_reply("late", "stop", (1, 1))).wait(Duration::from_secs(20)))
-        .otherwise(Answer::sse(chat_stream(&["a"; 200], "stop")).pause(Duration::from_millis(200)));
+        .default_answer(Answer::sse(chat_stream(&["a"; 200], "stop")).pause(Duration::from_millis(200)));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.total = Duration::from_secs(1);
         settings.retry.max_retries = 0;
@@ -254,8 +257,8 @@ async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
     let reply = endmark.ask(&request(50)).await;
     assert_eq!(reply.status, 504);
     assert_eq!(reply.json()["error"]["type"], "endmark_took_too_long");
-    let reply = streamed(&endmark.ask(&stream_request(50)).await);
-    assert!(!reply.done, "{reply:?}");
+    let reply = read_stream(&endmark.ask(&stream_request(50)).await);
+    assert!(!reply.is_done, "{reply:?}");
     // Whose limit it was, and that no upstream is to blame.
     let said = reply.error.unwrap()["message"].to_string();
     assert!(said.contains("[limits] total_seconds") && !said.contains("broke off"), "{said}");
@@ -268,8 +271,8 @@ async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
 #[tokio::test]
 async fn an_upstream_that_falls_silent_on_another_path_is_given_up() {
     let endmark = Endmark::start_with(
-        Script::new().otherwise(Answer::new(200, "text/plain", "0123456789").stall_after(5)),
-        |settings| settings.limits.idle = SHORT,
+        Script::new().default_answer(Answer::new(200, "text/plain", "0123456789").stall_after(5)),
+        |settings| settings.limits.idle = SHORT_TIMEOUT,
     )
     .await;
     let passed = Request::get(endmark.address, "/v1/models").send().await.read().await;
@@ -280,11 +283,13 @@ async fn an_upstream_that_falls_silent_on_another_path_is_given_up() {
 async fn a_client_that_reads_nothing_is_dropped_and_its_upstream_with_it() {
     let part = "x".repeat(64 * 1024);
     let parts = vec![part.as_str(); 1_000];
-    let endmark =
-        Endmark::start_with(Script::new().otherwise(Answer::sse(chat_stream(&parts, "stop"))), |settings| {
-            settings.limits.unread = SHORT;
-        })
-        .await;
+    let endmark = Endmark::start_with(
+        Script::new().default_answer(Answer::sse(chat_stream(&parts, "stop"))),
+        |settings| {
+            settings.limits.unread = SHORT_TIMEOUT;
+        },
+    )
+    .await;
     for path in ["/v1/chat/completions", "/v1/other"] {
         let body = stream_request(50).to_string();
         let mut raw = Raw::connect(endmark.address).await;
@@ -293,7 +298,7 @@ async fn a_client_that_reads_nothing_is_dropped_and_its_upstream_with_it() {
             body.len()
         ))
         .await;
-        raw.until("\r\n\r\n").await;
+        raw.read_until("\r\n\r\n").await;
         let outcome = endmark.upstream.wait_for_outcome(endmark.calls() - 1).await;
         assert_ne!(outcome, testkit::Outcome::Delivered, "{path}: all of it was taken in");
     }
@@ -306,7 +311,7 @@ async fn connections_that_do_nothing_give_way_and_busy_ones_do_not() {
     })
     .await;
     let mut idle = Raw::connect(endmark.address).await;
-    idle.send(HEALTH).await.until("}\n").await;
+    idle.send(HEALTH).await.read_until("}\n").await;
     let mut dripping = Raw::connect(endmark.address).await;
     dripping.send("GET / HTTP/1.1\r\n").await;
     let busy = tokio::spawn(endmark.chat(&request(5)).send());
@@ -314,12 +319,12 @@ async fn connections_that_do_nothing_give_way_and_busy_ones_do_not() {
     // There is no place left, and two that can be taken.
     let second = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(2).await;
-    assert_eq!(idle.rest().await, "");
+    assert_eq!(idle.read_rest().await, "");
     let third = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(3).await;
-    assert_eq!(refused(&dripping.rest().await), (408, "endmark_head_late".to_owned()));
+    assert_eq!(parse_refusal(&dripping.read_rest().await), (408, "endmark_head_late".to_owned()));
     let none = answer(endmark.address, GET).await;
-    assert_eq!(refused(&none), (503, "endmark_overloaded".to_owned()));
+    assert_eq!(parse_refusal(&none), (503, "endmark_overloaded".to_owned()));
     assert!(none.contains("retry-after: 1\r\n"), "{none}");
     for served in [busy, second, third] {
         assert_eq!(served.await.unwrap().read().await.status, 200);

@@ -77,7 +77,7 @@ impl Recovery {
     }
 
     /// A word for each token that is allowed.
-    fn rest(self, tokens: u64, streams: bool) -> Answer {
+    fn rest_answer(self, tokens: u64, streams: bool) -> Answer {
         let word = |at: u64| match self.period() {
             0 => format!("word{} ", at * at % 9_973),
             period => format!("again{} ", at % period),
@@ -97,7 +97,7 @@ impl Recovery {
             let answer = Answer::sse(frames.iter().map(count).collect::<Vec<_>>());
             return if self.is_slow() { answer.pause(Duration::from_millis(100)) } else { answer };
         }
-        let mut reply = wire.whole(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        let mut reply = wire.whole_reply(&[Said::Text(&words.concat())], wire.word(End::Limit));
         for path in
             ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
         {
@@ -115,7 +115,7 @@ impl Recovery {
 }
 
 /// How many tokens a request allows.
-fn limit_of(body: &Value) -> u64 {
+fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
@@ -138,9 +138,9 @@ impl Respond for Endless {
             *generated = Some(0);
             return recovery.first();
         };
-        let tokens = limit_of(&body);
+        let tokens = requested_limit(&body);
         *generated = Some(so_far + tokens);
-        recovery.rest(tokens, body["stream"] == true || request.path.contains("alt=sse"))
+        recovery.rest_answer(tokens, body["stream"] == true || request.path.contains("alt=sse"))
     }
 }
 

@@ -19,10 +19,11 @@ async fn raw(endmark: &Endmark, bytes: &str) -> String {
 
 #[tokio::test]
 async fn no_request_names_another_host() {
-    let elsewhere = Upstream::start(Script::new().otherwise(Answer::json(200, &serde_json::json!({})))).await;
+    let elsewhere =
+        Upstream::start(Script::new().default_answer(Answer::json(200, &serde_json::json!({})))).await;
     let evil = elsewhere.address();
     let ok = Answer::json(200, &serde_json::json!({"data": []}));
-    let endmark = Endmark::start(Script::new().otherwise(ok)).await;
+    let endmark = Endmark::start(Script::new().default_answer(ok)).await;
     for target in [
         format!("http://{evil}/v1/models"),
         format!("//{evil}/v1/models"),
@@ -53,7 +54,8 @@ async fn no_request_names_another_host() {
 
 #[tokio::test]
 async fn a_path_stays_below_its_base_and_is_not_rewritten() {
-    let upstream = Upstream::start(Script::new().otherwise(Answer::json(200, &serde_json::json!({})))).await;
+    let upstream =
+        Upstream::start(Script::new().default_answer(Answer::json(200, &serde_json::json!({})))).await;
     let endmark = Endmark::start_with(Script::new(), |settings| {
         let base = format!("http://{}/tenant/v1", upstream.address()).parse().unwrap();
         settings.upstreams = vec![Target::new("tenant", base)];
@@ -93,7 +95,7 @@ async fn headers_of_a_connection_stay_on_it_in_both_directions() {
         .header("trailer", "x-sum")
         .header("upgrade", "h2c")
         .header("x-end-to-end", "1");
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let reply = Request::new("PUT", endmark.address, "/v1/files")
         .header("connection", "x-private, keep-alive")
         .header("x-private", "1")
@@ -174,7 +176,7 @@ async fn a_client_that_expects_to_be_told_to_continue_is_told() {
 }
 
 /// An upstream that sends these bytes to whoever asks.
-async fn sending(bytes: &'static str) -> Upstreamed {
+async fn upstream_sending(bytes: &'static str) -> UpstreamSending {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {
@@ -188,15 +190,15 @@ async fn sending(bytes: &'static str) -> Upstreamed {
         settings.upstreams = vec![Target::new("raw", format!("http://{address}/v1").parse().unwrap())];
     })
     .await;
-    Upstreamed { endmark, task }
+    UpstreamSending { endmark, task }
 }
 
-struct Upstreamed {
+struct UpstreamSending {
     endmark: Endmark,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Upstreamed {
+impl Drop for UpstreamSending {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -204,7 +206,7 @@ impl Drop for Upstreamed {
 
 #[tokio::test]
 async fn provisional_answers_are_not_the_answer() {
-    let before = sending(
+    let before = upstream_sending(
         "HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
          HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 109\r\n\r\n\
          {\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Yes.\"},\"finish_reason\":\"stop\"}],\"usage\":null}",
@@ -222,7 +224,7 @@ async fn answers_without_a_body_have_none() {
         ("GET", "HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\nconnection: close\r\n\r\n", 304, None),
         ("DELETE", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", 200, Some("0")),
     ] {
-        let before = sending(answer).await;
+        let before = upstream_sending(answer).await;
         let reply = Request::new(method, before.endmark.address, "/v1/files/7").send().await;
         assert_eq!((reply.status, reply.header("content-length")), (status, length), "{method} {answer}");
         let reply = reply.read().await;
@@ -232,7 +234,7 @@ async fn answers_without_a_body_have_none() {
 
 #[tokio::test]
 async fn trailers_end_here() {
-    let before = sending(
+    let before = upstream_sending(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\nconnection: close\r\n\r\n\
          3\r\nany\r\n0\r\nx-sum: 7\r\n\r\n",
     )

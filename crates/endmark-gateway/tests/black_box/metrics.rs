@@ -7,9 +7,9 @@ use std::time::Duration;
 use endmark_gateway::MetricsAccess;
 use testkit::{Answer, Dialect, Fault, Prefill, Request, Script, ScriptedModel, chat_stream};
 
-use crate::support::raw::{answer, refused};
+use crate::support::raw::{answer, parse_refusal};
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, request, stream_request, streamed};
+use crate::support::{Endmark, read_stream, request, stream_request};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
@@ -50,7 +50,7 @@ async fn scrape(endmark: &Endmark) -> BTreeMap<String, f64> {
 }
 
 /// A request counts when its last byte was handed over.
-async fn when_all_is_counted(endmark: &Endmark) -> BTreeMap<String, f64> {
+async fn metrics_when_settled(endmark: &Endmark) -> BTreeMap<String, f64> {
     for _ in 0..100 {
         let samples = scrape(endmark).await;
         if samples.get("endmark_requests_open") == Some(&0.0) {
@@ -63,13 +63,13 @@ async fn when_all_is_counted(endmark: &Endmark) -> BTreeMap<String, f64> {
 
 #[tokio::test]
 async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
-    let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
     endmark.ask(&request(500)).await;
     endmark.ask(&request(4)).await;
     endmark.ask(&stream_request(500)).await;
     endmark.chat(&request(4)).body("{").send().await.read().await;
     let calls = endmark.calls();
-    let samples = when_all_is_counted(&endmark).await;
+    let samples = metrics_when_settled(&endmark).await;
     let of = |series: &str| samples.get(series).copied();
     let requests = |outcome: &str| {
         of(&format!(
@@ -117,7 +117,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
 /// Wherever it comes from: before a request is let in, before it has a way, and behind that.
 #[tokio::test]
 async fn every_error_of_the_gateways_own_is_counted_once() {
-    let page = Script::new().otherwise(Answer::new(200, "text/html", "<html>"));
+    let page = Script::new().default_answer(Answer::new(200, "text/html", "<html>"));
     let endmark = Endmark::start_with(page, |settings| settings.limits.body_bytes = 10_000).await;
     let chat = || endmark.chat(&request(50));
     for (request, status) in [
@@ -130,7 +130,7 @@ async fn every_error_of_the_gateways_own_is_counted_once() {
     ] {
         assert_eq!(request.send().await.read().await.status, status);
     }
-    let samples = when_all_is_counted(&endmark).await;
+    let samples = metrics_when_settled(&endmark).await;
     let counted: BTreeMap<&str, f64> = samples
         .iter()
         .filter_map(|(series, count)| {
@@ -151,7 +151,7 @@ async fn every_error_of_the_gateways_own_is_counted_once() {
 /// What is refused before it is a request.
 #[tokio::test]
 async fn what_is_refused_at_the_door_is_counted() {
-    let script = Script::new().otherwise(Answer::new(200, "text/plain", "reached"));
+    let script = Script::new().default_answer(Answer::new(200, "text/plain", "reached"));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.header = Duration::from_millis(200);
     })
@@ -162,9 +162,9 @@ async fn what_is_refused_at_the_door_is_counted() {
         (head(&format!("x: {}\r\n", "x".repeat(200_000))), 431),
         ("GET / HTTP/1.1\r\n".to_owned(), 408),
     ] {
-        assert_eq!(refused(&answer(endmark.address, bytes).await).0, status);
+        assert_eq!(parse_refusal(&answer(endmark.address, bytes).await).0, status);
     }
-    let samples = when_all_is_counted(&endmark).await;
+    let samples = metrics_when_settled(&endmark).await;
     for kind in ["bad_request", "head_too_large", "head_late"] {
         let series = format!("endmark_refusals_total{{kind=\"endmark_{kind}\"}}");
         assert_eq!(samples.get(&series), Some(&1.0), "{series}: {samples:?}");
@@ -175,14 +175,14 @@ async fn what_is_refused_at_the_door_is_counted() {
 async fn a_stream_whose_rest_came_too_late_is_not_counted_as_whole() {
     let script = Script::new()
         .then(Answer::sse(chat_stream(&["one two", " three"], "length")))
-        .otherwise(Answer::json(200, &serde_json::json!({})).wait(Duration::from_secs(30)));
+        .default_answer(Answer::json(200, &serde_json::json!({})).wait(Duration::from_secs(30)));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.total = Duration::from_secs(1);
         settings.resume.mode = endmark_gateway::Mode::On;
     })
     .await;
-    assert!(streamed(&endmark.ask(&stream_request(500)).await).error.is_some());
-    let samples = when_all_is_counted(&endmark).await;
+    assert!(read_stream(&endmark.ask(&stream_request(500)).await).error.is_some());
+    let samples = metrics_when_settled(&endmark).await;
     let of = |outcome: &str| {
         let series = "endmark_requests_total{upstream=\"scripted\",format=\"openai_chat\",outcome=";
         samples.get(&format!("{series}\"{outcome}\"}}")).copied()
@@ -227,7 +227,7 @@ async fn an_end_that_was_lost_is_counted() {
             let endmark = Endmark::start(Script::new().then(answer)).await;
             let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
             assert_eq!(reply.text(), all, "{wire:?}");
-            let samples = when_all_is_counted(&endmark).await;
+            let samples = metrics_when_settled(&endmark).await;
             let counted = samples.get("endmark_lost_ends_total{upstream=\"scripted\"}").copied();
             assert_eq!(counted, lost, "{wire:?}: {samples:?}");
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, streamed};
+use crate::support::{Endmark, read_stream};
 
 /// Rows and elements have no end of their own: behind the last one more may be to come.
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn rows_and_elements_that_reached_the_limit_go_on_behind_the_last_one() {
     for (format, begun, rest) in [rows, elements] {
         for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
             let script = Script::new().then(wire.answer(&[Said::Text(begun)], End::Limit, stream));
-            let script = script.otherwise(wire.answer(&[Said::Text(rest)], End::Turn, stream));
+            let script = script.default_answer(wire.answer(&[Said::Text(rest)], End::Turn, stream));
             // The script knows the rest alone, and says it however it is asked.
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
@@ -47,11 +47,11 @@ async fn a_stream_that_breaks_off_before_a_choice_began_is_not_whole_without_it(
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     for fault in [Fault::Close, Fault::Reset] {
         let broken = Answer::sse(frames.clone()).fault(length, fault);
-        let endmark = Endmark::start(Script::new().then(broken).otherwise(refused.clone())).await;
+        let endmark = Endmark::start(Script::new().then(broken).default_answer(refused.clone())).await;
         let body = json!({"model": "scripted", "stream": true, "n": 2, "messages": [{"role": "user", "content": "Tell."}]});
         let reply = endmark.ask(&body).await;
-        let heard = streamed(&reply);
-        assert!(heard.error.is_some() && !heard.done, "{}", reply.text());
+        let heard = read_stream(&reply);
+        assert!(heard.error.is_some() && !heard.is_done, "{}", reply.text());
     }
 }
 

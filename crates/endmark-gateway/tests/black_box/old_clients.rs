@@ -13,7 +13,7 @@ use crate::support::raw::Raw;
 use crate::support::spoken::{End, Said, Wire};
 
 /// What comes until the connection ends, and whether it was reset.
-async fn heard(mut client: Raw) -> (String, bool) {
+async fn read_to_end(mut client: Raw) -> (String, bool) {
     let mut bytes = Vec::new();
     let ended =
         tokio::time::timeout(Duration::from_secs(30), client.0.read_to_end(&mut bytes)).await.unwrap();
@@ -21,7 +21,7 @@ async fn heard(mut client: Raw) -> (String, bool) {
     (String::from_utf8_lossy(&bytes).into_owned(), is_reset)
 }
 
-async fn asked(endmark: &Endmark, path: &str, mode: &str) -> Raw {
+async fn send_request(endmark: &Endmark, path: &str, mode: &str) -> Raw {
     let body =
         json!({"model": "scripted", "stream": true, "max_tokens": 50, "contents": [], "input": "Tell.",
         "messages": [{"role": "user", "content": "Tell."}]})
@@ -36,11 +36,11 @@ async fn asked(endmark: &Endmark, path: &str, mode: &str) -> Raw {
 }
 
 /// Before an upstream that falls silent in mid-stream, and that is not waited for at the end of the gateway.
-async fn before_silence(wire: Wire) -> Endmark {
+async fn start_before_silence(wire: Wire) -> Endmark {
     let frames = wire.frames(&[Said::Text("The harbour was quiet"), Said::Text(" and the")], None);
     let length = frames.concat().len();
     let answer = Answer::sse(frames).chunked().fault(length, Fault::Stall);
-    Endmark::start_with(Script::new().otherwise(answer), |settings| {
+    Endmark::start_with(Script::new().default_answer(answer), |settings| {
         settings.limits.drain = Duration::from_millis(1);
     })
     .await
@@ -49,12 +49,12 @@ async fn before_silence(wire: Wire) -> Endmark {
 #[tokio::test]
 async fn a_stream_that_the_end_of_a_drain_cuts_says_so() {
     for wire in Wire::ALL {
-        let endmark = before_silence(wire).await;
-        let mut client = asked(&endmark, wire.path(true), "auto").await;
-        let head = client.until("quiet").await;
+        let endmark = start_before_silence(wire).await;
+        let mut client = send_request(&endmark, wire.path(true), "auto").await;
+        let head = client.read_until("quiet").await;
         assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
         endmark.stop().await;
-        let (rest, is_reset) = heard(client).await;
+        let (rest, is_reset) = read_to_end(client).await;
         assert!(rest.contains("endmark_reply_cut") && !is_reset, "{wire:?}: {is_reset} {rest}");
     }
 }
@@ -63,19 +63,19 @@ async fn a_stream_that_the_end_of_a_drain_cuts_says_so() {
 async fn what_passes_unread_is_broken_off_and_not_ended() {
     for (path, mode) in [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off")] {
         // Cut by the end of a drain.
-        let endmark = before_silence(Wire::Chat).await;
-        let mut client = asked(&endmark, path, mode).await;
-        client.until("quiet").await;
+        let endmark = start_before_silence(Wire::Chat).await;
+        let mut client = send_request(&endmark, path, mode).await;
+        client.read_until("quiet").await;
         endmark.stop().await;
-        let (rest, is_reset) = heard(client).await;
+        let (rest, is_reset) = read_to_end(client).await;
         assert!(is_reset, "{path} {mode}: {rest}");
         // Cut by the upstream.
         for fault in [Fault::Reset, Fault::Close] {
             let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet")], None);
             let length = frames.concat().len();
             let answer = Answer::sse(frames).chunked().fault(length, fault);
-            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
-            let (rest, is_reset) = heard(asked(&endmark, path, mode).await).await;
+            let endmark = Endmark::start(Script::new().default_answer(answer)).await;
+            let (rest, is_reset) = read_to_end(send_request(&endmark, path, mode).await).await;
             assert!(is_reset, "{path} {mode} {fault:?}: {rest}");
         }
     }
@@ -92,8 +92,8 @@ async fn what_is_whole_ends_in_order() {
             Answer::sse(frames.clone()).until_close(),
             Answer::sse(frames.clone()),
         ] {
-            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
-            let (rest, is_reset) = heard(asked(&endmark, path, mode).await).await;
+            let endmark = Endmark::start(Script::new().default_answer(answer)).await;
+            let (rest, is_reset) = read_to_end(send_request(&endmark, path, mode).await).await;
             assert!(rest.ends_with(&frames.concat()) && !is_reset, "{path} {mode}: {rest}");
         }
     }

@@ -11,16 +11,16 @@ use testkit::{Answer, Reply, Request, Script, chat_reply};
 use crate::support::Endmark;
 use crate::support::raw::answer as raw_answer;
 
-fn good() -> Script {
-    Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
+fn good_script() -> Script {
+    Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
 }
 
-fn keyed(settings: &mut Settings) {
+fn require_keys(settings: &mut Settings) {
     settings.upstreams[0].api_key = Some(Secret::new("sk-of-the-upstream".to_owned()));
 }
 
-fn budgeted(settings: &mut Settings) {
-    keyed(settings);
+fn set_budget(settings: &mut Settings) {
+    require_keys(settings);
     settings.budget.assume_output_tokens = 10;
     settings.budget.rules =
         vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
@@ -42,9 +42,12 @@ struct Gate {
 }
 
 impl Gate {
-    async fn of(who: Who) -> Self {
-        let endmark =
-            Endmark::start_with(good(), if who == Who::UnderBudget { budgeted } else { keyed }).await;
+    async fn start(who: Who) -> Self {
+        let endmark = Endmark::start_with(
+            good_script(),
+            if who == Who::UnderBudget { set_budget } else { require_keys },
+        )
+        .await;
         let mut new = NewKey { name: "alice".to_owned(), ..NewKey::default() };
         match who {
             Who::Listed => new.models = vec!["cheap*".to_owned()],
@@ -139,7 +142,7 @@ fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
 #[tokio::test]
 async fn what_two_servers_read_differently_evades_no_limit() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::of(who).await;
+        let gate = Gate::start(who).await;
         for (path, body, limited) in evasions() {
             let before = gate.endmark.calls();
             let reply = gate.send("POST", path, &body).await;
@@ -158,7 +161,7 @@ async fn what_two_servers_read_differently_evades_no_limit() {
 #[tokio::test]
 async fn a_body_is_read_as_json_by_its_content_type_too() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::of(who).await;
+        let gate = Gate::start(who).await;
         let body = format!(r#"{{"model":"cheap","x":"&model=dear&",{MESSAGES}}}"#);
         for (kind, is_json) in [
             ("application/json", true),
@@ -183,7 +186,7 @@ async fn a_body_is_read_as_json_by_its_content_type_too() {
 #[tokio::test]
 async fn a_plain_request_passes_with_every_limit() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget] {
-        let gate = Gate::of(who).await;
+        let gate = Gate::start(who).await;
         let chat = format!(r#"{{"model":"cheap-1","max_tokens":9,"max_completion_tokens":7,{MESSAGES}}}"#);
         for (path, body) in [
             ("/v1/chat/completions", chat.as_str()),
@@ -208,7 +211,7 @@ async fn a_plain_request_passes_with_every_limit() {
 #[tokio::test]
 async fn a_body_on_a_get_or_delete_passes_without_limits_alone() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
-        let gate = Gate::of(who).await;
+        let gate = Gate::start(who).await;
         for method in ["GET", "DELETE", "OPTIONS"] {
             let reply = gate.send(method, "/v1/chat/completions", r#"{"model":"dear"}"#).await;
             assert_eq!(reply.status, if who == Who::Free { 200 } else { 400 }, "{who:?}: {}", reply.text());
@@ -220,7 +223,7 @@ async fn a_body_on_a_get_or_delete_passes_without_limits_alone() {
 
 #[tokio::test]
 async fn a_header_that_overrides_the_method_or_the_path_never_goes_upstream() {
-    let gate = Gate::of(Who::Free).await;
+    let gate = Gate::start(Who::Free).await;
     for (name, path) in [
         ("x-http-method-override", "/v1/models"),
         ("x-http-method", "/v1/chat/completions"),
@@ -242,7 +245,7 @@ async fn a_header_that_overrides_the_method_or_the_path_never_goes_upstream() {
 
 #[tokio::test]
 async fn a_method_that_would_echo_the_upstreams_key_is_refused() {
-    let gate = Gate::of(Who::Free).await;
+    let gate = Gate::start(Who::Free).await;
     for method in ["TRACE", "TRACK", "Trace", "CONNECT", "DEBUG", "PROPFIND"] {
         for path in ["/v1/models", "/endmark/readyz"] {
             let target = if method == "CONNECT" { "localhost:80" } else { path };

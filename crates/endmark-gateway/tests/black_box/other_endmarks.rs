@@ -7,12 +7,12 @@ use testkit::{Answer, Prefill, Reply, Request, Script, ScriptedModel, Upstream, 
 
 use crate::support::raw::Raw;
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 /// With what only the gateway may state.
-fn pretending(answer: Answer) -> Answer {
+fn with_own_headers(answer: Answer) -> Answer {
     answer
         .header("x-endmark-outcome", "whole")
         .header("X-Endmark-Request", "em_0")
@@ -38,7 +38,7 @@ async fn an_upstream_cannot_speak_in_the_gateways_name() {
         ("GET", "/v1/files", String::new(), files(404)),
         ("GET", "/v1/files", String::new(), files(304)),
     ] {
-        let endmark = Endmark::start(Script::new().otherwise(pretending(answer))).await;
+        let endmark = Endmark::start(Script::new().default_answer(with_own_headers(answer))).await;
         for resume in ["auto", "off"] {
             let request = Request::new(method, endmark.address, path).header("x-endmark-resume", resume);
             let request = request.header("content-type", "application/json").body(body.clone());
@@ -60,17 +60,17 @@ async fn its_interim_responses_and_trailers_are_not_relayed() {
     let endmark =
         Endmark::start_with(Script::new(), |settings| settings.upstreams[0].base_url = base_url).await;
     let get = "GET /v1/files HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\n\r\n";
-    let said = Raw::connect(endmark.address).await.send(get).await.rest().await;
+    let said = Raw::connect(endmark.address).await.send(get).await.read_rest().await;
     assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("file"), "{said}");
     assert!(!said.contains("endmark"), "{said}");
 }
 
 /// An Endmark that resumes, before a model whose first reply is cut.
 async fn inner() -> Endmark {
-    Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Continues).own_limit(6)).await
+    Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Continues).own_limit(6)).await
 }
 
-fn before(inner: &Endmark) -> Target {
+fn target_of(inner: &Endmark) -> Target {
     let base_url = format!("http://{}/v1", inner.address).parse().unwrap();
     Target { endmark: true, ..Target::new("inner", base_url) }
 }
@@ -79,7 +79,7 @@ fn before(inner: &Endmark) -> Target {
 async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
     let inner = inner().await;
     let outer = Endmark::start_with(Script::new(), |settings| {
-        settings.upstreams = vec![before(&inner)];
+        settings.upstreams = vec![target_of(&inner)];
         settings.resume.mode = Mode::On;
         settings.disclose.always = true;
     })
@@ -87,7 +87,7 @@ async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
     let reply = outer.ask(&request(5)).await;
     assert_eq!((text(&reply).as_str(), reply.header("x-endmark-outcome")), (TEXT, Some("resumed")));
     assert!(reply.header("x-endmark-request").is_some_and(|id| id.starts_with("em_")));
-    let heard = streamed(&outer.ask(&stream_request(5)).await);
+    let heard = read_stream(&outer.ask(&stream_request(5)).await);
     assert_eq!((heard.text.as_str(), &heard.endmark.unwrap()["outcome"]), (TEXT, &"resumed".into()));
     // The client's wishes are for the Endmark that acts on them.
     let calls = inner.calls();
@@ -100,8 +100,8 @@ async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
 #[tokio::test]
 async fn one_that_stands_in_for_an_upstream_keeps_its_word_too() {
     let inner = inner().await;
-    let target = before(&inner);
-    let down = Upstream::start(Script::new().otherwise(Answer::server_error())).await;
+    let target = target_of(&inner);
+    let down = Upstream::start(Script::new().default_answer(Answer::server_error())).await;
     let outer = Endmark::start_with(Script::new(), |settings| {
         settings.upstreams[0].base_url = down.base_url().parse().unwrap();
         settings.upstreams[0].fallback = Some("inner".to_owned());
@@ -134,7 +134,7 @@ async fn an_endmark_object_of_an_upstream_is_removed_from_what_is_read() {
             };
             let body = String::from_utf8(good.body()).unwrap();
             let kind = if stream { "text/event-stream" } else { "application/json" };
-            let script = Script::new().otherwise(Answer::new(200, kind, claiming(&body)));
+            let script = Script::new().default_answer(Answer::new(200, kind, claiming(&body)));
             let endmark = Endmark::start(script).await;
             let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
             let reply = request.send().await.read().await;
@@ -142,7 +142,7 @@ async fn an_endmark_object_of_an_upstream_is_removed_from_what_is_read() {
         }
     }
     let error = json!({"endmark": told, "error": {"type": "x", "message": "no"}});
-    let endmark = Endmark::start(Script::new().otherwise(Answer::json(400, &error))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::json(400, &error))).await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.json()), (400, json!({"error": error["error"]})));
 }

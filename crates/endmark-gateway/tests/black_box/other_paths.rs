@@ -23,7 +23,7 @@ async fn the_gateway_says_that_it_lives_and_is_ready() {
 async fn every_other_path_passes_untouched() {
     let body = b"\x00\x01 any bytes \xff".to_vec();
     let answer = Answer::new(201, "application/x-any", body.clone()).header("x-own", "1");
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let reply = Request::new("PUT", endmark.address, "/v1/files/7?part=%2F2")
         .header("x-client", "yes")
         .body(body.clone())
@@ -63,7 +63,7 @@ const GOOGLE: (&str, &str) = ("x-goog-api-key", "AIza1");
 
 #[tokio::test]
 async fn every_path_and_key_goes_to_the_provider_it_is_meant_for() {
-    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let (claude, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
         let at = |name, upstream: &Upstream, provider| Target {
@@ -140,7 +140,7 @@ async fn an_upstreams_key_stands_where_its_provider_has_it_on_every_path() {
         ),
     ] {
         let answer = Answer::new(200, "application/json", b"{}".to_vec());
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
             settings.upstreams[0].provider = provider;
             settings.upstreams[0].api_key = Some(Secret::new("own-key".to_owned()));
         })
@@ -190,9 +190,9 @@ async fn in_off_nothing_is_looked_at() {
 async fn a_stop_lets_a_reply_under_way_end() {
     let answer = Answer::sse(testkit::chat_stream(&["one", " two"], "stop"))
         .pause(std::time::Duration::from_millis(100));
-    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let open = endmark.chat(&crate::support::stream_request(50)).send().await;
     let reading = tokio::spawn(open.read());
     endmark.stop().await;
-    assert!(crate::support::streamed(&reading.await.unwrap()).done);
+    assert!(crate::support::read_stream(&reading.await.unwrap()).is_done);
 }

@@ -6,18 +6,18 @@ use endmark_context::budget::{Period, Unit};
 use endmark_gateway::{Secret, Settings};
 use endmark_store::{KeyBudget, KeySecret, NewKey};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Reply, Request, Script, ScriptedModel, Speaking, chat_reply};
+use testkit::{Answer, Dialect, DialectAdapter, Reply, Request, Script, ScriptedModel, chat_reply};
 
 use crate::support::spoken::Wire;
 use crate::support::{Endmark, request};
 
 const UPSTREAMS_KEY: &str = "sk-of-the-upstream";
 
-fn good() -> Script {
-    Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
+fn good_script() -> Script {
+    Script::new().default_answer(Answer::json(200, &chat_reply("Yes.", "stop", (20, 10))))
 }
 
-fn required(settings: &mut Settings) {
+fn require_keys(settings: &mut Settings) {
     settings.listener.require_key = true;
     settings.upstreams[0].api_key = Some(Secret::new(UPSTREAMS_KEY.to_owned()));
 }
@@ -57,8 +57,10 @@ async fn a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream() {
     for wire in Wire::ALL {
         let model = || ScriptedModel::new("All of it.");
         let endmark = match wire {
-            Wire::Chat => Endmark::start_with(model(), required).await,
-            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, model()), required).await,
+            Wire::Chat => Endmark::start_with(model(), require_keys).await,
+            Wire::Other(dialect) => {
+                Endmark::start_with(DialectAdapter::new(dialect, model()), require_keys).await
+            }
         };
         let secret = key(&endmark, "alice", |_| {}).await;
         for (path, header) in places(wire) {
@@ -114,7 +116,7 @@ async fn a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream() {
 
 #[tokio::test]
 async fn a_key_is_for_its_models_alone_on_every_path() {
-    let endmark = Endmark::start_with(good(), required).await;
+    let endmark = Endmark::start_with(good_script(), require_keys).await;
     let secret =
         key(&endmark, "alice", |new| new.models = vec!["scripted".to_owned(), "small-*".to_owned()]).await;
     let named = |model: Value| {
@@ -153,7 +155,7 @@ async fn a_key_is_for_its_models_alone_on_every_path() {
 
 #[tokio::test]
 async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
-    let endmark = Endmark::start_with(good(), required).await;
+    let endmark = Endmark::start_with(good_script(), require_keys).await;
     let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
     let first = key(&endmark, "alice", |new| new.budget = Some(budget)).await;
     let bob = key(&endmark, "bob", |_| {}).await;
@@ -183,8 +185,8 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
 #[tokio::test]
 async fn a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_equal() {
     let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
-    let endmark = Endmark::start_with(good(), |settings| {
-        required(settings);
+    let endmark = Endmark::start_with(good_script(), |settings| {
+        require_keys(settings);
         settings.budget.rules = vec![budget.rule()];
     })
     .await;
@@ -202,7 +204,7 @@ async fn a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_eq
 
 #[tokio::test]
 async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
-    let endmark = Endmark::start_with(good(), required).await;
+    let endmark = Endmark::start_with(good_script(), require_keys).await;
     let body = request(10);
     let over = key(&endmark, "over", |new| new.ends_at = Some(1_700_000_000)).await;
     let refused = ask(&endmark, over.reveal(), &body).await;
@@ -233,7 +235,7 @@ async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
 
 #[tokio::test]
 async fn an_upstream_without_a_key_never_gets_one_of_the_gateways() {
-    let endmark = Endmark::start(good()).await;
+    let endmark = Endmark::start(good_script()).await;
     let secret = key(&endmark, "alice", |_| {}).await;
     for path in ["/v1/chat/completions", "/v1/embeddings"] {
         let sent = Request::post(endmark.address, path)

@@ -5,15 +5,15 @@ use serde_json::Value;
 use testkit::{Answer, Script};
 
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, stream_request, streamed};
+use crate::support::{Endmark, read_stream, stream_request};
 
 const LETTER: &str = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay st";
 const REST: &str = "ill that morning.";
 const OFFER: &str = "\n\nLet me know if you have any questions.";
 
 /// What a streaming client gets where the answers come one after the other, of which the last is whole.
-async fn resumed(endmark: &Endmark) -> (String, Value) {
-    let heard = streamed(&endmark.ask(&stream_request(500)).await);
+async fn resume_streaming(endmark: &Endmark) -> (String, Value) {
+    let heard = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!(heard.finish.as_deref(), Some("stop"), "{heard:?}");
     (heard.text, heard.endmark.unwrap_or_default())
 }
@@ -22,16 +22,16 @@ fn cut(text: &str) -> Answer {
     Wire::Chat.answer(&[Said::Text(text)], End::Limit, true)
 }
 
-fn whole(text: &str) -> Answer {
+fn whole_answer(text: &str) -> Answer {
     Wire::Chat.answer(&[Said::Text(text)], End::Turn, true)
 }
 
 #[tokio::test]
 async fn what_reads_like_a_remark_stays_where_the_model_goes_on_with_its_message() {
     let rest = [REST, OFFER].concat();
-    let script = Script::new().then(cut(LETTER)).then(whole(&rest));
-    let endmark = Endmark::resuming(script).await;
-    let (text, told) = resumed(&endmark).await;
+    let script = Script::new().then(cut(LETTER)).then(whole_answer(&rest));
+    let endmark = Endmark::start_resuming(script).await;
+    let (text, told) = resume_streaming(&endmark).await;
     assert_eq!(text, [LETTER, &rest].concat());
     assert_eq!((&told["outcome"], told.get("left_out")), (&"resumed".into(), None), "{told}");
 }
@@ -39,10 +39,11 @@ async fn what_reads_like_a_remark_stays_where_the_model_goes_on_with_its_message
 #[tokio::test]
 async fn what_a_proven_continuation_begins_with_is_its_own() {
     let (waiting, then) = ("Wait for it", "... and then it came, and all of the boats were there.");
-    let script = Script::new().then(cut(LETTER)).then(whole(REST)).then(cut(waiting)).then(whole(then));
-    let endmark = Endmark::resuming(script).await;
-    assert_eq!(resumed(&endmark).await.0, [LETTER, REST].concat());
-    let (text, told) = resumed(&endmark).await;
+    let script =
+        Script::new().then(cut(LETTER)).then(whole_answer(REST)).then(cut(waiting)).then(whole_answer(then));
+    let endmark = Endmark::start_resuming(script).await;
+    assert_eq!(resume_streaming(&endmark).await.0, [LETTER, REST].concat());
+    let (text, told) = resume_streaming(&endmark).await;
     assert_eq!(text, [waiting, then].concat());
     assert_eq!(told.get("left_out"), None, "{told}");
 }
@@ -53,10 +54,10 @@ async fn what_is_left_out_of_an_answer_is_told() {
     let script = Script::new()
         .then(cut(LETTER))
         .then(Answer::error(400, "invalid_request_error", None, "assistant prefill is not supported"))
-        .otherwise(whole(&announced));
+        .default_answer(whole_answer(&announced));
     // Who says the same wherever what is shown ends goes on from the cut.
-    let endmark = Endmark::resuming(script).await;
-    let (text, told) = resumed(&endmark).await;
+    let endmark = Endmark::start_resuming(script).await;
+    let (text, told) = resume_streaming(&endmark).await;
     assert_eq!(text, [LETTER, REST].concat());
     // The first answer proved nothing by itself: all of it is left out, and the second one's announcement.
     assert_eq!(told["left_out"], 2 * announced.len() - REST.len(), "{told}");

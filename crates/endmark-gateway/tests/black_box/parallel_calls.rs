@@ -12,8 +12,14 @@ const BEHIND: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
 /// Before an upstream that gives both, and this where it is asked for the rest of the first.
-async fn asked(wire: Wire, end: End, rest: &[Said<'_>], stream: bool, hold: bool) -> (Reply, testkit::Heard) {
-    let script = Script::new().then(wire.answer(&[CUT, BEHIND], end, stream)).otherwise(wire.answer(
+async fn ask_for_calls(
+    wire: Wire,
+    end: End,
+    rest: &[Said<'_>],
+    stream: bool,
+    hold: bool,
+) -> (Reply, testkit::Heard) {
+    let script = Script::new().then(wire.answer(&[CUT, BEHIND], end, stream)).default_answer(wire.answer(
         rest,
         End::Calls,
         false,
@@ -51,7 +57,7 @@ async fn the_call_that_stays_cut_is_the_one_that_says_so() {
         .into_iter()
         .flat_map(|end| [(end, false, false), (end, true, false), (end, true, true)])
     {
-        let (reply, heard) = asked(RESPONSES, end, &[Said::Text("Sorry.")], stream, hold).await;
+        let (reply, heard) = ask_for_calls(RESPONSES, end, &[Said::Text("Sorry.")], stream, hold).await;
         let what = format!("{end:?} {stream} {hold}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some("incomplete"), "{what}");
         let response = response(&reply, stream);
@@ -75,7 +81,7 @@ async fn the_call_that_stays_cut_is_the_one_that_says_so() {
 async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
     for (end, stream) in [(End::Calls, false), (End::Limit, false), (End::Calls, true), (End::Limit, true)] {
         for marked in [false, true] {
-            let mut whole = RESPONSES.whole(&[CUT, BEHIND], RESPONSES.word(end));
+            let mut whole = RESPONSES.whole_reply(&[CUT, BEHIND], RESPONSES.word(end));
             if marked {
                 whole["output"][0]["status"] = json!("incomplete");
             }
@@ -84,7 +90,8 @@ async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
             } else {
                 testkit::Answer::json(200, &whole)
             };
-            let script = Script::new().then(first).otherwise(RESPONSES.answer(&[WHOLE], End::Calls, false));
+            let script =
+                Script::new().then(first).default_answer(RESPONSES.answer(&[WHOLE], End::Calls, false));
             let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
             let (reply, heard) = RESPONSES.ask(&endmark, &RESPONSES.request(stream), stream).await;
             let what = format!("{end:?} {stream} {marked}: {}", reply.text());
@@ -118,7 +125,7 @@ async fn a_reply_with_a_cut_call_in_it_is_not_called_finished() {
         let has_text = !matches!((wire, stream), (Wire::Other(Dialect::Messages), false))
             && wire != Wire::Other(Dialect::Gemini);
         for end in [End::Calls, End::Limit] {
-            let (reply, heard) = asked(wire, end, &[Said::Text("Sorry.")], stream, false).await;
+            let (reply, heard) = ask_for_calls(wire, end, &[Said::Text("Sorry.")], stream, false).await;
             let what = format!("{wire:?} {end:?} {stream}: {}", reply.text());
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
             assert!(is_said || !has_text, "{what}");
@@ -134,7 +141,7 @@ async fn the_first_of_two_calls_goes_on_in_a_stream() {
             // An object is no beginning of one.
             continue;
         }
-        let (reply, heard) = asked(wire, end, &[WHOLE], true, false).await;
+        let (reply, heard) = ask_for_calls(wire, end, &[WHOLE], true, false).await;
         let what = format!("{wire:?} {end:?}: {}", reply.text());
         let expected = [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)];
         let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
@@ -160,7 +167,7 @@ async fn the_first_of_two_calls_goes_on_in_a_stream() {
 async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     let messages = Wire::Other(Dialect::Messages);
     for end in [End::Calls, End::Limit] {
-        let (reply, heard) = asked(messages, end, &[Said::Text("Sorry.")], true, false).await;
+        let (reply, heard) = ask_for_calls(messages, end, &[Said::Text("Sorry.")], true, false).await;
         let what = format!("{end:?}: {}", reply.text());
         assert!(heard.error.is_some() && heard.stop.is_none(), "{what}");
     }
@@ -172,11 +179,9 @@ async fn a_text_behind_a_cut_call_is_not_lost() {
     for wire in [RESPONSES, Wire::Other(Dialect::Messages)] {
         for rest in [WHOLE, Said::Text("Sorry.")] {
             let said = [CUT, Said::Text("I look it up."), BEHIND];
-            let script = Script::new().then(wire.answer(&said, End::Calls, true)).otherwise(wire.answer(
-                &[rest],
-                End::Calls,
-                false,
-            ));
+            let script = Script::new()
+                .then(wire.answer(&said, End::Calls, true))
+                .default_answer(wire.answer(&[rest], End::Calls, false));
             let endmark = Endmark::start(script).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
             let what = format!("{wire:?} {rest:?}: {}", reply.text());
@@ -191,11 +196,9 @@ async fn a_text_behind_a_cut_call_is_not_lost() {
 async fn blocks_behind_a_call_that_is_left_out_are_numbered_on() {
     let messages = Wire::Other(Dialect::Messages);
     let said = [Said::Text("I look."), CUT, Said::Text("I look it up."), BEHIND];
-    let script = Script::new().then(messages.answer(&said, End::Calls, true)).otherwise(messages.answer(
-        &[Said::Text("Sorry.")],
-        End::Turn,
-        false,
-    ));
+    let script = Script::new()
+        .then(messages.answer(&said, End::Calls, true))
+        .default_answer(messages.answer(&[Said::Text("Sorry.")], End::Turn, false));
     let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
     let (reply, heard) = messages.ask(&endmark, &messages.request(true), true).await;
     let what = reply.text();
@@ -236,7 +239,7 @@ async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
         let script = Script::new()
             .then(Answer::sse(frames.clone()))
             .then(Wire::Chat.answer(&said, End::Calls, true))
-            .otherwise(refused);
+            .default_answer(refused);
         let endmark = Endmark::start(script).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
         assert_eq!(heard.calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
@@ -265,7 +268,7 @@ async fn a_call_that_was_received_is_not_delivered_twice() {
     const FILE: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let script = Script::new().then(wire.answer(&[BEHIND, HALF], End::Limit, stream));
-        let script = script.otherwise(wire.answer(&[FILE, BEHIND], End::Calls, false));
+        let script = script.default_answer(wire.answer(&[FILE, BEHIND], End::Calls, false));
         let endmark = Endmark::start_with(script, |_| ()).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let times = heard.calls.iter().filter(|(name, _)| name == "get_time").count();

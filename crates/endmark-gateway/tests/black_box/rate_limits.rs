@@ -11,7 +11,7 @@ use endmark_gateway::{Clock, Secret, Settings};
 use endmark_store::{NewKey, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{
-    Answer, Dialect, OpenReply, Postgres, Received, Reply, Request, Script, ScriptedModel, Speaking,
+    Answer, Dialect, DialectAdapter, OpenReply, Postgres, Received, Reply, Request, Script, ScriptedModel,
     chat_reply,
 };
 
@@ -50,12 +50,12 @@ fn kind(wire: Wire, body: &Value) -> &Value {
     }
 }
 
-fn good() -> Answer {
+fn good_answer() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
 }
 
 /// A stream that does not end.
-fn endless() -> Answer {
+fn endless_answer() -> Answer {
     let event =
         |text: &str| json!({"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}).to_string();
     Answer::sse([event("On"), event(" and"), event(" on")]).stall_after(60)
@@ -101,7 +101,7 @@ async fn open(endmark: &Endmark, key: &str, body: &Value) -> OpenReply {
     sent.header("authorization", &format!("Bearer {key}")).json(body).send().await
 }
 
-fn remaining(reply: &Reply, unit: &str) -> u64 {
+fn remaining_header(reply: &Reply, unit: &str) -> u64 {
     let name = format!("x-ratelimit-remaining-{unit}");
     reply.header(&name).and_then(|left| left.parse().ok()).unwrap()
 }
@@ -116,7 +116,7 @@ async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_n
         };
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(model(), change).await,
-            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, model()), change).await,
+            Wire::Other(dialect) => Endmark::start_with(DialectAdapter::new(dialect, model()), change).await,
         };
         let own = RateLimits { requests_per_minute: Some(3), ..RateLimits::default() };
         let new = NewKey { name: "alice".to_owned(), rates: own, ..NewKey::default() };
@@ -158,13 +158,13 @@ async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_n
 #[tokio::test]
 async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported() {
     const LIMIT: u64 = 1_000;
-    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
         rates(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
         stopped_clock(settings);
     })
     .await;
     let first = ask(&endmark, "k", &request(10)).await;
-    let held = LIMIT - remaining(&first, "tokens");
+    let held = LIMIT - remaining_header(&first, "tokens");
     assert!(held > BILLED, "the estimate and the output limit are held: {held}");
     let mut calls = 1;
     let refused = loop {
@@ -186,18 +186,18 @@ async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_report
     NOW.set(START + 60);
     let next = ask(&endmark, "k", &request(10)).await;
     assert_eq!(next.status, 200);
-    assert!(remaining(&next, "tokens") > LIMIT / 2);
+    assert!(remaining_header(&next, "tokens") > LIMIT / 2);
 }
 
 #[tokio::test]
 async fn the_tighter_of_both_limits_is_shown() {
     let of_upstream = |left: &str| {
-        good()
+        good_answer()
             .header("x-ratelimit-limit-requests", "10000")
             .header("x-ratelimit-remaining-requests", left)
             .header("x-ratelimit-reset-requests", "6m0s")
     };
-    let script = Script::new().then(of_upstream("9000")).then(of_upstream("3")).otherwise(good());
+    let script = Script::new().then(of_upstream("9000")).then(of_upstream("3")).default_answer(good_answer());
     let endmark = Endmark::start_with(script, |settings| {
         rates(|rates| rates.requests_per_minute = Some(10))(settings);
         stopped_clock(settings);
@@ -214,7 +214,7 @@ async fn the_tighter_of_both_limits_is_shown() {
 
 #[tokio::test]
 async fn without_a_rate_limit_an_answer_has_no_header_of_one() {
-    let endmark = Endmark::start(Script::new().otherwise(good())).await;
+    let endmark = Endmark::start(Script::new().default_answer(good_answer())).await;
     let reply = ask(&endmark, "k", &request(10)).await;
     assert!(reply.headers.iter().all(|(name, _)| !name.contains("ratelimit")), "{:?}", reply.headers);
     let embedded =
@@ -225,7 +225,7 @@ async fn without_a_rate_limit_an_answer_has_no_header_of_one() {
 
 #[tokio::test]
 async fn requests_at_once_are_limited_and_a_place_is_free_again_after_an_end_and_after_a_client_that_left() {
-    let script = Script::new().when(is_slow, endless()).otherwise(good());
+    let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
     let endmark = Endmark::start_with(script, rates(|rates| rates.parallel = Some(2))).await;
     // One after the other needs one place.
     for _ in 0..8 {
@@ -267,7 +267,7 @@ async fn two_gateways_on_one_database_admit_together_what_one_would() {
     let mut gateways = Vec::new();
     for name in ["a.db", "b.db"] {
         let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.path().join(name));
-        let script = Script::new().otherwise(good().wait(Duration::from_millis(20)));
+        let script = Script::new().default_answer(good_answer().wait(Duration::from_millis(20)));
         let change = |settings: &mut Settings| {
             rates(|rates| {
                 rates.requests_per_minute = Some(LIMIT);
@@ -321,7 +321,7 @@ async fn two_gateways_on_one_database_share_the_places_of_a_key() {
     let mut gateways = Vec::new();
     for name in ["a.db", "b.db"] {
         let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.path().join(name));
-        let script = Script::new().when(is_slow, endless()).otherwise(good());
+        let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
         gateways.push(Endmark::start_on(&location, script, rates(|rates| rates.parallel = Some(4))).await);
     }
     let mut streams = Vec::new();

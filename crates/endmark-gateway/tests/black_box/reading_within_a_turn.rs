@@ -71,7 +71,7 @@ async fn ask(endmark: &Endmark, wire: Wire, body: impl Into<Vec<u8>>, stream: bo
     request.header("content-type", "application/json").body(body).send().await.read().await
 }
 
-async fn offering(respond: impl Respond) -> Endmark {
+async fn start_offering(respond: impl Respond) -> Endmark {
     Endmark::start_with(respond, offers).await
 }
 
@@ -91,7 +91,7 @@ fn is_offered(received: &Received) -> bool {
 }
 
 /// What the model says that looks for the line that was left out.
-fn searching(received: &Received) -> String {
+fn search_call(received: &Received) -> String {
     json!({"handle": handle(received), "grep": "request 250 "}).to_string()
 }
 
@@ -101,7 +101,7 @@ fn finds(wire: Wire, stream: bool) -> impl Respond {
         if received.json().to_string().contains(LEFT_OUT) {
             return wire.answer(&[Said::Text("As usual.")], End::Turn, stream);
         }
-        let arguments = searching(received);
+        let arguments = search_call(received);
         let said = [Said::Text("I look it up."), Said::Call("endmark_read", &arguments)];
         wire.answer(&said, End::Calls, stream)
     }
@@ -125,7 +125,7 @@ async fn purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
 async fn what_was_left_out_is_read_before_the_client_sees_anything() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let of = format!("{wire:?}, stream: {stream}");
-        let endmark = offering(finds(wire, stream)).await;
+        let endmark = start_offering(finds(wire, stream)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
         let told = (reply.status, reply.header("x-endmark-reads"), reply.header("x-endmark-capped"));
         assert_eq!(told, (200, Some("1"), Some("1")), "{of}: {}", reply.text());
@@ -134,7 +134,7 @@ async fn what_was_left_out_is_read_before_the_client_sees_anything() {
         let expected = if stream {
             wire.frames(&last, Some(End::Turn)).concat()
         } else {
-            wire.whole(&last, wire.word(End::Turn)).to_string()
+            wire.whole_reply(&last, wire.word(End::Turn)).to_string()
         };
         assert_eq!(reply.text(), expected, "{of}");
         let requests = endmark.upstream.requests();
@@ -184,12 +184,12 @@ async fn a_stream_that_breaks_off_before_any_call_is_resumed_without_the_tool() 
 #[tokio::test]
 async fn calls_of_the_clients_tools_that_come_with_it_are_made_again_by_the_model() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let endmark = offering(move |received: &Received| {
+        let endmark = start_offering(move |received: &Received| {
             let text = received.json().to_string();
             if text.contains("was not run") && text.contains(LEFT_OUT) {
                 return wire.answer(&[Said::Call("get_time", "{\"of\":250}")], End::Calls, stream);
             }
-            let arguments = searching(received);
+            let arguments = search_call(received);
             let said = [Said::Call("get_weather", "{\"at\":1}"), Said::Call("endmark_read", &arguments)];
             wire.answer(&said, End::Calls, stream)
         })
@@ -205,12 +205,12 @@ async fn calls_of_the_clients_tools_that_come_with_it_are_made_again_by_the_mode
 async fn nothing_is_offered_where_nothing_is_capped_or_it_is_off_or_has_that_name() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("Yes.")], End::Turn, false);
-        let endmark = offering(testkit::Script::new().otherwise(said)).await;
+        let endmark = start_offering(testkit::Script::new().default_answer(said)).await;
         let small = format!(" {}", conversation(wire, "12:00", false));
         let reply = ask(&endmark, wire, small.as_str(), false).await;
         assert_eq!(reply.header("x-endmark-reads"), None, "{wire:?}");
         assert_eq!(endmark.upstream.requests()[0].body, small.as_bytes(), "{wire:?}");
-        let off = endmark.restarted(|settings| settings.cap.max_chars = 20_000);
+        let off = endmark.restart(|settings| settings.cap.max_chars = 20_000);
         let large = conversation(wire, &log(), false).to_string();
         let request = Request::post(off.address, wire.path(false)).header("authorization", "Bearer key");
         request.header("content-type", "application/json").body(large).send().await.read().await;
@@ -238,7 +238,7 @@ fn never_stops(wire: Wire) -> impl Respond {
 #[tokio::test]
 async fn a_model_that_does_not_stop_to_read_is_not_offered_it_any_more_and_then_refused() {
     for wire in Wire::ALL {
-        let endmark = offering(never_stops(wire)).await;
+        let endmark = start_offering(never_stops(wire)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), false).to_string(), false).await;
         assert_eq!(reply.status, 502, "{wire:?}: {}", reply.text());
         assert!(reply.text().contains("again and again"), "{wire:?}: {}", reply.text());
@@ -267,7 +267,7 @@ async fn what_cannot_be_read_is_said_to_the_model() {
         (json!({"handle": "HANDLE", "lines": "251:251"}), LEFT_OUT),
         (json!({"handle": "HANDLE", "page": 2}), "[page 2 of"),
     ] {
-        let endmark = offering(move |received: &Received| {
+        let endmark = start_offering(move |received: &Received| {
             let before = received.json()["messages"].as_array().unwrap().len();
             if before > 3 {
                 let read = received.json()["messages"][before - 1]["content"].as_str().unwrap().to_owned();
@@ -297,8 +297,8 @@ async fn a_call_to_read_is_held_in_the_budget() {
         Answer::json(200, &answer)
     };
     let respond = move |received: &Received| {
-        let arguments = searching(received);
-        billed(Wire::Chat.whole(&[Said::Call("endmark_read", &arguments)], "tool_calls"))
+        let arguments = search_call(received);
+        billed(Wire::Chat.whole_reply(&[Said::Call("endmark_read", &arguments)], "tool_calls"))
     };
     let endmark = Endmark::start_with(respond, change).await;
     let body = conversation(Wire::Chat, &log(), false).to_string();
@@ -312,7 +312,7 @@ async fn a_reply_that_is_too_large_to_be_searched_for_calls_is_refused() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let endmark = Endmark::start_with(
             move |received: &Received| {
-                let arguments = searching(received);
+                let arguments = search_call(received);
                 let long = "All of it. ".repeat(4_000);
                 wire.answer(&[Said::Text(&long), Said::Call("endmark_read", &arguments)], End::Calls, stream)
             },

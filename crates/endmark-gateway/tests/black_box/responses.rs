@@ -56,14 +56,14 @@ fn request(stream: bool) -> Value {
 }
 
 async fn ask(script: Script, stream: bool) -> (Endmark, Reply) {
-    let endmark = Endmark::resuming(script).await;
+    let endmark = Endmark::start_resuming(script).await;
     let reply =
         Request::post(endmark.address, "/v1/responses").json(&request(stream)).send().await.read().await;
     (endmark, reply)
 }
 
 /// What the second call said of the two things that a server remembers.
-fn remembered(endmark: &Endmark) -> (Value, Value) {
+fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
     let asked = endmark.upstream.requests()[1].json();
     (asked["conversation"].clone(), asked["store"].clone())
 }
@@ -72,14 +72,14 @@ fn remembered(endmark: &Endmark) -> (Value, Value) {
 async fn a_resumed_stream_keeps_the_id_that_it_began_with() {
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
-        .otherwise(stream("resp_2", &text("completed", &STORY[40..])));
+        .default_answer(stream("resp_2", &text("completed", &STORY[40..])));
     let (endmark, reply) = ask(script, true).await;
     let events = reply.json_events();
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
     assert_eq!(ids, ["resp_1", "resp_1"], "{}", reply.text());
     assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], STORY);
     // Its client goes on from it, under the id that it knows, so the server has to know it.
-    assert_eq!(remembered(&endmark), (Value::Null, Value::Null));
+    assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
 }
 
 /// Under the id that the stream began with the server has the beginning alone.
@@ -89,8 +89,8 @@ async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
         .then(stream("resp_2", &text("completed", &STORY[40..])))
-        .otherwise(whole());
-    let endmark = Endmark::resuming(script).await;
+        .default_answer(whole());
+    let endmark = Endmark::start_resuming(script).await;
     let post = |key: &str| Request::post(endmark.address, "/v1/responses").header("authorization", key);
     let reply = post("Bearer me").json(&request(true)).send().await.read().await;
     assert!(reply.text().contains("resp_1") && !reply.text().contains("resp_2"), "{}", reply.text());
@@ -117,8 +117,8 @@ async fn what_passes_goes_on_from_the_whole_too() {
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
         .then(stream("resp_2", &text("completed", &STORY[40..])))
-        .otherwise(Answer::json(200, &json!({"object": "response.input_tokens", "input_tokens": 7})));
-    let endmark = Endmark::resuming(script).await;
+        .default_answer(Answer::json(200, &json!({"object": "response.input_tokens", "input_tokens": 7})));
+    let endmark = Endmark::start_resuming(script).await;
     let post = |path: &str| Request::post(endmark.address, path).header("authorization", "Bearer me");
     post("/v1/responses").json(&request(true)).send().await.read().await;
     let body = r#"{ "previous_response_id" : "resp_1", "background":true, "input":"And then?", "odd": 1.0 }"#;
@@ -151,7 +151,7 @@ async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the
     let script = Script::new()
         .then(stream("resp_1", &call("incomplete", "call_1", "")))
         .then(stream("resp_2", &call("completed", "call_2", r#"{"a":1}"#)))
-        .otherwise(Answer::json(200, &response("resp_9", &text("completed", "Yes."))));
+        .default_answer(Answer::json(200, &response("resp_9", &text("completed", "Yes."))));
     let (endmark, _) = ask(script, true).await;
     let body = json!({"model": "m", "previous_response_id": "resp_1", "input": "And then?"});
     Request::post(endmark.address, "/v1/responses").json(&body).send().await.read().await;
@@ -163,7 +163,7 @@ async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the
 async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() {
     let script = Script::new()
         .then(Answer::sse([String::new()]))
-        .otherwise(stream("resp_2", &text("completed", STORY)));
+        .default_answer(stream("resp_2", &text("completed", STORY)));
     let (_, reply) = ask(script, true).await;
     let events = reply.json_events();
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
@@ -174,21 +174,21 @@ async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() 
 async fn a_resumed_text_has_the_id_of_the_last_answer_and_a_call_that_of_the_answer_with_the_call() {
     let script = Script::new()
         .then(Answer::json(200, &response("resp_1", &text("incomplete", &STORY[..40]))))
-        .otherwise(Answer::json(200, &response("resp_2", &text("completed", &STORY[40..]))));
+        .default_answer(Answer::json(200, &response("resp_2", &text("completed", &STORY[40..]))));
     let (endmark, reply) = ask(script, false).await;
     let body = reply.json();
     assert_eq!((&body["id"], &body["output"][0]["content"][0]["text"]), (&json!("resp_2"), &json!(STORY)));
     // Its client goes on from it, so the server has to know it.
-    assert_eq!(remembered(&endmark), (Value::Null, Value::Null));
+    assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
 
     let script = Script::new()
         .then(Answer::json(200, &response("resp_1", &call("incomplete", "call_1", ""))))
-        .otherwise(Answer::json(200, &response("resp_2", &call("completed", "call_2", r#"{"a":1}"#))));
+        .default_answer(Answer::json(200, &response("resp_2", &call("completed", "call_2", r#"{"a":1}"#))));
     let (endmark, reply) = ask(script, false).await;
     let body = reply.json();
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "{body}");
     assert_eq!((&body["id"], &body["output"][0]["call_id"]), (&json!("resp_1"), &json!("call_1")));
-    assert_eq!(remembered(&endmark).0, Value::Null);
+    assert_eq!(second_call_ids(&endmark).0, Value::Null);
 }
 
 /// A schema is that of the last message; what the model said before stays byte for byte.
@@ -202,7 +202,7 @@ async fn a_schema_is_that_of_the_last_message() {
         whole
     };
     let whole = two("completed", r#"{"a":1}"#);
-    let endmark = Endmark::resuming(Script::new().otherwise(Answer::json(200, &whole))).await;
+    let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &whole))).await;
     let reply = Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
     assert_eq!((reply.text(), endmark.calls()), (whole.to_string(), 1));
     // Cut, or wrong: the last one alone is made whole, or corrected.
@@ -211,8 +211,8 @@ async fn a_schema_is_that_of_the_last_message() {
     {
         let script = Script::new()
             .then(Answer::json(200, &two(status, cut)))
-            .otherwise(Answer::json(200, &response("resp_2", &text("completed", rest))));
-        let endmark = Endmark::resuming(script).await;
+            .default_answer(Answer::json(200, &response("resp_2", &text("completed", rest))));
+        let endmark = Endmark::start_resuming(script).await;
         let reply =
             Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
         let output = &reply.json()["output"];
@@ -262,7 +262,7 @@ async fn a_schema_is_that_of_the_last_text_block() {
     let answers = [Answer::json(200, &whole), Answer::sse(events.iter().map(frame).collect::<Vec<_>>())];
     for (answer, stream) in answers.into_iter().zip([false, true]) {
         let direct = String::from_utf8(answer.body()).unwrap();
-        let endmark = Endmark::resuming(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start_resuming(Script::new().default_answer(answer)).await;
         let reply =
             Request::post(endmark.address, "/v1/messages").json(&asks(stream)).send().await.read().await;
         assert_eq!((reply.text(), endmark.calls()), (direct, 1), "{stream}");
@@ -289,7 +289,7 @@ async fn every_item_of_a_stream_ends_once_also_before_a_call_that_came_with_the_
         }
         events.push(json!({"type": "response.completed", "response": whole}));
         let frames = events.iter().map(|event| format!("data: {event}\n\n"));
-        let script = Script::new().then(stream("resp_1", &first)).otherwise(Answer::sse(frames));
+        let script = Script::new().then(stream("resp_1", &first)).default_answer(Answer::sse(frames));
         let (_, reply) = ask(script, true).await;
         let events = reply.json_events();
         let done: Vec<&Value> = events

@@ -4,16 +4,17 @@ use std::time::{Duration, Instant};
 
 use testkit::{Answer, ChatFrames, Fault, Received, Script, chat_reply};
 
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
-fn good() -> Answer {
+fn good_answer() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))
 }
 
 #[tokio::test]
 async fn an_error_of_the_gateways_own_names_the_request_that_the_log_has() {
     let endmark =
-        Endmark::start(Script::new().otherwise(Answer::new(200, "text/html", "<html>a page</html>"))).await;
+        Endmark::start(Script::new().default_answer(Answer::new(200, "text/html", "<html>a page</html>")))
+            .await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!(
         (reply.status, reply.json()["error"]["type"].as_str()),
@@ -33,8 +34,10 @@ async fn an_error_of_the_gateways_own_names_the_request_that_the_log_has() {
 
 #[tokio::test]
 async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
-    for failure in [Answer::none(Fault::Reset), Answer::none(Fault::Close), Answer::server_error()] {
-        let endmark = Endmark::start(Script::new().then(failure).otherwise(good())).await;
+    for failure in
+        [Answer::without_status(Fault::Reset), Answer::without_status(Fault::Close), Answer::server_error()]
+    {
+        let endmark = Endmark::start(Script::new().then(failure).default_answer(good_answer())).await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!(text(&reply), "Yes.");
         assert_eq!(reply.header("x-endmark-retries"), Some("1"));
@@ -45,12 +48,13 @@ async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
 
 #[tokio::test]
 async fn retry_after_is_waited_for_and_a_long_one_is_passed_on() {
-    let endmark = Endmark::start(Script::new().then(Answer::rate_limited(1)).otherwise(good())).await;
+    let endmark =
+        Endmark::start(Script::new().then(Answer::rate_limited(1)).default_answer(good_answer())).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
     let sent = endmark.upstream.requests();
-    assert!(sent[1].at - sent[0].at >= Duration::from_secs(1));
+    assert!(sent[1].received_at - sent[0].received_at >= Duration::from_secs(1));
 
-    let endmark = Endmark::start(Script::new().otherwise(Answer::rate_limited(60))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::rate_limited(60))).await;
     let asked = Instant::now();
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")));
@@ -66,13 +70,13 @@ async fn retry_after_may_be_a_moment_of_the_upstreams_own_clock() {
             .header("retry-after", moment)
     };
     let soon = busy("Sun, 06 Nov 1994 08:49:38 GMT");
-    let endmark = Endmark::start(Script::new().then(soon).otherwise(good())).await;
+    let endmark = Endmark::start(Script::new().then(soon).default_answer(good_answer())).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
     let sent = endmark.upstream.requests();
-    assert!(sent[1].at - sent[0].at >= Duration::from_secs(1));
+    assert!(sent[1].received_at - sent[0].received_at >= Duration::from_secs(1));
 
     let late = busy("Sun, 06 Nov 1994 08:59:37 GMT");
-    let endmark = Endmark::start(Script::new().otherwise(late)).await;
+    let endmark = Endmark::start(Script::new().default_answer(late)).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 503);
     assert_eq!(endmark.calls(), 1);
 }
@@ -80,7 +84,7 @@ async fn retry_after_may_be_a_moment_of_the_upstreams_own_clock() {
 #[tokio::test]
 async fn an_account_with_nothing_left_is_not_asked_again() {
     let used_up = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
-    let endmark = Endmark::start(Script::new().otherwise(used_up)).await;
+    let endmark = Endmark::start(Script::new().default_answer(used_up)).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 429);
     assert_eq!(endmark.calls(), 1);
 }
@@ -88,15 +92,18 @@ async fn an_account_with_nothing_left_is_not_asked_again() {
 /// Its client has nothing of it, and many libraries only raise an error.
 #[tokio::test]
 async fn a_whole_reply_that_breaks_off_is_tried_again() {
-    let whole = good();
+    let whole = good_answer();
     let half = whole.body().len() / 2;
     for fault in [Fault::Reset, Fault::Close] {
-        let endmark = Endmark::start(Script::new().then(good().fault(half, fault)).otherwise(good())).await;
+        let endmark = Endmark::start(
+            Script::new().then(good_answer().fault(half, fault)).default_answer(good_answer()),
+        )
+        .await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!((text(&reply).as_str(), reply.header("x-endmark-retries")), ("Yes.", Some("1")));
         assert_eq!(endmark.calls(), 2);
 
-        let endmark = Endmark::start(Script::new().otherwise(good().fault(half, fault))).await;
+        let endmark = Endmark::start(Script::new().default_answer(good_answer().fault(half, fault))).await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!(reply.status, 502);
         assert_eq!(reply.json()["error"]["type"], "endmark_upstream_answer_lost");
@@ -109,8 +116,8 @@ async fn a_whole_reply_that_breaks_off_is_tried_again() {
 async fn a_stream_that_began_is_never_sent_a_second_time() {
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
-    let endmark = Endmark::start(Script::new().then(cut).otherwise(rest)).await;
-    let read = streamed(&endmark.ask(&stream_request(50)).await);
+    let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
+    let read = read_stream(&endmark.ask(&stream_request(50)).await);
     assert_eq!(read.text, "The harbour was quiet.");
     let sent = endmark.upstream.requests();
     assert_eq!(sent.len(), 2);
@@ -138,17 +145,17 @@ async fn the_upstreams_own_word_on_tries_is_heard() {
     let refused =
         |status, word| Answer::error(status, "server_error", None, "no").header("x-should-retry", word);
     for (answer, calls) in [(refused(503, "false"), 1), (refused(409, "true"), 2)] {
-        let endmark = Endmark::start(Script::new().then(answer).otherwise(good())).await;
+        let endmark = Endmark::start(Script::new().then(answer).default_answer(good_answer())).await;
         endmark.ask(&request(50)).await;
         assert_eq!(endmark.calls(), calls);
     }
     let busy = Answer::error(429, "rate_limit", None, "no")
         .header("retry-after-ms", "700")
         .header("retry-after", "60");
-    let endmark = Endmark::start(Script::new().then(busy).otherwise(good())).await;
+    let endmark = Endmark::start(Script::new().then(busy).default_answer(good_answer())).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
     let sent = endmark.upstream.requests();
-    assert!(sent[1].at - sent[0].at >= Duration::from_millis(700));
+    assert!(sent[1].received_at - sent[0].received_at >= Duration::from_millis(700));
 }
 
 /// Otherwise three tries of a client become nine.

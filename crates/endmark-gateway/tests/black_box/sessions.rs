@@ -12,13 +12,13 @@ use crate::support::spoken::{End, Said, Wire};
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
-fn answering(wire: Wire, end: End) -> Script {
-    Script::new().otherwise(wire.answer(&[Said::Text("The harbour was quiet")], end, false))
+fn script_answering(wire: Wire, end: End) -> Script {
+    Script::new().default_answer(wire.answer(&[Said::Text("The harbour was quiet")], end, false))
 }
 
 /// The sessions that these requests are recorded under, in their order.
 async fn sessions(wire: Wire, requests: &[(&[(&str, &str)], Value)]) -> Vec<String> {
-    let endmark = Endmark::start(answering(wire, End::Turn)).await;
+    let endmark = Endmark::start(script_answering(wire, End::Turn)).await;
     for (headers, body) in requests {
         let request = Request::post(endmark.address, wire.path(false)).json(body);
         let mut request = request.header("authorization", "Bearer key");
@@ -37,7 +37,7 @@ async fn sessions(wire: Wire, requests: &[(&[(&str, &str)], Value)]) -> Vec<Stri
     panic!("not every request has a row")
 }
 
-fn saying(wire: Wire, text: &str) -> Value {
+fn request_saying(wire: Wire, text: &str) -> Value {
     let mut body = wire.request(false);
     let turns = json!([{"role": "user", "content": text}]);
     body[if wire == RESPONSES { "input" } else { "messages" }] = turns;
@@ -47,22 +47,25 @@ fn saying(wire: Wire, text: &str) -> Value {
 #[tokio::test]
 async fn agents_are_known_by_the_sessions_that_they_name() {
     let user = |id: &str| {
-        let mut body = saying(MESSAGES, "in a body");
+        let mut body = request_saying(MESSAGES, "in a body");
         body["metadata"] = json!({"user_id": json!({"device_id": "d", "session_id": id}).to_string()});
         body
     };
-    let mut older = saying(MESSAGES, "in an older body");
+    let mut older = request_saying(MESSAGES, "in an older body");
     older["metadata"] = json!({"user_id": "user_0a_account__session_s1"});
     let found = sessions(
         MESSAGES,
         &[
-            (&[("x-claude-code-session-id", "s1")], saying(MESSAGES, "one")),
-            (&[("x-claude-code-session-id", "s1")], saying(MESSAGES, "another")),
+            (&[("x-claude-code-session-id", "s1")], request_saying(MESSAGES, "one")),
+            (&[("x-claude-code-session-id", "s1")], request_saying(MESSAGES, "another")),
             (&[], user("s1")),
             (&[], older),
-            (&[("x-claude-code-session-id", "s2")], saying(MESSAGES, "one")),
+            (&[("x-claude-code-session-id", "s2")], request_saying(MESSAGES, "one")),
             (&[], user("s3")),
-            (&[("x-endmark-session", "s1"), ("x-claude-code-session-id", "s2")], saying(MESSAGES, "one")),
+            (
+                &[("x-endmark-session", "s1"), ("x-claude-code-session-id", "s2")],
+                request_saying(MESSAGES, "one"),
+            ),
         ],
     )
     .await;
@@ -74,11 +77,11 @@ async fn agents_are_known_by_the_sessions_that_they_name() {
     let found = sessions(
         RESPONSES,
         &[
-            (&[("session-id", "s1"), ("thread-id", "t1")], saying(RESPONSES, "one")),
-            (&[("session-id", "s1"), ("thread-id", "t2")], saying(RESPONSES, "another")),
-            (&[("session_id", "s1")], saying(RESPONSES, "a third")),
-            (&[("session-id", " ")], saying(RESPONSES, "a third")),
-            (&[], saying(RESPONSES, "a third")),
+            (&[("session-id", "s1"), ("thread-id", "t1")], request_saying(RESPONSES, "one")),
+            (&[("session-id", "s1"), ("thread-id", "t2")], request_saying(RESPONSES, "another")),
+            (&[("session_id", "s1")], request_saying(RESPONSES, "a third")),
+            (&[("session-id", " ")], request_saying(RESPONSES, "a third")),
+            (&[], request_saying(RESPONSES, "a third")),
         ],
     )
     .await;
@@ -89,7 +92,7 @@ async fn agents_are_known_by_the_sessions_that_they_name() {
 /// In this format a reply is written as several items, and calls are not messages.
 #[tokio::test]
 async fn a_reply_of_several_items_is_one_turn() {
-    let endmark = Endmark::resuming(answering(RESPONSES, End::Limit)).await;
+    let endmark = Endmark::start_resuming(script_answering(RESPONSES, End::Limit)).await;
     let mut body = RESPONSES.request(false);
     let call =
         |id: &str| json!({"type": "function_call", "call_id": id, "name": "get_time", "arguments": "{}"});

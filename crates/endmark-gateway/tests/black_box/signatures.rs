@@ -24,7 +24,7 @@ async fn ask(script: Script, stream: bool) -> Reply {
 
 /// The same with a function that requires these arguments.
 async fn ask_requiring(script: Script, stream: bool, required: &[&str]) -> Reply {
-    let endmark = Endmark::resuming(script).await;
+    let endmark = Endmark::start_resuming(script).await;
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
     let parameters = json!({"type": "OBJECT", "required": required});
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "Tell."}]}],
@@ -46,8 +46,9 @@ async fn a_call_that_comes_with_the_rest_keeps_its_signature() {
     for stream in [false, true] {
         let text = json!([{"text": "I look it up"}]);
         let rest = json!([{"text": " now."}, {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "SIGNED"}]);
-        let script =
-            Script::new().then(answer(stream, &text, "MAX_TOKENS")).otherwise(answer(stream, &rest, "STOP"));
+        let script = Script::new()
+            .then(answer(stream, &text, "MAX_TOKENS"))
+            .default_answer(answer(stream, &rest, "STOP"));
         let reply = ask(script, stream).await;
         let parts = parts(&reply, stream);
         let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
@@ -67,7 +68,7 @@ async fn a_text_that_is_gone_on_with_keeps_the_signature_of_its_rest() {
             let rest = json!([{"text": rest}, {"text": "", "thoughtSignature": "SIGNED"}]);
             let script = Script::new()
                 .then(answer(stream, &first, "MAX_TOKENS"))
-                .otherwise(answer(stream, &rest, "STOP"));
+                .default_answer(answer(stream, &rest, "STOP"));
             let reply = ask(script, stream).await;
             let parts = parts(&reply, stream);
             let said = parts.iter().filter(|part| part["thought"] != true);
@@ -93,7 +94,7 @@ async fn a_signed_text_that_is_gone_on_with_keeps_its_own_signature_too() {
         let cut =
             if stream { Answer::sse([format!("data: {cut}\r\n\r\n")]) } else { Answer::json(200, &cut) };
         let rest = json!([{"text": " quiet.", "thoughtSignature": "SECOND"}]);
-        let reply = ask(Script::new().then(cut).otherwise(answer(stream, &rest, "STOP")), stream).await;
+        let reply = ask(Script::new().then(cut).default_answer(answer(stream, &rest, "STOP")), stream).await;
         let parts = parts(&reply, stream);
         let said = parts.iter().filter(|part| part["thought"] != true);
         let text: String = said.map(|part| part["text"].as_str().unwrap_or_default()).collect();
@@ -110,7 +111,7 @@ async fn a_text_of_several_parts_goes_on_in_the_last() {
     let first = json!([{"text": "One. "}, {"text": "Two. ", "thoughtSignature": "A"}, {"text": "The harbour was quiet that"}]);
     let rest = json!([{"text": " morning."}]);
     let script =
-        Script::new().then(answer(false, &first, "MAX_TOKENS")).otherwise(answer(false, &rest, "STOP"));
+        Script::new().then(answer(false, &first, "MAX_TOKENS")).default_answer(answer(false, &rest, "STOP"));
     let parts = parts(&ask(script, false).await, false);
     assert_eq!(parts[0], json!({"text": "One. "}));
     assert_eq!(parts[1], json!({"text": "Two. ", "thoughtSignature": "A"}));
@@ -129,7 +130,7 @@ async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
         let last = chunk(&signed, Some("MAX_TOKENS"));
         let first = Answer::sse([begun, last].map(|chunk| format!("data: {chunk}\r\n\r\n")));
         let rest = answer(true, &json!([{"text": " quiet."}, {"text": "", "thoughtSignature": "C"}]), "STOP");
-        let reply = ask(Script::new().then(first).otherwise(rest), true).await;
+        let reply = ask(Script::new().then(first).default_answer(rest), true).await;
         let mut told = String::new();
         for part in parts(&reply, true) {
             let bracket = if part["thought"] == true { "~" } else { "" };
@@ -157,7 +158,7 @@ async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
             }
             let script = Script::new()
                 .then(answer(stream, &half, "MAX_TOKENS"))
-                .otherwise(answer(false, &whole, "STOP"));
+                .default_answer(answer(false, &whole, "STOP"));
             let reply = ask_requiring(script, stream, &["b"]).await;
             let parts = parts(&reply, stream);
             let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
@@ -178,7 +179,7 @@ async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_
         let script = Script::new()
             .then(answer(stream, &json!([{"text": "I look it up"}]), "MAX_TOKENS"))
             .then(answer(stream, &rest, "MAX_TOKENS"))
-            .otherwise(answer(false, &json!([call(json!({"a": 1, "b": 2}), "NEW")]), "STOP"));
+            .default_answer(answer(false, &json!([call(json!({"a": 1, "b": 2}), "NEW")]), "STOP"));
         let reply = ask_requiring(script, stream, &["b"]).await;
         let parts = parts(&reply, stream);
         let found = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
@@ -196,7 +197,7 @@ async fn no_token_stays_in_a_reply_that_was_gone_on_with() {
         let cut =
             if stream { Answer::sse([format!("data: {cut}\r\n\r\n")]) } else { Answer::json(200, &cut) };
         let rest = answer(stream, &json!([{"text": " quiet."}]), "STOP");
-        let reply = ask(Script::new().then(cut).otherwise(rest), stream).await;
+        let reply = ask(Script::new().then(cut).default_answer(rest), stream).await;
         assert!(!reply.text().contains("TOKEN"), "{stream} {at_the_top}: {}", reply.text());
         let text = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
         assert_eq!(parts(&reply, stream).iter().map(text).collect::<String>(), "The harbour was quiet.");

@@ -3,10 +3,10 @@
 use testkit::{Answer, Script};
 
 use crate::support::Endmark;
-use crate::support::raw::{Raw, answer, refused};
+use crate::support::raw::{Raw, answer, parse_refusal};
 
 async fn endmark() -> Endmark {
-    Endmark::start(Script::new().otherwise(Answer::new(200, "text/plain", "reached"))).await
+    Endmark::start(Script::new().default_answer(Answer::new(200, "text/plain", "reached"))).await
 }
 
 /// A request of HTTP/1.1 with these lines behind its host, and this body.
@@ -42,7 +42,7 @@ async fn what_hides_a_second_request_is_refused_and_reaches_nobody() {
         "\r\n\r\nGET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
     ] {
         let said = answer(endmark.address, format!("{bytes}{hidden}")).await;
-        assert_eq!(refused(&said), (400, "endmark_bad_request".to_owned()), "{bytes:?}: {said}");
+        assert_eq!(parse_refusal(&said), (400, "endmark_bad_request".to_owned()), "{bytes:?}: {said}");
         assert_eq!(said.matches("content-length: ").count(), 1, "{bytes:?}: {said}");
     }
     assert_eq!(endmark.calls(), 0);
@@ -62,7 +62,7 @@ async fn a_broken_chunk_is_refused_in_the_providers_shape_and_nothing_follows_it
     ] {
         let bytes = request("transfer-encoding: chunked\r\n", chunk);
         let said = answer(endmark.address, bytes).await;
-        assert_eq!(refused(&said), (400, "endmark_bad_request".to_owned()), "{chunk:?}: {said}");
+        assert_eq!(parse_refusal(&said), (400, "endmark_bad_request".to_owned()), "{chunk:?}: {said}");
     }
 }
 
@@ -72,7 +72,7 @@ async fn another_protocol_is_told_what_is_spoken_here() {
     let said = answer(endmark.address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     assert!(said.contains("speaks plain HTTP and the client speaks TLS"), "{said}");
     let said = answer(endmark.address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    assert_eq!(refused(&said).0, 505);
+    assert_eq!(parse_refusal(&said).0, 505);
 }
 
 #[tokio::test]
@@ -96,20 +96,22 @@ async fn a_host_or_a_page_of_elsewhere_is_refused_and_told_which_setting_lets_it
     for path in ["/v1/models", "/endmark/readyz"] {
         let rebound = with("rebound.example", "").replace("/v1/models", path);
         let said = answer(endmark.address, rebound).await;
-        assert_eq!(refused(&said), (403, "endmark_host_not_allowed".to_owned()));
+        assert_eq!(parse_refusal(&said), (403, "endmark_host_not_allowed".to_owned()));
         assert!(said.contains("allowed_hosts"), "{said}");
         let page = with("localhost:4141", "origin: https://page.example\r\n").replace("/v1/models", path);
         let said = answer(endmark.address, page).await;
-        assert_eq!(refused(&said), (403, "endmark_origin_not_allowed".to_owned()));
+        assert_eq!(parse_refusal(&said), (403, "endmark_origin_not_allowed".to_owned()));
         assert!(said.contains("allowed_origins"), "{said}");
     }
     assert_eq!(endmark.calls(), 0);
-    let open =
-        Endmark::start_with(Script::new().otherwise(Answer::new(200, "text/plain", "reached")), |settings| {
+    let open = Endmark::start_with(
+        Script::new().default_answer(Answer::new(200, "text/plain", "reached")),
+        |settings| {
             settings.listener.allowed_hosts = vec!["gw.example".to_owned()];
             settings.listener.allowed_origins = vec!["https://page.example".to_owned()];
-        })
-        .await;
+        },
+    )
+    .await;
     let said = answer(open.address, with("gw.example:443", "origin: https://page.example\r\n")).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
 }
@@ -122,5 +124,5 @@ async fn a_head_that_comes_byte_by_byte_is_a_head() {
         raw.send([byte]).await;
         tokio::task::yield_now().await;
     }
-    assert!(raw.until("reached").await.starts_with("HTTP/1.1 200 "));
+    assert!(raw.read_until("reached").await.starts_with("HTTP/1.1 200 "));
 }

@@ -6,7 +6,7 @@ use testkit::{Answer, Request, Script};
 use crate::support::{Endmark, raw};
 
 fn answers() -> Script {
-    Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()))
+    Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()))
 }
 
 #[tokio::test]

@@ -8,18 +8,18 @@ use endmark_store::FinalStatus;
 use serde_json::json;
 use testkit::{Answer, ChatFrames, Fault, Prefill, Prompted, Script, ScriptedModel, chat_stream};
 
-use crate::support::{Endmark, finish, request, stream_request, streamed, text};
+use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
 #[tokio::test]
 async fn a_cut_stream_goes_on_in_the_same_stream() {
-    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let reply = endmark.ask(&stream_request(7)).await;
-    let read = streamed(&reply);
+    let read = read_stream(&reply);
     assert_eq!(read.text, STORY);
-    assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true));
+    assert_eq!((read.finish.as_deref(), read.is_done), (Some("stop"), true));
     let endmark_object = read.endmark.unwrap();
     assert_eq!(endmark_object["outcome"], "resumed");
     assert_eq!(endmark_object["attempts"], 1);
@@ -33,12 +33,12 @@ async fn a_cut_stream_goes_on_in_the_same_stream() {
 #[tokio::test]
 async fn what_a_server_repeats_in_a_whole_answer_it_need_not_repeat_in_a_stream() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
-    let endmark = Endmark::resuming(ScriptedModel::new(story).prefill(Prefill::EchoesWhole)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(story).prefill(Prefill::EchoesWhole)).await;
     let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
     for max_tokens in [3, at_hyphen] {
         let reply = endmark.ask(&request(max_tokens)).await;
         assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (story, "stop"), "{max_tokens}");
-        let read = streamed(&endmark.ask(&stream_request(max_tokens)).await);
+        let read = read_stream(&endmark.ask(&stream_request(max_tokens)).await);
         assert_eq!((read.text.as_str(), read.finish.as_deref()), (story, Some("stop")), "{max_tokens}");
     }
 }
@@ -55,7 +55,7 @@ async fn what_is_ambiguous_does_not_tell_what_an_upstream_does_with_a_prefill() 
     .await;
     let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
     for (max_tokens, outcome) in [(at_hyphen, "exhausted"), (3, "resumed"), (at_hyphen, "resumed")] {
-        let read = streamed(&endmark.ask(&stream_request(max_tokens)).await);
+        let read = read_stream(&endmark.ask(&stream_request(max_tokens)).await);
         assert_eq!(read.endmark.unwrap()["outcome"], outcome, "{max_tokens}");
         assert!(story.starts_with(&read.text));
     }
@@ -68,10 +68,10 @@ async fn what_is_ambiguous_does_not_tell_what_an_upstream_does_with_a_prefill() 
 
 #[tokio::test]
 async fn usage_in_a_stream_is_the_sum_over_all_calls() {
-    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let mut body = stream_request(7);
     body["stream_options"] = json!({"include_usage": true});
-    let read = streamed(&endmark.ask(&body).await);
+    let read = read_stream(&endmark.ask(&body).await);
     assert_eq!(read.text, STORY);
     assert_eq!(read.usage.unwrap()["completion_tokens"], testkit::tokens(STORY).len());
 }
@@ -81,11 +81,12 @@ async fn usage_that_nobody_counted_is_not_made_up() {
     let first = ChatFrames::new().text("The harbour ").cut();
     let rest = ChatFrames::new().text("was quiet.").finish("stop").done();
     let endmark =
-        Endmark::resuming(Script::new().then(Answer::sse(first)).otherwise(Answer::sse(rest))).await;
+        Endmark::start_resuming(Script::new().then(Answer::sse(first)).default_answer(Answer::sse(rest)))
+            .await;
     let mut body = stream_request(500);
     body["stream_options"] = json!({"include_usage": true});
-    let read = streamed(&endmark.ask(&body).await);
-    assert_eq!((read.text.as_str(), read.done), ("The harbour was quiet.", true));
+    let read = read_stream(&endmark.ask(&body).await);
+    assert_eq!((read.text.as_str(), read.is_done), ("The harbour was quiet.", true));
     assert_eq!(read.usage, None);
 }
 
@@ -94,7 +95,8 @@ async fn a_stream_that_needs_nothing_is_byte_identical() {
     let frames = chat_stream(&["Yes", ", ", "it is."], "stop");
     let bytes: Vec<u8> = frames.concat().into_bytes();
     for split in [1, 7, 4_096] {
-        let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames.clone()).split(split))).await;
+        let endmark =
+            Endmark::start(Script::new().default_answer(Answer::sse(frames.clone()).split(split))).await;
         let reply = endmark.ask(&stream_request(100)).await;
         assert_eq!(reply.body, bytes);
     }
@@ -105,7 +107,7 @@ async fn a_stream_with_comments_and_usage_that_needs_nothing_is_byte_identical()
     let mut frames = vec![": ping\n\n".to_owned()];
     frames.extend(ChatFrames::new().text("Yes.").finish("stop").usage((3, 2)).done());
     let bytes: Vec<u8> = frames.concat().into_bytes();
-    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
     let mut body = stream_request(100);
     body["stream_options"] = json!({"include_usage": true});
     assert_eq!(endmark.ask(&body).await.body, bytes);
@@ -116,9 +118,9 @@ async fn a_dropped_stream_is_resumed() {
     for fault in [Fault::Close, Fault::Reset] {
         let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, fault);
         let endmark = Endmark::start(model).await;
-        let read = streamed(&endmark.ask(&stream_request(500)).await);
+        let read = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(read.text, STORY, "{fault:?}");
-        assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true), "{fault:?}");
+        assert_eq!((read.finish.as_deref(), read.is_done), (Some("stop"), true), "{fault:?}");
         assert_eq!(read.endmark.unwrap()["cut"], "dropped");
         assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Resolved);
     }
@@ -129,23 +131,23 @@ async fn a_stalled_stream_is_resumed() {
     let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, Fault::Stall);
     let endmark =
         Endmark::start_with(model, |settings| settings.limits.idle = Duration::from_millis(300)).await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!(read.text, STORY);
 }
 
 #[tokio::test]
 async fn a_stream_that_broke_off_and_cannot_be_mended_ends_in_an_error_and_not_in_done() {
     let frames = ChatFrames::new().text("The harbour ").text("was").cut();
-    let script = Script::new().then(Answer::sse(frames)).otherwise(Answer::error(
+    let script = Script::new().then(Answer::sse(frames)).default_answer(Answer::error(
         401,
         "authentication_error",
         None,
         "no",
     ));
     let endmark = Endmark::start(script).await;
-    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    let read = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!(read.text, "The harbour was");
-    assert!(!read.done);
+    assert!(!read.is_done);
     assert_eq!(read.finish, None);
     let error = read.error.unwrap();
     assert_eq!(error["type"], "endmark_reply_cut");
@@ -155,16 +157,16 @@ async fn a_stream_that_broke_off_and_cannot_be_mended_ends_in_an_error_and_not_i
 #[tokio::test]
 async fn a_limit_cut_that_cannot_be_mended_ends_as_the_protocol_says_and_is_told() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
-    let script = Script::new().then(Answer::sse(cut)).otherwise(Answer::error(
+    let script = Script::new().then(Answer::sse(cut)).default_answer(Answer::error(
         401,
         "authentication_error",
         None,
         "no",
     ));
-    let endmark = Endmark::resuming(script).await;
-    let read = streamed(&endmark.ask(&stream_request(2)).await);
+    let endmark = Endmark::start_resuming(script).await;
+    let read = read_stream(&endmark.ask(&stream_request(2)).await);
     assert_eq!(
-        (read.text.as_str(), read.finish.as_deref(), read.done),
+        (read.text.as_str(), read.finish.as_deref(), read.is_done),
         ("The harbour was", Some("length"), true)
     );
     assert_eq!(read.endmark.unwrap()["outcome"], "exhausted");
@@ -173,8 +175,8 @@ async fn a_limit_cut_that_cannot_be_mended_ends_as_the_protocol_says_and_is_told
 #[tokio::test]
 async fn in_auto_a_limited_plain_text_stream_passes_and_is_told_to_be_cut() {
     let endmark = Endmark::start(ScriptedModel::new(STORY)).await;
-    let read = streamed(&endmark.ask(&stream_request(3)).await);
-    assert_eq!((read.finish.as_deref(), read.done), (Some("length"), true));
+    let read = read_stream(&endmark.ask(&stream_request(3)).await);
+    assert_eq!((read.finish.as_deref(), read.is_done), (Some("length"), true));
     assert_eq!(read.endmark.unwrap()["outcome"], "cut");
     assert_eq!(endmark.calls(), 1);
 }
@@ -183,13 +185,13 @@ async fn in_auto_a_limited_plain_text_stream_passes_and_is_told_to_be_cut() {
 async fn a_cut_tool_call_in_a_stream_is_completed_by_extending_its_bytes() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
-    let endmark = Endmark::resuming(model).await;
+    let endmark = Endmark::start_resuming(model).await;
     let mut body = stream_request(9);
     body["tools"] =
         json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
-    let read = streamed(&endmark.ask(&body).await);
+    let read = read_stream(&endmark.ask(&body).await);
     assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", arguments));
-    assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+    assert_eq!((read.finish.as_deref(), read.is_done), (Some("tool_calls"), true));
 }
 
 #[tokio::test]
@@ -204,9 +206,9 @@ async fn held_tool_calls_come_whole_or_not_at_all_before_their_end() {
         .await;
         let mut body = stream_request(limit);
         body["tools"] = json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
-        let read = streamed(&endmark.ask(&body).await);
+        let read = read_stream(&endmark.ask(&body).await);
         assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", arguments), "{limit}");
-        assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+        assert_eq!((read.finish.as_deref(), read.is_done), (Some("tool_calls"), true));
     }
 }
 
@@ -219,13 +221,13 @@ async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
         Prompted::Preamble("Here is the rest:"),
         Prompted::Restarts,
     ] {
-        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).prompted(prompted);
-        let endmark = Endmark::resuming(model).await;
+        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).with_prompted(prompted);
+        let endmark = Endmark::start_resuming(model).await;
         let mut body = stream_request(9);
         body["response_format"] = json!({"type": "json_object"});
-        let read = streamed(&endmark.ask(&body).await);
+        let read = read_stream(&endmark.ask(&body).await);
         assert_eq!(read.text, document, "{prompted:?}");
-        assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true), "{prompted:?}");
+        assert_eq!((read.finish.as_deref(), read.is_done), (Some("stop"), true), "{prompted:?}");
     }
 }
 
@@ -242,7 +244,7 @@ async fn what_stands_behind_a_settled_seam_flows_before_the_continuation_has_end
     let rest = Answer::sse(frames).stall_after(most);
     for prefill in [endmark_gateway::Prefill::Auto, endmark_gateway::Prefill::Never] {
         let cut = Answer::sse(chat_stream(&[first], "length"));
-        let script = Script::new().then(cut).otherwise(rest.clone());
+        let script = Script::new().then(cut).default_answer(rest.clone());
         let endmark = Endmark::start_with(script, |settings| {
             settings.resume.mode = Mode::On;
             settings.limits.heartbeat = Duration::from_millis(50);
@@ -282,21 +284,22 @@ async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
         .finish("tool_calls")
         .done();
     let endmark =
-        Endmark::resuming(Script::new().then(Answer::sse(nothing)).otherwise(Answer::sse(call))).await;
+        Endmark::start_resuming(Script::new().then(Answer::sse(nothing)).default_answer(Answer::sse(call)))
+            .await;
     let mut body = stream_request(3);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
-    let read = streamed(&endmark.ask(&body).await);
+    let read = read_stream(&endmark.ask(&body).await);
     assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", "{\"path\": \"sea.txt\"}"));
-    assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+    assert_eq!((read.finish.as_deref(), read.is_done), (Some("tool_calls"), true));
 }
 
 #[tokio::test]
 async fn a_stream_that_was_lost_before_its_first_character_is_asked_again_in_the_same_bytes() {
     for nothing in [ChatFrames::new().cut(), vec![": ping\n\n".to_owned()], Vec::new()] {
         let whole = Answer::sse(chat_stream(&["It is", " quiet."], "stop"));
-        let endmark = Endmark::start(Script::new().then(Answer::sse(nothing)).otherwise(whole)).await;
+        let endmark = Endmark::start(Script::new().then(Answer::sse(nothing)).default_answer(whole)).await;
         let reply = endmark.ask(&stream_request(50)).await;
-        let read = streamed(&reply);
+        let read = read_stream(&reply);
         assert_eq!((read.text.as_str(), read.finish.as_deref()), ("It is quiet.", Some("stop")));
         // Behind its first event it is a cut reply; before, it is as if the request had been refused.
         match read.endmark {
@@ -323,7 +326,8 @@ async fn several_choices_are_judged_and_resumed_each_on_its_own() {
         .done();
     let rest = chat_stream(&["The harbour was", " quiet."], "stop");
     let endmark =
-        Endmark::resuming(Script::new().then(Answer::sse(frames)).otherwise(Answer::sse(rest))).await;
+        Endmark::start_resuming(Script::new().then(Answer::sse(frames)).default_answer(Answer::sse(rest)))
+            .await;
     let mut body = stream_request(4);
     body["n"] = json!(2);
     let reply = endmark.ask(&body).await;
@@ -346,13 +350,14 @@ async fn a_waiting_client_gets_a_sign_of_life() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let rest =
         Answer::sse(chat_stream(&["The harbour was", " quiet."], "stop")).wait(Duration::from_millis(700));
-    let endmark = Endmark::start_with(Script::new().then(Answer::sse(cut)).otherwise(rest), |settings| {
-        settings.resume.mode = Mode::On;
-        settings.limits.heartbeat = Duration::from_millis(100);
-    })
-    .await;
+    let endmark =
+        Endmark::start_with(Script::new().then(Answer::sse(cut)).default_answer(rest), |settings| {
+            settings.resume.mode = Mode::On;
+            settings.limits.heartbeat = Duration::from_millis(100);
+        })
+        .await;
     let reply = endmark.ask(&stream_request(2)).await;
-    assert_eq!(streamed(&reply).text, "The harbour was quiet.");
+    assert_eq!(read_stream(&reply).text, "The harbour was quiet.");
     assert!(reply.text().contains("\n: "), "{}", reply.text());
 }
 
@@ -360,11 +365,12 @@ async fn a_waiting_client_gets_a_sign_of_life() {
 async fn a_client_that_goes_away_during_a_resume_is_in_the_log() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let rest = Answer::sse(chat_stream(&[" quiet."], "stop")).wait(Duration::from_secs(20));
-    let endmark = Endmark::start_with(Script::new().then(Answer::sse(cut)).otherwise(rest), |settings| {
-        settings.resume.mode = Mode::On;
-        settings.limits.heartbeat = Duration::from_millis(50);
-    })
-    .await;
+    let endmark =
+        Endmark::start_with(Script::new().then(Answer::sse(cut)).default_answer(rest), |settings| {
+            settings.resume.mode = Mode::On;
+            settings.limits.heartbeat = Duration::from_millis(50);
+        })
+        .await;
     let mut open = endmark.chat(&stream_request(2)).send().await;
     open.next_frame().await.unwrap();
     endmark.upstream.wait_for_requests(2).await;
@@ -385,14 +391,14 @@ async fn an_upstream_that_is_restarted_is_waited_for() {
     dead.stop().await;
     tokio::time::sleep(Duration::from_millis(400)).await;
     let _back = testkit::Upstream::start_at(address, model()).await;
-    assert_eq!(streamed(&open.read().await).text, STORY);
+    assert_eq!(read_stream(&open.read().await).text, STORY);
 }
 
 #[tokio::test]
 async fn an_event_that_cannot_be_read_passes_and_does_not_end_the_stream() {
     let frames = ChatFrames::new().text("a").raw("data: ping\n\n").text("b").finish("stop").done();
     let bytes = frames.concat().into_bytes();
-    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+    let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
     assert_eq!(endmark.ask(&stream_request(50)).await.body, bytes);
 }
 
@@ -400,15 +406,15 @@ async fn an_event_that_cannot_be_read_passes_and_does_not_end_the_stream() {
 async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
     let mut frames = ChatFrames::new().text("The harbour ").cut();
     frames.push(testkit::error_event("the model is overloaded"));
-    let script = Script::new().then(Answer::sse(frames)).otherwise(Answer::error(
+    let script = Script::new().then(Answer::sse(frames)).default_answer(Answer::error(
         401,
         "authentication_error",
         None,
         "no",
     ));
     let endmark = Endmark::start(script).await;
-    let read = streamed(&endmark.ask(&stream_request(50)).await);
-    assert!(!read.done);
+    let read = read_stream(&endmark.ask(&stream_request(50)).await);
+    assert!(!read.is_done);
     assert!(read.error.unwrap()["message"].as_str().unwrap().contains("overloaded"));
     assert_eq!(read.endmark.unwrap()["outcome"], "exhausted");
 }
@@ -416,9 +422,9 @@ async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
 #[tokio::test]
 async fn a_refusal_that_breaks_off_is_never_resumed() {
     let frames = ChatFrames::new().refusal("I will ").refusal("not").cut();
-    let endmark = Endmark::resuming(Script::new().otherwise(Answer::sse(frames))).await;
-    let read = streamed(&endmark.ask(&stream_request(50)).await);
-    assert!(!read.done);
+    let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::sse(frames))).await;
+    let read = read_stream(&endmark.ask(&stream_request(50)).await);
+    assert!(!read.is_done);
     assert_eq!(endmark.calls(), 1);
 }
 
@@ -426,13 +432,13 @@ async fn a_refusal_that_breaks_off_is_never_resumed() {
 async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
     let custom = json!({"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}]});
     let frames = ChatFrames::new().delta(&custom).cut();
-    let endmark = Endmark::start_with(Script::new().otherwise(Answer::sse(frames)), |settings| {
+    let endmark = Endmark::start_with(Script::new().default_answer(Answer::sse(frames)), |settings| {
         settings.tools.hold = true;
     })
     .await;
     let reply = endmark.ask(&stream_request(50)).await;
     assert!(reply.text().contains("shell"), "{}", reply.text());
-    assert!(streamed(&reply).error.is_some());
+    assert!(read_stream(&reply).error.is_some());
 }
 
 /// Whatever else its server says at the end of a reply is said there once more, also where the last of the text came with it.
@@ -441,16 +447,16 @@ async fn what_a_server_says_at_the_end_stays_where_the_end_has_text_too() {
     let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;
     let first = ChatFrames::new().text("The harbour").raw(&format!("data: {last}\n\n")).done();
     let rest = Answer::sse(ChatFrames::new().text(" quiet.").finish("stop").usage((9, 2)).done());
-    let endmark = Endmark::resuming(Script::new().then(Answer::sse(first)).otherwise(rest)).await;
+    let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(first)).default_answer(rest)).await;
     let mut body = stream_request(7);
     body["stream_options"] = json!({"include_usage": true});
     let reply = endmark.ask(&body).await;
-    let read = streamed(&reply);
+    let read = read_stream(&reply);
     assert_eq!((read.text.as_str(), read.finish.as_deref()), ("The harbour was quiet.", Some("stop")));
     let counted: Vec<u64> =
         reply.json_events().iter().filter_map(|event| event["usage"]["completion_tokens"].as_u64()).collect();
     assert_eq!(counted, [9], "the sum, and once: {}", reply.text());
-    assert_eq!((read.done, &read.endmark.unwrap()["outcome"]), (true, &json!("resumed")));
+    assert_eq!((read.is_done, &read.endmark.unwrap()["outcome"]), (true, &json!("resumed")));
     let end = reply.json_events().into_iter().find(|event| event["choices"][0]["finish_reason"].is_string());
     let end = end.unwrap();
     let choice = json!({"index": 0, "x_choice": true, "delta": {"x_delta": 100.0}, "finish_reason": "stop"});

@@ -12,9 +12,9 @@ const TOLD: &str =
     "- The orders were looked at in detail, and every amount agrees.\n- The next step of the list follows.";
 const MODEL: &str = "small-one";
 
-async fn before(wire: Wire, script: Script) -> Endmark {
+async fn start_before(wire: Wire, script: Script) -> Endmark {
     let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    Endmark::start_with(script.otherwise(answer), |settings| {
+    Endmark::start_with(script.default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
         settings.compact.window.budget_tokens = 8_000;
         settings.upstreams.iter_mut().for_each(|upstream| upstream.summary_model = Some(MODEL.to_owned()));
@@ -44,7 +44,7 @@ fn question(wire: Wire, body: &[u8]) -> String {
 async fn what_happened_is_told_by_a_model_that_is_asked_once() {
     for wire in Wire::ALL {
         let endmark =
-            before(wire, Script::new().then(wire.answer(&[Said::Text(TOLD)], End::Turn, false))).await;
+            start_before(wire, Script::new().then(wire.answer(&[Said::Text(TOLD)], End::Turn, false))).await;
         let reply = ask(endmark.address, wire, Some("on"), &conversation(wire, 60)).await;
         assert_eq!(reply.status, 200, "{wire:?}");
         let disclosed = reply.header("x-endmark-compacted").unwrap();
@@ -106,11 +106,11 @@ async fn an_answer_that_does_not_hold_up_leaves_the_summary_as_it_is_without_a_m
         ]
     };
     for wire in Wire::ALL {
-        let plain = super::compacted_conversations::before(wire, Script::new()).await;
+        let plain = super::compacted_conversations::start_before(wire, Script::new()).await;
         ask(plain.address, wire, Some("on"), &conversation(wire, 60)).await;
         let expected = plain.upstream.requests().remove(0).body;
         for answer in answers(wire) {
-            let endmark = before(wire, Script::new().then(answer)).await;
+            let endmark = start_before(wire, Script::new().then(answer)).await;
             let reply = ask(endmark.address, wire, Some("on"), &conversation(wire, 60)).await;
             assert_eq!(reply.status, 200, "{wire:?}");
             assert!(!reply.header("x-endmark-compacted").unwrap().contains("by="), "{wire:?}");

@@ -17,7 +17,7 @@ use crate::support::{Endmark, request, stream_request};
 /// A server that reads each request whole, and answers with these bytes whatever they are.
 struct Plain {
     address: SocketAddr,
-    asked: Arc<AtomicUsize>,
+    request_count: Arc<AtomicUsize>,
 }
 
 impl Plain {
@@ -43,11 +43,11 @@ impl Plain {
                 });
             }
         });
-        Self { address, asked }
+        Self { address, request_count: asked }
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::SeqCst)
     }
 
     /// A gateway before it.
@@ -88,7 +88,7 @@ async fn an_upstream_that_goes_on_in_another_protocol_gave_no_answer() {
         let request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
         let reply = request.send().await.read().await;
         assert_unreadable(&reply, "101 Switching Protocols");
-        assert_eq!(plain.asked(), 1, "{wire:?} {mode:?}");
+        assert_eq!(plain.request_count(), 1, "{wire:?} {mode:?}");
     }
     let plain = Plain::start(SWITCHES).await;
     let endmark = plain.gateway(Mode::Warn).await;
@@ -102,7 +102,7 @@ async fn a_304_passes_without_a_body() {
     let plain = Plain::start("HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n").await;
     let endmark = plain.gateway(Mode::Warn).await;
     let reply = endmark.ask(&request(50)).await;
-    assert_eq!((reply.status, reply.body.len(), plain.asked()), (304, 0, 1));
+    assert_eq!((reply.status, reply.body.len(), plain.request_count()), (304, 0, 1));
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
         let mut client = Raw::connect(endmark.address).await;
         // Two on one connection: it is kept.
         for _ in 0..2 {
-            let answer = client.send(&asked).await.until("\r\n0\r\n\r\n").await;
+            let answer = client.send(&asked).await.read_until("\r\n0\r\n\r\n").await;
             let (head, body) = answer.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{mode:?} {path}: {head}");
             assert!(head.to_lowercase().contains("transfer-encoding: chunked"), "{head}");
@@ -166,7 +166,7 @@ async fn a_request_whose_answer_has_no_readable_head_is_not_sent_again() {
         let plain = Plain::start(answer).await;
         let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
         assert_unreadable(&reply, why);
-        assert_eq!(plain.asked(), 1, "{why}");
+        assert_eq!(plain.request_count(), 1, "{why}");
     }
 }
 
@@ -201,7 +201,7 @@ async fn a_reply_whose_json_ends_too_early_was_lost() {
             let request = Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
             let reply = request.send().await.read().await;
             let said = reply.text();
-            assert_eq!((reply.status, plain.asked()), (502, 1), "{wire:?} {said}");
+            assert_eq!((reply.status, plain.request_count()), (502, 1), "{wire:?} {said}");
             assert!(
                 said.contains("JSON ends too early") && said.contains("send the request again"),
                 "{said}"
@@ -229,7 +229,7 @@ async fn a_reply_behind_a_byte_order_mark_is_read() {
             let reply = asked.send().await.read().await;
             let outcome = matches!(end, End::Limit).then_some("cut");
             assert_eq!(
-                (reply.status, plain.asked(), reply.header("x-endmark-outcome")),
+                (reply.status, plain.request_count(), reply.header("x-endmark-outcome")),
                 (200, 1, outcome),
                 "{wire:?} {}",
                 reply.text()
@@ -256,7 +256,7 @@ async fn a_stream_that_is_not_said_to_be_one_is_read() {
         let endmark = plain.gateway(Mode::Warn).await;
         let asked = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
         let reply = asked.send().await.read().await;
-        assert_eq!((reply.status, plain.asked()), (200, 1), "{wire:?} {}", reply.text());
+        assert_eq!((reply.status, plain.request_count()), (200, 1), "{wire:?} {}", reply.text());
         assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?}");
         assert_eq!(reply.body, body, "{wire:?}");
     }

@@ -23,7 +23,7 @@ fn candidate(parts: &Value) -> Value {
 }
 
 /// A candidate of which a search says where it is from.
-fn grounded() -> Value {
+fn grounded_candidate() -> Value {
     let mut reply = candidate(&json!([{"text": "The harbour was quiet"}]));
     let support = json!({"segment": {"startIndex": 0, "endIndex": 21}, "groundingChunkIndices": [0]});
     reply["candidates"][0]["groundingMetadata"] = json!({"webSearchQueries": ["harbour"],
@@ -32,7 +32,7 @@ fn grounded() -> Value {
 }
 
 /// What is told of a reply that no request could go on with.
-fn is_told(reply: &Reply, what: &str) {
+fn assert_disclosed(reply: &Reply, what: &str) {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let told = if streams {
         let events = reply.json_events();
@@ -91,21 +91,21 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
             ),
             "candidates",
         ),
-        (gemini, grounded(), "candidates"),
+        (gemini, grounded_candidate(), "candidates"),
         (Wire::Chat, audio, "choices"),
         (Wire::Chat, completion("images", &image()), "choices"),
-        (Wire::Chat, completion("executed_tools", &executed()), "choices"),
+        (Wire::Chat, completion("executed_tools", &executed_tool()), "choices"),
     ]
 }
 
 #[tokio::test]
 async fn a_reply_that_comes_as_a_whole_keeps_it() {
     for (wire, reply, content) in replies() {
-        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &reply))).await;
+        let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!(endmark.calls(), 1, "{wire:?} {reply}");
         assert_eq!(answer.json()[content], reply[content], "{wire:?}");
-        is_told(&answer, &format!("{wire:?} {reply}"));
+        assert_disclosed(&answer, &format!("{wire:?} {reply}"));
         // The client's own limit is as little a secret.
         let mut limited = wire.request(false);
         limited["max_tokens"] = json!(5);
@@ -135,25 +135,25 @@ async fn a_streamed_message_is_not_gone_on_with_behind_it() {
         .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
         .collect();
     let wire = Wire::Other(Dialect::Messages);
-    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("max_tokens")));
-    is_told(&reply, "a search");
+    assert_disclosed(&reply, "a search");
 }
 
 #[tokio::test]
 async fn a_stream_of_gemini_is_not_gone_on_with_behind_it() {
     let wire = Wire::Other(Dialect::Gemini);
     for (_, reply, _) in replies().into_iter().filter(|(other, ..)| *other == wire) {
-        let endmark = Endmark::resuming(
+        let endmark = Endmark::start_resuming(
             Script::new()
                 .then(Answer::sse([format!("data: {reply}\r\n\r\n")]))
-                .otherwise(Answer::server_error()),
+                .default_answer(Answer::server_error()),
         );
         let endmark = endmark.await;
         let (answer, _) = wire.ask(&endmark, &wire.request(true), true).await;
         assert_eq!((endmark.calls(), without_endmark(&answer)), (1, vec![reply.clone()]), "{reply}");
-        is_told(&answer, &reply.to_string());
+        assert_disclosed(&answer, &reply.to_string());
     }
 }
 
@@ -161,14 +161,14 @@ async fn a_stream_of_gemini_is_not_gone_on_with_behind_it() {
 #[tokio::test]
 async fn a_rest_that_says_where_it_is_from_is_not_joined_without_that() {
     let wire = Wire::Other(Dialect::Gemini);
-    let mut rest = grounded();
+    let mut rest = grounded_candidate();
     rest["candidates"][0]["finishReason"] = json!("STOP");
     rest["candidates"][0]["content"]["parts"][0]["text"] = json!(" there was a harbour.");
     let mut whole = candidate(&json!([{"text": "Once upon a time"}]));
     // Nothing was found, and so nothing is said.
     whole["candidates"][0]["groundingMetadata"] = json!({});
-    let script = Script::new().then(Answer::json(200, &whole)).otherwise(Answer::json(200, &rest));
-    let endmark = Endmark::resuming(script).await;
+    let script = Script::new().then(Answer::json(200, &whole)).default_answer(Answer::json(200, &rest));
+    let endmark = Endmark::start_resuming(script).await;
     let (answer, heard) = wire.ask(&endmark, &wire.request(false), false).await;
     assert_eq!((heard.text.as_str(), heard.stop.as_deref()), ("Once upon a time", Some("MAX_TOKENS")));
     assert_eq!(answer.header("x-endmark-outcome"), Some("exhausted"), "{}", answer.text());
@@ -180,7 +180,7 @@ fn image() -> Value {
 }
 
 /// What a tool of the provider's did, as it stands in Chat.
-fn executed() -> Value {
+fn executed_tool() -> Value {
     json!([{"index": 0, "type": "search", "arguments": "{}", "output": "a harbour"}])
 }
 
@@ -211,10 +211,10 @@ async fn a_stream_of_speech_is_not_gone_on_with() {
     ];
     let events: Vec<Value> =
         frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
-    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
     assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
-    is_told(&reply, "speech");
+    assert_disclosed(&reply, "speech");
 }
 
 /// The rest would be the thought's: behind the text alone the model would go on otherwise.
@@ -228,10 +228,10 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
     ];
     let events: Vec<Value> =
         frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
-    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
     assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
-    is_told(&reply, "a thought");
+    assert_disclosed(&reply, "a thought");
 
     let thought = json!({"type": "thinking", "thinking": "Let me", "signature": ""});
     let text = json!({"type": "text", "text": "The answer is "});
@@ -244,11 +244,11 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
         (Dialect::Responses, response(&json!([said, item]))),
         (Dialect::Gemini, candidate(&parts)),
     ] {
-        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &reply))).await;
+        let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
         let wire = Wire::Other(dialect);
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!((endmark.calls(), answer.json()), (1, reply), "{wire:?}");
-        is_told(&answer, "a thought");
+        assert_disclosed(&answer, "a thought");
     }
 }
 
@@ -272,12 +272,12 @@ async fn an_item_that_its_server_left_open_is_not_closed() {
         ] {
             frames.push(format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
         }
-        let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+        let endmark = Endmark::start_resuming(Script::new().then(Answer::sse(frames))).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         let what = format!("{kind}: {}", reply.text());
         assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("incomplete")), "{what}");
         assert!(!what.contains("output_item.done") && !what.contains("\"completed\""), "{what}");
-        is_told(&reply, &what);
+        assert_disclosed(&reply, &what);
     }
 }
 
@@ -316,7 +316,7 @@ async fn a_call_in_pieces_that_lacks_the_last_is_cut() {
 
 #[tokio::test]
 async fn a_stream_of_chat_with_a_picture_or_a_tool_of_the_servers_is_not_gone_on_with() {
-    for (name, more) in [("images", image()), ("executed_tools", executed())] {
+    for (name, more) in [("images", image()), ("executed_tools", executed_tool())] {
         for before in [false, true] {
             let text = chunk(&json!({"role": "assistant", "content": "The harbour was"}), None);
             let mut beside = json!({"content": ""});
@@ -329,10 +329,11 @@ async fn a_stream_of_chat_with_a_picture_or_a_tool_of_the_servers_is_not_gone_on
             let events: Vec<Value> =
                 frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
             let rest = Wire::Chat.answer(&[], crate::support::spoken::End::Turn, false);
-            let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames)).otherwise(rest)).await;
+            let endmark =
+                Endmark::start_resuming(Script::new().then(Answer::sse(frames)).default_answer(rest)).await;
             let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
             assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events), "{name} {before}");
-            is_told(&reply, name);
+            assert_disclosed(&reply, name);
         }
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use testkit::{Answer, Fault, Script};
 
 use crate::support::spoken::{End, Said, Wire};
-use crate::support::{Endmark, stream_request, streamed};
+use crate::support::{Endmark, read_stream, stream_request};
 
 const BEGINNING: &str = "The harbour was quiet";
 
 /// A stream that breaks off.
-fn broken() -> Answer {
+fn broken_stream() -> Answer {
     let frames = Wire::Chat.frames(&[Said::Text(BEGINNING)], None);
     let length = frames.concat().len();
     Answer::sse(frames).fault(length, Fault::Reset)
@@ -20,13 +20,13 @@ fn broken() -> Answer {
 async fn all_continuations_of_a_reply_share_one_time_to_wait() {
     for status in [429, 503, 529] {
         let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
-        let script = Script::new().then(broken()).otherwise(overloaded);
+        let script = Script::new().then(broken_stream()).default_answer(overloaded);
         let endmark = Endmark::start_with(script, |settings| {
             settings.limits.reconnect = Duration::from_secs(2);
             settings.retry.max_retries = 0;
         })
         .await;
-        let heard = streamed(&endmark.ask(&stream_request(500)).await);
+        let heard = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(heard.text, BEGINNING);
         assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "exhausted");
         // Pauses from an eighth of a second on that double: five at most, and not as many for the next attempt.
@@ -39,9 +39,10 @@ async fn an_overloaded_upstream_is_asked_again_when_it_says() {
     for status in [429, 503, 529] {
         let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
         let rest = Wire::Chat.answer(&[Said::Text(" and grey.")], End::Turn, true);
-        let script = Script::new().then(broken()).then(overloaded.header("retry-after", "1")).then(rest);
+        let script =
+            Script::new().then(broken_stream()).then(overloaded.header("retry-after", "1")).then(rest);
         let endmark = Endmark::start(script).await;
-        let heard = streamed(&endmark.ask(&stream_request(500)).await);
+        let heard = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(heard.text, "The harbour was quiet and grey.", "{status}: {heard:?}");
         assert_eq!((heard.finish.as_deref(), endmark.calls()), (Some("stop"), 3), "{status}");
     }

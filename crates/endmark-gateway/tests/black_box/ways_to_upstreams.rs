@@ -14,16 +14,16 @@ use testkit::{Answer, ForwardProxy, Script, ScriptedModel, chat_reply};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Endmark, request, stream_request, streamed, text};
+use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 /// An authority of our own, and what a server for 127.0.0.1 shows that it certified.
-pub(crate) struct Certified {
+pub(crate) struct TestCertificate {
     pub(crate) authority: String,
     chain: Vec<rustls::pki_types::CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-pub(crate) fn certified() -> Certified {
+pub(crate) fn new_certificate() -> TestCertificate {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -32,7 +32,7 @@ pub(crate) fn certified() -> Certified {
     let key = rcgen::KeyPair::generate().unwrap();
     let server = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
     let certificate = server.signed_by(&key, &issuer).unwrap();
-    Certified {
+    TestCertificate {
         authority: authority_certificate.pem(),
         chain: vec![certificate.der().clone()],
         key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
@@ -40,7 +40,7 @@ pub(crate) fn certified() -> Certified {
 }
 
 /// Which protocols a server speaks over its TLS.
-pub(crate) fn acceptor(certified: &Certified, protocols: &[&str]) -> TlsAcceptor {
+pub(crate) fn acceptor(certified: &TestCertificate, protocols: &[&str]) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -65,7 +65,11 @@ enum Manner {
 }
 
 /// A real HTTP/2 server that takes its requests in these manners, one after the other, and then answers.
-async fn http2(certified: &Certified, manners: Vec<Manner>, body: Bytes) -> (SocketAddr, Arc<AtomicUsize>) {
+async fn http2(
+    certified: &TestCertificate,
+    manners: Vec<Manner>,
+    body: Bytes,
+) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = acceptor(certified, &["h2"]);
@@ -106,7 +110,7 @@ async fn http2(certified: &Certified, manners: Vec<Manner>, body: Bytes) -> (Soc
 }
 
 /// A gateway before a server with TLS.
-async fn before(address: SocketAddr, authorities: Authorities) -> Endmark {
+async fn start_before(address: SocketAddr, authorities: Authorities) -> Endmark {
     Endmark::start_with(Script::new(), |settings| {
         let base_url = format!("https://{address}/v1").parse().unwrap();
         settings.upstreams = vec![Target { authorities, ..Target::new("secure", base_url) }];
@@ -120,28 +124,28 @@ fn reply() -> Bytes {
 
 #[tokio::test]
 async fn an_upstream_is_trusted_with_the_authority_that_certified_it_and_not_without() {
-    let certified = certified();
+    let certified = new_certificate();
     let (address, taken) = http2(&certified, Vec::new(), reply()).await;
-    let endmark = before(address, Authorities::default()).await;
+    let endmark = start_before(address, Authorities::default()).await;
     let refused = endmark.ask(&request(50)).await;
     assert_eq!(refused.status, 502);
     assert!(refused.text().contains("certificate"), "{}", refused.text());
     assert_eq!(taken.load(Ordering::SeqCst), 0);
 
     let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
-    let endmark = before(address, own).await;
+    let endmark = start_before(address, own).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
 
-    let other = Authorities::from_pem(self::certified().authority.as_bytes()).unwrap();
-    assert_eq!(before(address, other).await.ask(&request(50)).await.status, 502);
+    let other = Authorities::from_pem(self::new_certificate().authority.as_bytes()).unwrap();
+    assert_eq!(start_before(address, other).await.ask(&request(50)).await.status, 502);
 }
 
 #[tokio::test]
 async fn http2_is_spoken_where_the_upstream_speaks_it() {
-    let certified = certified();
+    let certified = new_certificate();
     let own = || Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     let (address, taken) = http2(&certified, Vec::new(), reply()).await;
-    let endmark = before(address, own()).await;
+    let endmark = start_before(address, own()).await;
     // Many at once over one connection.
     let asked: Vec<_> = (0..20).map(|_| endmark.chat(&request(50)).send()).collect();
     for reply in asked {
@@ -151,18 +155,18 @@ async fn http2_is_spoken_where_the_upstream_speaks_it() {
 
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop").concat();
     let (address, _) = http2(&certified, Vec::new(), Bytes::from(frames.clone())).await;
-    let read = before(address, own()).await.ask(&stream_request(50)).await;
+    let read = start_before(address, own()).await.ask(&stream_request(50)).await;
     assert_eq!(read.body, frames.as_bytes());
-    assert!(streamed(&read).done);
+    assert!(read_stream(&read).is_done);
 }
 
 #[tokio::test]
 async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
-    let certified = certified();
+    let certified = new_certificate();
     for manner in [Manner::RefusesStream, Manner::GoesAway] {
         let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
         let (address, taken) = http2(&certified, vec![manner], reply()).await;
-        let endmark = before(address, own).await;
+        let endmark = start_before(address, own).await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
         assert_eq!(taken.load(Ordering::SeqCst), 2);
@@ -171,12 +175,12 @@ async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
 
 #[tokio::test]
 async fn a_head_over_http2_has_the_bound_of_any_other_and_one_beyond_it_is_not_asked_for_twice() {
-    let certified = certified();
+    let certified = new_certificate();
     let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     for (kilobytes, is_read) in [(24, true), (40, false), (400, false)] {
         let manners = vec![Manner::LongHead(kilobytes)];
         let (address, taken) = http2(&certified, manners, reply()).await;
-        let endmark = before(address, own.clone()).await;
+        let endmark = start_before(address, own.clone()).await;
         let answer = endmark.ask(&request(50)).await;
         let said = answer.text();
         if is_read {
@@ -203,7 +207,7 @@ async fn a_proxy_is_told_the_whole_address_and_who_asks() {
         Endmark::start_with(ScriptedModel::new("Yes."), |settings| through(settings, "me:secret@")).await;
     let answer = endmark.ask(&request(50)).await;
     assert_eq!((answer.status, text(&answer).as_str()), (200, "Yes."), "{}", answer.text());
-    let seen = proxy.seen().remove(0);
+    let seen = proxy.requests().remove(0);
     assert_eq!(seen.line, format!("POST {}/chat/completions HTTP/1.1", endmark.upstream.base_url()));
     assert_eq!(seen.authorization.as_deref(), Some("Basic bWU6c2VjcmV0"));
     assert!(endmark.upstream.requests()[0].header("proxy-authorization").is_none());
@@ -217,7 +221,7 @@ async fn a_proxy_is_told_the_whole_address_and_who_asks() {
 
 #[tokio::test]
 async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
-    let certified = certified();
+    let certified = new_certificate();
     let (address, _) = http2(&certified, Vec::new(), reply()).await;
     let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
     let through = async |userinfo: &str| {
@@ -232,7 +236,7 @@ async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
     };
     let endmark = through("me:secret@").await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
-    let seen = proxy.seen();
+    let seen = proxy.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].line, format!("CONNECT {address} HTTP/1.1"));
 
@@ -247,7 +251,7 @@ async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
 async fn a_proxy_that_is_not_there_is_named() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for scheme in ["http", "https"] {
-        let endmark = Endmark::start_with(Script::new().otherwise(Answer::html(200)), |settings| {
+        let endmark = Endmark::start_with(Script::new().default_answer(Answer::html(200)), |settings| {
             settings.retry.max_retries = 0;
             settings.upstreams = vec![Target {
                 proxy: Some(format!("http://me:secret@{nobody}").parse().unwrap()),

@@ -14,13 +14,13 @@ fn field(wire: Wire) -> &'static str {
 }
 
 /// The usage of a reply whose two calls were counted so, and the reply as it is written.
-async fn counted(wire: Wire, first: &Value, rest: &Value) -> (Value, String) {
-    let mut cut = wire.whole(&[Said::Text("The harbour was")], wire.word(End::Limit));
+async fn counted_reply(wire: Wire, first: &Value, rest: &Value) -> (Value, String) {
+    let mut cut = wire.whole_reply(&[Said::Text("The harbour was")], wire.word(End::Limit));
     cut[field(wire)] = first.clone();
-    let mut end = wire.whole(&[Said::Text(" quiet.")], wire.word(End::Turn));
+    let mut end = wire.whole_reply(&[Said::Text(" quiet.")], wire.word(End::Turn));
     end[field(wire)] = rest.clone();
-    let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &end));
-    let endmark = Endmark::resuming(script).await;
+    let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &end));
+    let endmark = Endmark::start_resuming(script).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
     assert_eq!(heard.text, "The harbour was quiet.", "{}", reply.text());
     (reply.json()[field(wire)].clone(), reply.text())
@@ -35,7 +35,7 @@ async fn what_was_written_to_a_cache_for_how_long_is_summed() {
             "server_tool_use": {"web_search_requests": 1}, "service_tier": "standard", "inference_geo": null,
         })
     };
-    let (sum, _) = counted(MESSAGES, &usage(100, 20), &usage(3, 4)).await;
+    let (sum, _) = counted_reply(MESSAGES, &usage(100, 20), &usage(3, 4)).await;
     let mut expected = usage(103, 24);
     expected["input_tokens"] = json!(10);
     expected["output_tokens"] = json!(14);
@@ -43,7 +43,7 @@ async fn what_was_written_to_a_cache_for_how_long_is_summed() {
     assert_eq!(sum, expected);
     // Also where the first call had none.
     let bare = json!({"input_tokens": 5, "output_tokens": 7});
-    let (sum, _) = counted(MESSAGES, &bare, &usage(3, 4)).await;
+    let (sum, _) = counted_reply(MESSAGES, &bare, &usage(3, 4)).await;
     assert_eq!(sum["cache_creation"], usage(3, 4)["cache_creation"], "{sum}");
     assert_eq!(sum["cache_creation_input_tokens"], 7);
 }
@@ -61,12 +61,12 @@ async fn what_a_stream_has_counted_at_its_beginning_is_in_the_sum() {
         });
         Answer::sse(frames.collect::<Vec<_>>())
     };
-    let script = Script::new().then(stream("The harbour was", End::Limit, 100)).otherwise(stream(
+    let script = Script::new().then(stream("The harbour was", End::Limit, 100)).default_answer(stream(
         " quiet.",
         End::Turn,
         3,
     ));
-    let endmark = Endmark::resuming(script).await;
+    let endmark = Endmark::start_resuming(script).await;
     let (reply, _) = MESSAGES.ask(&endmark, &MESSAGES.request(true), true).await;
     let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta");
     let usage = delta.unwrap_or_default()["usage"].clone();
@@ -91,7 +91,7 @@ async fn what_it_cost_is_summed_to_the_last_digit() {
                 "tokens_per_second": 17.5,
             })
         };
-        let (counted, written) = counted(Wire::Chat, &usage(first), &usage(rest)).await;
+        let (counted, written) = counted_reply(Wire::Chat, &usage(first), &usage(rest)).await;
         // No digit of it is that of a binary fraction.
         assert!(written.contains(&format!("\"cost\":{sum},")), "{written}");
         let details = &counted["cost_details"];
@@ -117,7 +117,7 @@ async fn tokens_by_their_kind_are_summed_kind_by_kind() {
     };
     let image = json!({"modality": "IMAGE", "tokenCount": 15});
     let audio = json!({"modality": "AUDIO", "tokenCount": 12});
-    let (sum, _) = counted(GEMINI, &usage(5, image.clone()), &usage(8, audio.clone())).await;
+    let (sum, _) = counted_reply(GEMINI, &usage(5, image.clone()), &usage(8, audio.clone())).await;
     assert_eq!(
         sum["promptTokensDetails"],
         json!([{"modality": "TEXT", "tokenCount": 13}, image, audio]),

@@ -17,7 +17,7 @@ fn with_a_search(stream: bool) -> Answer {
         json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
     let said = [Said::Text(" quiet")];
     if !stream {
-        let mut whole = MESSAGES.whole(&said, "pause_turn");
+        let mut whole = MESSAGES.whole_reply(&said, "pause_turn");
         whole["content"].as_array_mut().unwrap().push(search);
         whole["usage"] = json!({"input_tokens": 1000, "output_tokens": 500});
         return Answer::json(200, &whole);
@@ -37,7 +37,7 @@ fn with_a_search(stream: bool) -> Answer {
 }
 
 /// What is told of a reply, in its stream or in its headers.
-fn told(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
+fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
     let in_stream = endmark.map(|endmark| endmark[name].clone());
     let header = || reply.header(&format!("x-endmark-{name}")).unwrap_or_default().to_owned();
     in_stream.map_or_else(header, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
@@ -47,8 +47,8 @@ fn told(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
 async fn a_continuation_that_cannot_be_joined_is_in_the_sum_and_not_asked_for_twice() {
     for stream in [true, false] {
         let first = MESSAGES.answer(&[Said::Text("The harbour was")], End::Limit, stream);
-        let script = Script::new().then(first).otherwise(with_a_search(stream));
-        let endmark = Endmark::resuming(script).await;
+        let script = Script::new().then(first).default_answer(with_a_search(stream));
+        let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
         assert_eq!(endmark.calls(), 2, "{}", reply.text());
         assert_eq!(heard.output_tokens, Some(507), "{}", reply.text());
@@ -70,7 +70,7 @@ async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
         );
         let rest = MESSAGES.answer(&[Said::Text("and calm.")], End::Turn, stream);
         // What goes on from the cut, and not from what was shown, is believed when it is said twice.
-        let endmark = Endmark::start_with(Script::new().then(first).otherwise(rest), |settings| {
+        let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
             settings.resume.mode = Mode::On;
             settings.resume.max_attempts = 3;
             settings.resume.strategies = Strategies::parse(["prefill", "prompt"]).unwrap();
@@ -84,13 +84,13 @@ async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
             reply.text()
         );
         assert_eq!((endmark.calls(), heard.output_tokens), (4, Some(28)), "{}", reply.text());
-        assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "3", "{}", reply.text());
+        assert_eq!(disclosed_value(&reply, heard.endmark.as_ref(), "attempts"), "3", "{}", reply.text());
     }
 }
 
 /// The reply that says this, with what it cost or without.
-fn whole(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> Answer {
-    let mut whole = wire.whole(said, wire.word(end));
+fn whole_answer(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> Answer {
+    let mut whole = wire.whole_reply(said, wire.word(end));
     if !is_counted {
         whole.as_object_mut().unwrap().retain(|name, _| !name.starts_with("usage"));
     }
@@ -102,14 +102,14 @@ async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for is_counted in [true, false] {
             let first = wire.answer(&[Said::Text("The harbour was")], End::Limit, stream);
-            let rest = whole(wire, &[Said::Text(" quiet.")], End::Turn, is_counted);
-            let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+            let rest = whole_answer(wire, &[Said::Text(" quiet.")], End::Turn, is_counted);
+            let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(rest)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {is_counted}: {}", reply.text());
             // Of a stream of Chat whose client did not ask for it, nothing is counted.
             let gets_counts = !stream || wire != Wire::Chat;
             let is_told = !is_counted && gets_counts;
-            let said = told(&reply, heard.endmark.as_ref(), "usage");
+            let said = disclosed_value(&reply, heard.endmark.as_ref(), "usage");
             assert_eq!(said == "at_least", is_told, "{what}");
             assert_eq!(heard.text, "The harbour was quiet.", "{what}");
         }
@@ -121,15 +121,15 @@ async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
 async fn a_stream_that_broke_off_counts_the_least() {
     for wire in Wire::ALL {
         let first = Answer::sse(wire.frames(&[Said::Text("The harbour was")], None));
-        let rest = whole(wire, &[Said::Text(" quiet.")], End::Turn, true);
-        let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+        let rest = whole_answer(wire, &[Said::Text(" quiet.")], End::Turn, true);
+        let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(rest)).await;
         let mut body = wire.request(true);
         if wire == Wire::Chat {
             body["stream_options"] = json!({"include_usage": true});
         }
         let (reply, heard) = wire.ask(&endmark, &body, true).await;
         let what = format!("{wire:?}: {}", reply.text());
-        assert_eq!(told(&reply, heard.endmark.as_ref(), "usage"), "at_least", "{what}");
+        assert_eq!(disclosed_value(&reply, heard.endmark.as_ref(), "usage"), "at_least", "{what}");
         assert_eq!(heard.text, "The harbour was quiet.", "{what}");
     }
 }
@@ -141,10 +141,10 @@ async fn what_was_never_asked_for_is_not_told_as_tried() {
     let script = Script::new()
         .then(first)
         .then(Wire::Chat.answer(&cut, End::Limit, true))
-        .otherwise(Answer::error(400, "invalid_request_error", None, "no more of it"));
-    let endmark = Endmark::resuming(script).await;
+        .default_answer(Answer::error(400, "invalid_request_error", None, "no more of it"));
+    let endmark = Endmark::start_resuming(script).await;
     let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-    let reason = told(&reply, heard.endmark.as_ref(), "reason");
+    let reason = disclosed_value(&reply, heard.endmark.as_ref(), "reason");
     assert!(reason.starts_with("not resumed: ") && reason.contains("no more of it"), "{reason}");
-    assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "1", "{}", reply.text());
+    assert_eq!(disclosed_value(&reply, heard.endmark.as_ref(), "attempts"), "1", "{}", reply.text());
 }

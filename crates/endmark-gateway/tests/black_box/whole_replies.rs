@@ -22,7 +22,7 @@ fn last_role(request: &Received) -> String {
 
 #[tokio::test]
 async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
-    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let reply = endmark.ask(&request(7)).await;
     assert_eq!(reply.status, 200);
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
@@ -40,7 +40,7 @@ async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
 
 #[tokio::test]
 async fn usage_is_the_sum_over_all_calls() {
-    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let reply = endmark.ask(&request(7)).await;
     let usage = reply.json()["usage"].clone();
     assert_eq!(usage["completion_tokens"], testkit::tokens(STORY).len());
@@ -54,7 +54,7 @@ async fn usage_is_the_sum_over_all_calls() {
 async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
     let model =
         ScriptedModel::new(r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#).prefill(Prefill::Rejects);
-    let endmark = Endmark::resuming(model).await;
+    let endmark = Endmark::start_resuming(model).await;
     let mut body = request(5);
     body["response_format"] = json!({"type": "json_object"});
     for _ in 0..2 {
@@ -74,7 +74,7 @@ async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows()
     let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
     let script =
         Script::new().then(cut()).then(cut()).then(Answer::json(200, &chat_reply(&whole, "stop", (5, 5))));
-    let endmark = Endmark::resuming(script).await;
+    let endmark = Endmark::start_resuming(script).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
     let last_roles: Vec<String> = endmark.upstream.requests().iter().map(last_role).collect();
@@ -95,8 +95,8 @@ async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_
         let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
         let whole = || Answer::json(200, &chat_reply(rest, "stop", (5, 5)));
         let failed = Answer::error(500, "server_error", None, message);
-        let script = Script::new().then(cut()).then(failed).then(whole()).then(cut()).otherwise(whole());
-        let endmark = Endmark::resuming(script).await;
+        let script = Script::new().then(cut()).then(failed).then(whole()).then(cut()).default_answer(whole());
+        let endmark = Endmark::start_resuming(script).await;
         let mut body = request(5);
         body["response_format"] = json!({"type": "json_object"});
         for _ in 0..2 {
@@ -117,8 +117,8 @@ async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
         Prompted::Preamble("Sure, here is the rest:"),
         Prompted::Restarts,
     ] {
-        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).prompted(prompted);
-        let endmark = Endmark::resuming(model).await;
+        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).with_prompted(prompted);
+        let endmark = Endmark::start_resuming(model).await;
         let mut body = request(9);
         body["response_format"] = json!({"type": "json_object"});
         let reply = endmark.ask(&body).await;
@@ -131,7 +131,7 @@ async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
 #[tokio::test]
 async fn a_prompt_names_the_last_token_and_gives_the_exact_instruction() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets"]}"#;
-    let endmark = Endmark::resuming(ScriptedModel::new(document).prefill(Prefill::Rejects)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(document).prefill(Prefill::Rejects)).await;
     let mut body = request(5);
     body["response_format"] = json!({"type": "json_object"});
     let first = testkit::tokens(document)[..5].concat();
@@ -153,7 +153,7 @@ async fn a_prompt_names_the_last_token_and_gives_the_exact_instruction() {
 async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
-    let endmark = Endmark::resuming(model).await;
+    let endmark = Endmark::start_resuming(model).await;
     let mut body = request(9);
     body["tools"] =
         json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
@@ -168,7 +168,7 @@ async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
 async fn a_tool_call_that_cannot_be_completed_says_length_even_if_the_provider_did_not() {
     let half = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.t"#)], "tool_calls", (9, 9));
     let nothing = chat_reply("", "stop", (9, 1));
-    let script = Script::new().then(Answer::json(200, &half)).otherwise(Answer::json(200, &nothing));
+    let script = Script::new().then(Answer::json(200, &half)).default_answer(Answer::json(200, &nothing));
     let endmark = Endmark::start(script).await;
     let mut body = request(500);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
@@ -220,7 +220,7 @@ async fn safety_stops_refusals_and_the_clients_own_stop_are_never_resumed() {
         [(filtered, json!({})), (refused, json!({})), (stopped, json!({"stop": ["three"]}))]
     {
         let bytes = serde_json::to_vec(&answer).unwrap();
-        let endmark = Endmark::resuming(Script::new().otherwise(Answer::json(200, &answer))).await;
+        let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &answer))).await;
         let mut body = request(4);
         for (name, value) in extra.as_object().unwrap() {
             body[name] = value.clone();
@@ -235,7 +235,7 @@ async fn safety_stops_refusals_and_the_clients_own_stop_are_never_resumed() {
 async fn a_reply_that_needs_nothing_is_byte_identical() {
     let body = b"{ \"choices\" : [ {\"index\":0, \"message\":{\"content\":\"Yes.\", \"x\":1.50}, \"finish_reason\":\"stop\"} ], \"zeta\":1e2,\"a\":null }";
     let endmark =
-        Endmark::start(Script::new().otherwise(Answer::new(200, "application/json", &body[..]))).await;
+        Endmark::start(Script::new().default_answer(Answer::new(200, "application/json", &body[..]))).await;
     let reply = endmark.ask(&request(500)).await;
     assert_eq!(reply.body, body);
     assert_eq!(reply.header("x-endmark-outcome"), None);
@@ -245,7 +245,7 @@ async fn a_reply_that_needs_nothing_is_byte_identical() {
 #[tokio::test]
 async fn a_text_that_is_whole_by_its_grammar_is_not_resumed_though_the_provider_says_length() {
     let endmark = Endmark::start(
-        Script::new().otherwise(Answer::json(200, &chat_reply("{\"a\":1}", "length", (3, 5)))),
+        Script::new().default_answer(Answer::json(200, &chat_reply("{\"a\":1}", "length", (3, 5)))),
     )
     .await;
     let mut body = request(5);
@@ -259,9 +259,10 @@ async fn a_text_that_is_whole_by_its_grammar_is_not_resumed_though_the_provider_
 async fn a_lying_stop_is_found_out_by_the_count() {
     let lie = chat_reply("The harbour was", "stop", (3, 4));
     let rest = chat_reply("The harbour was quiet.", "stop", (8, 3));
-    let endmark =
-        Endmark::resuming(Script::new().then(Answer::json(200, &lie)).otherwise(Answer::json(200, &rest)))
-            .await;
+    let endmark = Endmark::start_resuming(
+        Script::new().then(Answer::json(200, &lie)).default_answer(Answer::json(200, &rest)),
+    )
+    .await;
     let reply = endmark.ask(&request(4)).await;
     assert_eq!(text(&reply), "The harbour was quiet.");
 }
@@ -270,8 +271,9 @@ async fn a_lying_stop_is_found_out_by_the_count() {
 async fn a_stop_that_only_looks_like_a_lie_is_whole_after_an_empty_continuation() {
     let exactly = chat_reply("The harbour was quiet.", "stop", (3, 6));
     let nothing_more = chat_reply("The harbour was quiet.", "stop", (9, 1));
-    let script = Script::new().then(Answer::json(200, &exactly)).otherwise(Answer::json(200, &nothing_more));
-    let endmark = Endmark::resuming(script).await;
+    let script =
+        Script::new().then(Answer::json(200, &exactly)).default_answer(Answer::json(200, &nothing_more));
+    let endmark = Endmark::start_resuming(script).await;
     let reply = endmark.ask(&request(6)).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("The harbour was quiet.", "stop"));
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
@@ -281,8 +283,8 @@ async fn a_stop_that_only_looks_like_a_lie_is_whole_after_an_empty_continuation(
 async fn a_call_whose_beginning_was_taken_for_text_comes_as_a_call() {
     let leaked = chat_reply("<tool_call>\n{\"name\"", "length", (3, 6));
     let call = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt"}"#)], "tool_calls", (9, 9));
-    let script = Script::new().then(Answer::json(200, &leaked)).otherwise(Answer::json(200, &call));
-    let endmark = Endmark::resuming(script).await;
+    let script = Script::new().then(Answer::json(200, &leaked)).default_answer(Answer::json(200, &call));
+    let endmark = Endmark::start_resuming(script).await;
     let mut body = request(6);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
     let reply = endmark.ask(&body).await;
@@ -303,7 +305,7 @@ async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() 
         "tool_calls",
         (9, 9),
     );
-    let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &anew));
+    let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &anew));
     let endmark = Endmark::start(script).await;
     let mut body = request(6);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
@@ -317,7 +319,7 @@ async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() 
 async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
     let model = ScriptedModel::new("It is 42.")
         .reasoning("Let me think about that for a good long while, twice over.");
-    let endmark = Endmark::resuming(model).await;
+    let endmark = Endmark::start_resuming(model).await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("It is 42.", "stop"));
     assert_eq!(reply.header("x-endmark-cut"), Some("empty"));
@@ -327,9 +329,10 @@ async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
 async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
     let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
     let right = chat_reply("```json\n{\"age\": 4}\n```", "stop", (3, 5));
-    let endmark =
-        Endmark::start(Script::new().then(Answer::json(200, &wrong)).otherwise(Answer::json(200, &right)))
-            .await;
+    let endmark = Endmark::start(
+        Script::new().then(Answer::json(200, &wrong)).default_answer(Answer::json(200, &right)),
+    )
+    .await;
     let mut body = request(500);
     body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "age", "schema":
         {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}}});
@@ -356,7 +359,7 @@ async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
     ] {
         let script = Script::new()
             .then(Answer::json(200, &chat_reply(received, "stop", (3, 5))))
-            .otherwise(Answer::json(200, &chat_reply(correction, "stop", (3, 5))));
+            .default_answer(Answer::json(200, &chat_reply(correction, "stop", (3, 5))));
         let endmark = Endmark::start_with(script, |settings| settings.correct.may_change = may_change).await;
         let mut body = request(500);
         body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "age", "schema":
@@ -384,7 +387,7 @@ async fn extra_tokens_are_bounded_for_a_request() {
 
 #[tokio::test]
 async fn every_cut_reply_has_one_row() {
-    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let body = request(7);
     let reply = endmark
         .chat(&body)
@@ -410,7 +413,7 @@ async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
     for (on_ambiguous, outcome) in [(OnAmbiguous::Stop, "exhausted"), (OnAmbiguous::Best, "resumed")] {
         let cut = chat_reply("[1, 2", "length", (3, 4));
         let rest = chat_reply("3]", "stop", (3, 2));
-        let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &rest));
+        let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &rest));
         let endmark = Endmark::start_with(script, |settings| {
             settings.resume.mode = Mode::On;
             settings.resume.on_ambiguous = on_ambiguous;
@@ -471,7 +474,7 @@ async fn a_format_named_by_the_client_is_demanded() {
 async fn a_schema_of_the_configuration_is_found_by_its_name() {
     let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
     let right = chat_reply(r#"{"age": 4}"#, "stop", (3, 5));
-    let script = Script::new().then(Answer::json(200, &wrong)).otherwise(Answer::json(200, &right));
+    let script = Script::new().then(Answer::json(200, &wrong)).default_answer(Answer::json(200, &right));
     let endmark = Endmark::start_with(script, |settings| {
         let schema = r#"{"type":"object","properties":{"age":{"type":"integer"}}}"#;
         settings.schemas.insert("age".to_owned(), schema.to_owned());
@@ -490,7 +493,7 @@ async fn a_limit_that_the_model_does_not_take_is_lowered_to_the_clients_own() {
         }
         testkit::Respond::respond(&model, received)
     };
-    let endmark = Endmark::resuming(strict).await;
+    let endmark = Endmark::start_resuming(strict).await;
     let reply = endmark.ask(&request(30)).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
     let reply = endmark.ask(&request(30)).await;
@@ -507,7 +510,7 @@ async fn what_cannot_be_read_still_passes() {
     ];
     for answer in answers {
         let bytes = answer.body();
-        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
             settings.limits.reply_bytes = 2_000;
         })
         .await;
@@ -520,7 +523,7 @@ async fn what_cannot_be_read_still_passes() {
 async fn a_reply_that_was_made_whole_has_no_log_probabilities_of_a_part() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});
     for wire in Wire::ALL {
-        let mut first = wire.whole(&[Said::Text("The harbour was")], wire.word(End::Limit));
+        let mut first = wire.whole_reply(&[Said::Text("The harbour was")], wire.word(End::Limit));
         match wire {
             Wire::Chat => first["choices"][0]["logprobs"] = json!({"content": [token], "refusal": null}),
             Wire::Other(Dialect::Responses) => {
@@ -534,7 +537,8 @@ async fn a_reply_that_was_made_whole_has_no_log_probabilities_of_a_part() {
             }
         }
         let rest = wire.answer(&[Said::Text(" quiet.")], End::Turn, false);
-        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &first)).otherwise(rest)).await;
+        let endmark =
+            Endmark::start_resuming(Script::new().then(Answer::json(200, &first)).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!(heard.text, "The harbour was quiet.", "{}", reply.text());
         assert!(!reply.text().contains("-0.1"), "{}", reply.text());

@@ -11,7 +11,7 @@ const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
 const NOTHING_YET: Said<'static> = Said::Call("get_time", "");
 
 /// What the client has of the cut call at the end: nothing that could be carried out.
-fn is_honest(
+fn assert_honest(
     wire: Wire,
     begun: &[Said<'_>],
     answered: &[Said<'_>],
@@ -42,7 +42,7 @@ fn is_honest(
     }
 }
 
-async fn gets_nothing_of_others(stream: bool) {
+async fn assert_no_foreign_text(stream: bool) {
     let begun: [&[Said<'_>]; 2] = [&[Said::Text("Let me look."), NOTHING_YET], &[PARIS, NOTHING_YET]];
     let others: [&[Said<'_>]; 4] = [
         &[Said::Call("get_weather", r#"{"city":"STOLEN"}"#)],
@@ -55,7 +55,7 @@ async fn gets_nothing_of_others(stream: bool) {
     for wire in Wire::ALL {
         for (begun, others) in [(begun[0], &others[..2]), (begun[1], &others[..])] {
             for answered in others {
-                let (what, came) = is_honest(wire, begun, answered, stream).await;
+                let (what, came) = assert_honest(wire, begun, answered, stream).await;
                 assert!(!came.contains("STOLEN"), "{what}");
             }
         }
@@ -64,12 +64,12 @@ async fn gets_nothing_of_others(stream: bool) {
 
 #[tokio::test]
 async fn a_call_of_another_function_is_no_rest_of_this_one() {
-    gets_nothing_of_others(false).await;
+    assert_no_foreign_text(false).await;
 }
 
 #[tokio::test]
 async fn a_streamed_call_of_another_function_is_no_rest_of_this_one() {
-    gets_nothing_of_others(true).await;
+    assert_no_foreign_text(true).await;
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn the_rest_of_a_call_is_not_the_end_of_another_one() {
                 // Not streamed, Messages has no beginning of an input.
                 continue;
             }
-            let (what, came) = is_honest(wire, &begun, &answered, stream).await;
+            let (what, came) = assert_honest(wire, &begun, &answered, stream).await;
             assert!(!came.contains("STOLEN"), "{what}");
         }
     }
@@ -101,7 +101,7 @@ async fn the_same_call_behind_the_same_calls_is_the_rest() {
             let script = Script::new()
                 .then(wire.answer(&[PARIS, NOTHING_YET], End::Limit, stream))
                 .then(wire.answer(&again, End::Calls, stream && wire != Wire::ALL[3]))
-                .otherwise(wire.answer(&again, End::Calls, false));
+                .default_answer(wire.answer(&again, End::Calls, false));
             let endmark = Endmark::start(script).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
@@ -127,7 +127,7 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
         {
             let first = wire.answer(said, End::Limit, false);
             let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, false);
-            let endmark = Endmark::resuming(Script::new().then(first).otherwise(other)).await;
+            let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(other)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
             assert_eq!((heard.text.as_str(), heard.calls.len()), (expected, 0), "{}", reply.text());
             assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
@@ -137,7 +137,7 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
     let wire = Wire::Other(Dialect::Messages);
     let first = wire.answer(&cut, End::Limit, true);
     let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, true);
-    let endmark = Endmark::start_with(Script::new().then(first).otherwise(other), |settings| {
+    let endmark = Endmark::start_with(Script::new().then(first).default_answer(other), |settings| {
         settings.resume.mode = Mode::On;
         settings.tools.hold = true;
     })

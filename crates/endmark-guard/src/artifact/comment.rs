@@ -33,7 +33,7 @@ const CLOSERS: &[&str] =
 const TRAILING: &[&str] = &["//", "#", "/*", "<!--", "{/*", "--", ";", "%"];
 
 /// Returns the comment in a line, if there is one.
-pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
+pub(crate) fn find_comment(text: &str, line: Range<usize>) -> Option<Comment> {
     let whole = &text[line.clone()];
     let indented = whole.trim_start();
     // The `+` or `-` of a diff line is not part of the code.
@@ -54,13 +54,13 @@ pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
         let content = content(text, start..line.end)?;
         return Some(Comment { content, line, is_all: true, is_certain: !AMBIGUOUS.contains(opener) });
     }
-    let (at, sign) = trailing(whole)?;
+    let (at, sign) = trailing_opener(whole)?;
     let content = content(text, line.start + at + sign.len()..line.end)?;
     Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(&sign) })
 }
 
 /// Returns the first comment opener after code, with white space before it and a plausible comment after it.
-fn trailing(line: &str) -> Option<(usize, &'static str)> {
+fn trailing_opener(line: &str) -> Option<(usize, &'static str)> {
     let bytes = line.as_bytes();
     let behind_space = (1..bytes.len())
         .filter(|&at| matches!(bytes[at - 1], b' ' | b'\t') && b"/#<{-;%".contains(&bytes[at]));
@@ -95,8 +95,8 @@ fn content(text: &str, range: Range<usize>) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> Option<(&str, bool)> {
-        comment_in(line, 0..line.len()).map(|comment| (&line[comment.content], comment.is_all))
+    fn comment_text(line: &str) -> Option<(&str, bool)> {
+        find_comment(line, 0..line.len()).map(|comment| (&line[comment.content], comment.is_all))
     }
 
     #[test]
@@ -123,13 +123,13 @@ mod tests {
             "--[[ rest ]]",
             "//rest",
         ] {
-            assert_eq!(said(line), Some(("rest", true)), "{line}");
+            assert_eq!(comment_text(line), Some(("rest", true)), "{line}");
         }
-        assert_eq!(said("  ... rest ..."), Some(("... rest ...", true)));
-        assert_eq!(said("x = 1  # rest"), Some(("rest", false)));
-        assert_eq!(said("call(); // ... rest"), Some(("... rest", false)));
+        assert_eq!(comment_text("  ... rest ..."), Some(("... rest ...", true)));
+        assert_eq!(comment_text("x = 1  # rest"), Some(("rest", false)));
+        assert_eq!(comment_text("call(); // ... rest"), Some(("... rest", false)));
         for line in ["let url = \"http://rest\";", "rest", "", "//", "# ###", "a-- b", "#[rest]", "#!rest"] {
-            assert_eq!(said(line), None, "{line}");
+            assert_eq!(comment_text(line), None, "{line}");
         }
     }
 }

@@ -17,16 +17,16 @@ pub(crate) struct Heading {
 
 impl Heading {
     /// The level of a bold line used as a heading.
-    pub(crate) const OF_BOLD: u8 = 7;
+    pub(crate) const BOLD_LEVEL: u8 = 7;
 
     /// Whether it is written as a Markdown or HTML heading.
     pub(crate) fn is_real(&self) -> bool {
-        self.level < Self::OF_BOLD
+        self.level < Self::BOLD_LEVEL
     }
 }
 
 /// Normalises a title for comparison: lower case, without numbering, surrounding punctuation and a trailing colon.
-pub(crate) fn title_of(written: &str) -> String {
+pub(crate) fn normalise_title(written: &str) -> String {
     let bare = |title: &str| {
         let is_sign =
             |character: char| !character.is_alphanumeric() && !"()[]{}<>\"'“”‘’«»$€%+#&@".contains(character);
@@ -83,7 +83,7 @@ mod tests {
             "3) Summary",
             "  Summary ",
         ] {
-            assert_eq!(title_of(written), "summary", "{written}");
+            assert_eq!(normalise_title(written), "summary", "{written}");
         }
         for (written, title) in [
             ("三、概述", "概述"),
@@ -91,7 +91,7 @@ mod tests {
             ("（一）概述", "概述"),
             ("Risks  and\tcosts", "risks and costs"),
         ] {
-            assert_eq!(title_of(written), title, "{written}");
+            assert_eq!(normalise_title(written), title, "{written}");
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             ("3D view", "3d view"),
             ("Mixed", "mixed"),
         ] {
-            assert_eq!(title_of(written), title, "{written}");
+            assert_eq!(normalise_title(written), title, "{written}");
         }
     }
 }

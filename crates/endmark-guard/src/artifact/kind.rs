@@ -92,7 +92,7 @@ const CODE_WORDS: &[&str] = &[
 
 impl Kind {
     /// Returns the kind for a file name, or `None` if the extension is unknown.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let (_, ending) = file.rsplit_once('.')?;
         let ending = ending.to_ascii_lowercase();
@@ -113,7 +113,7 @@ impl Kind {
     }
 
     /// Determines the kind from the beginning of a text.
-    pub(crate) fn of_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '[']) && is_json(text) {
             return Self::Json;
@@ -209,7 +209,7 @@ mod tests {
             ("f.unknown", None),
             ("v1.2/readme", None),
         ] {
-            assert_eq!(Kind::of_name(name), kind, "{name}");
+            assert_eq!(Kind::from_name(name), kind, "{name}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             "- one\n- two\n",
             "日本語の文書です。\n",
         ] {
-            assert_eq!(Kind::of_text(text), Kind::Markdown, "{text}");
+            assert_eq!(Kind::from_text(text), Kind::Markdown, "{text}");
         }
         for text in [
             "import os\n\ndef main():\n    print(1)\n",
@@ -234,10 +234,10 @@ mod tests {
             "<?php\necho 1;\n",
             "SELECT a FROM b;\n",
         ] {
-            assert_eq!(Kind::of_text(text), Kind::Code, "{text}");
+            assert_eq!(Kind::from_text(text), Kind::Code, "{text}");
         }
         for text in ["{\"a\": [1,", "[{\"a\": 1}]\n", "{}"] {
-            assert_eq!(Kind::of_text(text), Kind::Json, "{text}");
+            assert_eq!(Kind::from_text(text), Kind::Json, "{text}");
         }
     }
 }

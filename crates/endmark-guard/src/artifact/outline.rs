@@ -103,12 +103,12 @@ impl Outline {
 
     /// Whether an offset is in inline code or a link target.
     pub(crate) fn is_in_span(&self, offset: usize) -> bool {
-        is_in(&self.spans, offset)
+        contains_offset(&self.spans, offset)
     }
 
     /// Whether an offset is in a link or an image.
     pub(crate) fn is_in_link(&self, offset: usize) -> bool {
-        is_in(&self.links, offset)
+        contains_offset(&self.links, offset)
     }
 
     /// Returns the blocks under a heading, up to the next heading of the same or a higher level.
@@ -120,13 +120,13 @@ impl Outline {
 }
 
 /// Whether an offset is in one of these sorted ranges.
-fn is_in(ranges: &[Range<usize>], offset: usize) -> bool {
+fn contains_offset(ranges: &[Range<usize>], offset: usize) -> bool {
     let after = ranges.partition_point(|range| range.start <= offset);
     after.checked_sub(1).and_then(|index| ranges.get(index)).is_some_and(|range| offset < range.end)
 }
 
 /// Parses Markdown from this offset.
-pub(super) fn of_markdown(text: &str, body: usize) -> Outline {
+pub(super) fn parse_markdown(text: &str, body: usize) -> Outline {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
@@ -195,7 +195,7 @@ impl Builder<'_> {
             }
             Tag::Heading { level, .. } => {
                 self.begin(BlockKind::Heading, range);
-                self.level = level_of(*level);
+                self.level = level_number(*level);
             }
             Tag::CodeBlock(kind) => {
                 self.close();
@@ -338,7 +338,7 @@ impl Builder<'_> {
         if kind == BlockKind::Heading {
             self.heading(self.level, title, range.clone());
         } else if self.bold == BoldParagraph::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
-            self.heading(Heading::OF_BOLD, title, range.clone());
+            self.heading(Heading::BOLD_LEVEL, title, range.clone());
         }
         self.push(kind, range);
     }
@@ -353,7 +353,7 @@ impl Builder<'_> {
     }
 }
 
-fn level_of(level: HeadingLevel) -> u8 {
+fn level_number(level: HeadingLevel) -> u8 {
     match level {
         HeadingLevel::H1 => 1,
         HeadingLevel::H2 => 2,

@@ -22,7 +22,7 @@ impl<'t> Places<'t> {
     }
 
     /// Returns line and column of an offset, both from 1. Columns are in characters.
-    pub(crate) fn of(&mut self, offset: usize) -> (usize, usize) {
+    pub(crate) fn line_and_column(&mut self, offset: usize) -> (usize, usize) {
         if offset < self.offset {
             *self = Self::new(self.text);
         }
@@ -58,9 +58,9 @@ mod tests {
         let text = "\u{feff}äb\r\nxyz\n\nend";
         let mut places = Places::new(text);
         for (word, expected) in [("b", (1, 2)), ("z", (2, 3)), ("end", (4, 1)), ("x", (2, 1))] {
-            assert_eq!(places.of(text.find(word).unwrap()), expected, "{word}");
+            assert_eq!(places.line_and_column(text.find(word).unwrap()), expected, "{word}");
         }
-        assert_eq!(places.of(text.len()), (4, 4));
+        assert_eq!(places.line_and_column(text.len()), (4, 4));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The outline of a code file, with its comments as the text for people.
 
-use super::comment::comment_in;
+use super::comment::find_comment;
 use super::outline::{Block, BlockKind, Outline};
 
 /// Returns each comment line as a separate block, and the rest as code blocks.
@@ -13,7 +13,7 @@ pub(super) fn outline(text: &str, body: usize) -> Outline {
         if range.is_empty() {
             continue;
         }
-        let comment = comment_in(text, range.clone()).filter(|comment| comment.is_all);
+        let comment = find_comment(text, range.clone()).filter(|comment| comment.is_all);
         let (kind, range) = match comment {
             Some(comment) => (BlockKind::Comment, comment.content),
             None => (BlockKind::Code { is_closed: true, is_fenced: false }, range),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::artifact::{
-    Artifact, Block, BlockKind, Comment, comment_in, is_quoted, parts_around, sentence_at,
+    Artifact, Block, BlockKind, Comment, find_comment, is_quoted, parts_around, sentence_at,
 };
 use crate::phrases::{Phrase, is_about, words};
 
@@ -34,7 +34,7 @@ impl<'a> Sentence<'a> {
         }
         let text = artifact.text();
         let range = sentence_at(text, block.range.clone(), at);
-        let words = words_in(text, &range);
+        let words = find_words(text, &range);
         Some(Self { text, block, index, range, words })
     }
 
@@ -65,11 +65,11 @@ impl<'a> Sentence<'a> {
 
     /// Whether a phrase covers a part of the sentence completely.
     pub(crate) fn is_all(&self, phrase: &Phrase, part: &Range<usize>) -> bool {
-        phrase.is_all(self.text, self.words_of(part))
+        phrase.is_all(self.text, self.part_words(part))
     }
 
     /// Returns the words of a part of the sentence.
-    pub(crate) fn words_of(&self, part: &Range<usize>) -> &[Range<usize>] {
+    pub(crate) fn part_words(&self, part: &Range<usize>) -> &[Range<usize>] {
         let first = self.words.partition_point(|word| word.start < part.start);
         let end = self.words.partition_point(|word| word.end <= part.end);
         self.words.get(first..end).unwrap_or_default()
@@ -77,12 +77,12 @@ impl<'a> Sentence<'a> {
 
     /// Whether the sentence talks about the text from an offset, or negates it.
     pub(crate) fn is_about(&self, at: usize) -> bool {
-        is_about(self.text, self.words_of(&(self.range.start..at)))
+        is_about(self.text, self.part_words(&(self.range.start..at)))
     }
 }
 
 /// Returns the words of a range, with offsets in the whole text.
-pub(crate) fn words_in(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
+pub(crate) fn find_words(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
     let words = words(&text[range.clone()]);
     words.into_iter().map(|word| range.start + word.start..range.start + word.end).collect()
 }
@@ -96,9 +96,9 @@ pub(crate) struct Remark {
 
 impl Remark {
     /// Returns the comment in a line, if there is one.
-    pub(crate) fn of_line(text: &str, line: Range<usize>) -> Option<Self> {
-        let comment = comment_in(text, line)?;
-        let words = words_in(text, &comment.content);
+    pub(crate) fn in_line(text: &str, line: Range<usize>) -> Option<Self> {
+        let comment = find_comment(text, line)?;
+        let words = find_words(text, &comment.content);
         Some(Self { comment, words })
     }
 }

@@ -35,12 +35,12 @@ pub(crate) fn look(
         && !sentence.is_quoted_at(at)
         && !sentence.is_about(range.start);
     is_said.then(|| {
-        UnplacedFinding::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX)
+        UnplacedFinding::new(Check::Handoff, trim_markers(sentence.text, sentence.range.clone()), WHY, FIX)
     })
 }
 
 /// Trims white space and list or emphasis markers from a range.
-pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+pub(super) fn trim_markers(text: &str, range: Range<usize>) -> Range<usize> {
     let is_mark = |character: char| character.is_whitespace() || "*_#>-+".contains(character);
     let inside = text[range.clone()].trim_end();
     let said = inside.trim_start_matches(is_mark);

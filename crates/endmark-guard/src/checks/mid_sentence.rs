@@ -28,14 +28,14 @@ const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
 
 const OPEN_MARKS: &str = "the text stops inside of brackets or marks that are not closed";
 
-const IN_A_WORD: &str = "the text stops inside of a word";
+const STOPS_IN_WORD: &str = "the text stops inside of a word";
 
 const EMPTY_ITEM: &str = "the text stops at an item with nothing in it";
 
 /// Whether a finding is likely in a document but not in a message: people and models often end messages without a
 /// full stop.
 pub(crate) fn is_weak(why: &str) -> bool {
-    [WITHOUT_FULL_STOP, IN_A_WORD].contains(&why)
+    [WITHOUT_FULL_STOP, STOPS_IN_WORD].contains(&why)
 }
 
 /// Whether a text stops in the middle of a sentence, by the check of [`Guard`](crate::Guard).
@@ -54,13 +54,13 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     if artifact.kind() != Kind::Markdown {
         return None;
     }
-    of_last_block(artifact).or_else(|| {
+    check_last_block(artifact).or_else(|| {
         let text = artifact.text();
         let last = text.trim_end().lines().next_back().unwrap_or_default();
         let why = if is_marker(last) && artifact.outline().last().is_some_and(|last| last.kind.is_text()) {
             EMPTY_ITEM
         } else if stops_in_word(artifact.body()) {
-            IN_A_WORD
+            STOPS_IN_WORD
         } else {
             return None;
         };
@@ -107,7 +107,7 @@ fn stops_in_word(text: &str) -> bool {
 }
 
 /// Detects a last block that stops in the middle of a sentence.
-fn of_last_block(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
+fn check_last_block(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let outline = artifact.outline();
     let last = outline.last()?;
     if !matches!(last.kind, BlockKind::Paragraph | BlockKind::Item) || last.is_quoted {
@@ -154,7 +154,7 @@ fn certain(block: &str) -> Option<&'static str> {
     if last.is_alphanumeric()
         && closed.len() == block.len()
         && UNFINISHED.contains(last_word(block))
-        && words_of_last_sentence(block) >= 4
+        && count_last_words(block) >= 4
     {
         return Some("the text stops at a word that something has to follow");
     }
@@ -164,7 +164,7 @@ fn certain(block: &str) -> Option<&'static str> {
     (last.is_alphanumeric() && (opened > closed || code)).then_some(OPEN_MARKS)
 }
 
-fn words_of_last_sentence(block: &str) -> usize {
+fn count_last_words(block: &str) -> usize {
     let from = block.rfind(['.', '!', '?', '。', ':']).map_or(0, |at| at + 1);
     block.get(from..).map_or(0, |sentence| words(sentence).len())
 }

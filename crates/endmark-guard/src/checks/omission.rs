@@ -1,7 +1,7 @@
 //! Checks for code that is replaced by a comment.
 
 use super::around::Remark;
-use crate::artifact::{Artifact, BlockKind, Comment, Kind, comment_in};
+use crate::artifact::{Artifact, BlockKind, Comment, Kind, find_comment};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope};
 
@@ -40,10 +40,10 @@ pub(crate) fn look(
     if !is_code && !comment.is_certain && ellipsis != Ellipsis::Strong {
         return None;
     }
-    let alone = || stands_alone(text, comment);
+    let alone = || has_no_code_after(text, comment);
     let is_omission = match phrase.scope {
         _ if !comment.is_all => ellipsis == Ellipsis::Strong,
-        Scope::Comment => ellipsis == Ellipsis::Strong || !is_one_of_several(text, comment),
+        Scope::Comment => ellipsis == Ellipsis::Strong || !has_neighbours(text, comment),
         Scope::Dotted => ellipsis == Ellipsis::Strong,
         Scope::Elliptical => ellipsis == Ellipsis::Strong || (ellipsis == Ellipsis::Weak && alone()),
         Scope::Alone => alone(),
@@ -74,8 +74,8 @@ fn ellipsis(content: &str) -> Ellipsis {
 
 /// Whether no code follows that the comment could describe. The next line is missing, blank, closes a block or is
 /// indented less.
-fn stands_alone(text: &str, comment: &Comment) -> bool {
-    if is_one_of_several(text, comment) {
+fn has_no_code_after(text: &str, comment: &Comment) -> bool {
+    if has_neighbours(text, comment) {
         return false;
     }
     let indentation = |line: &str| line.len() - line.trim_start().len();
@@ -91,10 +91,10 @@ fn stands_alone(text: &str, comment: &Comment) -> bool {
 
 /// Whether neighbouring lines are comments too. A comment of several lines is prose, and each line is only a part of
 /// it.
-fn is_one_of_several(text: &str, comment: &Comment) -> bool {
+fn has_neighbours(text: &str, comment: &Comment) -> bool {
     let is_comment = |line: &str| {
         let is_dots = line.trim_start().starts_with(['.', '…', '(', '[', '<']);
-        !is_dots && comment_in(line, 0..line.len()).is_some_and(|comment| comment.is_all)
+        !is_dots && find_comment(line, 0..line.len()).is_some_and(|comment| comment.is_all)
     };
     let before = text[..comment.line.start].strip_suffix('\n').unwrap_or_default();
     let above = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];

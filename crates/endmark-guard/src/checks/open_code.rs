@@ -10,12 +10,12 @@ use crate::finding::{Check, UnplacedFinding};
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     match artifact.kind() {
         Kind::Markdown => None,
-        Kind::Json => of_json(artifact),
-        Kind::Code => of_code(artifact),
+        Kind::Json => check_json(artifact),
+        Kind::Code => check_code(artifact),
     }
 }
 
-fn of_json(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
+fn check_json(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let Verdict::Truncated(truncation) = detect(artifact.body().as_bytes(), &Format::Json).verdict else {
         return None;
     };
@@ -38,7 +38,7 @@ enum OpenConstruct {
     Comment,
 }
 
-fn of_code(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
+fn check_code(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let body = artifact.body();
     let open = open_at_end(body.as_bytes())?;
     let end = artifact.end().end;

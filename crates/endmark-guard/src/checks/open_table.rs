@@ -14,7 +14,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
         .tables()
         .last()
         .filter(|table| last.range.end <= table.range.end && table.range.start <= last.range.start);
-    let Some(table) = table else { return of_paragraph(artifact) };
+    let Some(table) = table else { return check_paragraph(artifact) };
     let source = text[table.range.clone()].trim_end();
     let row = source.lines().next_back().unwrap_or_default();
     let start = table.range.start + source.len() - row.len();
@@ -43,7 +43,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
 }
 
 /// A table whose delimiter row is missing is parsed as a paragraph.
-fn of_paragraph(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
+fn check_paragraph(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let last =
         artifact.outline().last().filter(|last| last.kind == BlockKind::Paragraph && !last.is_quoted)?;
     let paragraph = artifact.text()[last.range.clone()].trim_end();

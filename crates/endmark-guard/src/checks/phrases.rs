@@ -27,11 +27,11 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<UnplacedFin
     let mut line = Line { range: 0..0, remark: OnceCell::new() };
     // Check each phrase once per sentence or line, however many of its anchors occur there.
     let mut tried = BTreeSet::new();
-    for hit in bank.hits(text).filter(|hit| hit.at >= artifact.body_start()) {
-        if !sentence.as_ref().is_some_and(|sentence| sentence.is_around(hit.at)) {
+    for hit in bank.hits(text).filter(|hit| hit.position >= artifact.body_start()) {
+        if !sentence.as_ref().is_some_and(|sentence| sentence.is_around(hit.position)) {
             sentence = None;
         }
-        let is_new_line = line.turn_to(text, hit.at);
+        let is_new_line = line.move_to(text, hit.position);
         if is_new_line {
             tried.clear();
         }
@@ -39,21 +39,21 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<UnplacedFin
             let one = match phrase.sign {
                 Sign::Omission => {
                     let Some(remark) = line.remark(text) else { continue };
-                    if !remark.comment.content.contains(&hit.at) || !tried.insert(index) {
+                    if !remark.comment.content.contains(&hit.position) || !tried.insert(index) {
                         continue;
                     }
-                    omission::look(artifact, phrase, remark, hit.at)
+                    omission::look(artifact, phrase, remark, hit.position)
                 }
                 Sign::Handoff if !handoffs => None,
                 sign => {
                     if sentence.is_none() {
-                        sentence = Sentence::at(artifact, hit.at);
+                        sentence = Sentence::at(artifact, hit.position);
                     }
                     let Some(sentence) = &sentence else { continue };
                     match sign {
-                        Sign::Handoff => handoff::look(artifact, phrase, sentence, hit.at),
-                        Sign::Placeholder => placeholder::look(artifact, phrase, sentence, hit.at),
-                        _ => forbidden::look(artifact, phrase, sentence, hit.at),
+                        Sign::Handoff => handoff::look(artifact, phrase, sentence, hit.position),
+                        Sign::Placeholder => placeholder::look(artifact, phrase, sentence, hit.position),
+                        _ => forbidden::look(artifact, phrase, sentence, hit.position),
                     }
                 }
             };
@@ -71,7 +71,7 @@ struct Line {
 
 impl Line {
     /// Moves to the line of an offset. Returns whether it is a different line.
-    fn turn_to(&mut self, text: &str, at: usize) -> bool {
+    fn move_to(&mut self, text: &str, at: usize) -> bool {
         if self.range.contains(&at) {
             return false;
         }
@@ -84,7 +84,7 @@ impl Line {
 
     /// Returns the comment in the line, which is parsed on first use.
     fn remark(&self, text: &str) -> Option<&Remark> {
-        self.remark.get_or_init(|| Remark::of_line(text, self.range.clone())).as_ref()
+        self.remark.get_or_init(|| Remark::in_line(text, self.range.clone())).as_ref()
     }
 }
 

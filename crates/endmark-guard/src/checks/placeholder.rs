@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::around::{Sentence, words_in};
-use super::handoff::trimmed;
-use crate::artifact::{Artifact, Block, BlockKind, Kind, title_of};
+use super::around::{Sentence, find_words};
+use super::handoff::trim_markers;
+use crate::artifact::{Artifact, Block, BlockKind, Kind, normalise_title};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope, words};
 
@@ -12,7 +12,7 @@ const WHY: &str = "a placeholder instead of content";
 const FIX: &str = "Write the content in its place.";
 
 /// Words that indicate a placeholder only in capitals. In lower case they are ordinary words.
-const IN_CAPITALS: &[&str] = &["todo", "tbd", "tba", "tbc", "fixme", "wip", "xxx"];
+const CAPITAL_PLACEHOLDERS: &[&str] = &["todo", "tbd", "tba", "tbc", "fixme", "wip", "xxx"];
 
 /// Checks the block around an anchor.
 pub(crate) fn look(
@@ -29,7 +29,7 @@ pub(crate) fn look(
     let range = match phrase.scope {
         Scope::Section => return None,
         Scope::Block => whole_block(artifact, sentence.block, at, phrase)?,
-        Scope::Brackets => bracketed(sentence, at, phrase)?,
+        Scope::Brackets => find_brackets(sentence, at, phrase)?,
         Scope::Sentence => sentence.find_all(phrase, at)?,
         _ => sentence.find(phrase, at).map(|_| sentence.range.clone())?,
     };
@@ -37,7 +37,7 @@ pub(crate) fn look(
         && !outline.is_in_span(at)
         && !sentence.is_quoted_at(at)
         && !sentence.is_about(range.start.max(sentence.range.start));
-    is_said.then(|| UnplacedFinding::new(Check::Placeholder, trimmed(text, range), WHY, FIX))
+    is_said.then(|| UnplacedFinding::new(Check::Placeholder, trim_markers(text, range), WHY, FIX))
 }
 
 /// Returns the whole block, or the value of a field in it.
@@ -58,7 +58,7 @@ fn whole_block(artifact: &Artifact<'_>, block: &Block, at: usize, phrase: &Phras
         let start = block.range.start + sign;
         start + text[start..].chars().next().map_or(1, char::len_utf8)..block.range.end
     });
-    let is_it = |range: &Range<usize>| is_meant_by(phrase, text, &words_in(text, range));
+    let is_it = |range: &Range<usize>| is_placeholder(phrase, text, &find_words(text, range));
     [Some(block.range.clone()), value].into_iter().flatten().find(is_it)
 }
 
@@ -76,19 +76,20 @@ fn is_definition(block: &str) -> bool {
 fn is_in_glossary(artifact: &Artifact<'_>, at: usize) -> bool {
     let headings = artifact.outline().headings();
     let before = headings.partition_point(|heading| heading.range.start <= at);
-    let title = before.checked_sub(1).and_then(|last| headings.get(last)).map(|it| title_of(&it.title));
+    let title =
+        before.checked_sub(1).and_then(|last| headings.get(last)).map(|it| normalise_title(&it.title));
     title.is_some_and(|title| ["glossary", "abbreviations", "acronyms", "terms"].contains(&title.as_str()))
 }
 
 /// Whether a phrase covers all of these words, and is meant as a placeholder.
-fn is_meant_by(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
+fn is_placeholder(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
     let first = words.first().map_or("", |first| &text[first.clone()]);
-    let is_in_capitals = IN_CAPITALS.iter().any(|sign| first.eq_ignore_ascii_case(sign));
+    let is_in_capitals = CAPITAL_PLACEHOLDERS.iter().any(|sign| first.eq_ignore_ascii_case(sign));
     phrase.is_all(text, words) && !(is_in_capitals && first.bytes().any(|letter| letter.is_ascii_lowercase()))
 }
 
 /// Returns the brackets and their content around an offset.
-fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
+fn find_brackets(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
     let (text, range) = (sentence.text, &sentence.range);
     let open = range.start + text[range.start..at].rfind(['[', '<', '{', '【', '［'])?;
     // Only double braces count, as in `{{ name }}`.
@@ -107,5 +108,6 @@ fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Rang
     let before = text[..open].chars().next_back();
     let stands_alone = before.is_none_or(|before| !before.is_alphanumeric() && !"/=@-_.\\$".contains(before));
     let end = close + text[close..].chars().next().map_or(0, char::len_utf8);
-    (!is_link && stands_alone && is_meant_by(phrase, text, sentence.words_of(&inside))).then_some(open..end)
+    (!is_link && stands_alone && is_placeholder(phrase, text, sentence.part_words(&inside)))
+        .then_some(open..end)
 }

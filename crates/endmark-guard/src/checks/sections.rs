@@ -1,6 +1,6 @@
 //! Checks that the required sections exist and have content.
 
-use crate::artifact::{Artifact, Heading, title_of};
+use crate::artifact::{Artifact, Heading, normalise_title};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{DEFAULT, Scope, words};
 
@@ -17,7 +17,7 @@ pub(crate) fn check(
     let mut places: Vec<usize> = before.iter().map(|found| found.range.start).collect();
     places.sort_unstable();
     let mut found: Vec<UnplacedFinding> =
-        required.iter().filter_map(|wanted| of_required(artifact, wanted, &places)).collect();
+        required.iter().filter_map(|wanted| check_required(artifact, wanted, &places)).collect();
     if let Some(stops) = stops_at_heading(artifact)
         && !found.iter().any(|found| found.range == stops.range)
     {
@@ -26,11 +26,11 @@ pub(crate) fn check(
     found
 }
 
-fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<UnplacedFinding> {
-    let (level, title) = wanted_title(wanted);
+fn check_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<UnplacedFinding> {
+    let (level, title) = parse_required_title(wanted);
     let headings = artifact.outline().headings();
     let fits = |heading: &&Heading| {
-        level.is_none_or(|level| heading.level == level) && title_of(&heading.title) == title
+        level.is_none_or(|level| heading.level == level) && normalise_title(&heading.title) == title
     };
     let places: Vec<usize> =
         (0..headings.len()).filter(|&index| headings.get(index).as_ref().is_some_and(fits)).collect();
@@ -38,16 +38,16 @@ fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Opt
         return None;
     }
     Some(match places.first().and_then(|&index| headings.get(index)) {
-        Some(heading) => empty(heading, wanted),
-        None => missing(artifact, wanted, &title),
+        Some(heading) => empty_finding(heading, wanted),
+        None => missing_finding(artifact, wanted, &title),
     })
 }
 
 /// Parses a required title: `## Risks` requires a level, `Risks` does not.
-fn wanted_title(wanted: &str) -> (Option<u8>, String) {
+fn parse_required_title(wanted: &str) -> (Option<u8>, String) {
     let signs = wanted.trim_start().bytes().take_while(|byte| *byte == b'#').count();
     let level = u8::try_from(signs).ok().filter(|level| (1..=6).contains(level));
-    (level, title_of(wanted.trim_start().trim_start_matches('#')))
+    (level, normalise_title(wanted.trim_start().trim_start_matches('#')))
 }
 
 fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
@@ -58,20 +58,21 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
 /// `todo`.
 fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
-    let title = artifact.outline().headings().get(heading).map_or(String::new(), |it| title_of(&it.title));
+    let title =
+        artifact.outline().headings().get(heading).map_or(String::new(), |it| normalise_title(&it.title));
     blocks.filter(|block| block.kind.is_content()).all(|block| {
         let text = artifact.text()[block.range.clone()].trim();
         let is_field = text.starts_with(['{', '[', '<', '%', '$'])
             && text.chars().all(|sign| sign.is_alphanumeric() || "{}[]<>%$_-. ".contains(sign))
             && (text.starts_with("{{") || text.to_lowercase().contains(&title));
-        let is_phrase = || DEFAULT.of_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
+        let is_phrase = || DEFAULT.in_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
         let next = places.get(places.partition_point(|place| *place < block.range.start));
         let is_found = next.is_some_and(|place| *place < block.range.end);
         !is_found && (is_field || text.chars().all(|sign| ".…?[](){}<>-*_` \n".contains(sign)) || is_phrase())
     })
 }
 
-fn empty(heading: &Heading, wanted: &str) -> UnplacedFinding {
+fn empty_finding(heading: &Heading, wanted: &str) -> UnplacedFinding {
     let why = format!("the section `{}` has a heading and no content under it", wanted.trim());
     UnplacedFinding::new(
         Check::SectionEmpty,
@@ -81,9 +82,9 @@ fn empty(heading: &Heading, wanted: &str) -> UnplacedFinding {
     )
 }
 
-fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> UnplacedFinding {
+fn missing_finding(artifact: &Artifact<'_>, wanted: &str, title: &str) -> UnplacedFinding {
     let likeness =
-        |heading: &&Heading| strsim::normalized_damerau_levenshtein(&title_of(&heading.title), title);
+        |heading: &&Heading| strsim::normalized_damerau_levenshtein(&normalise_title(&heading.title), title);
     let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= MIN_LIKENESS);
     let nearest = nearest.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
     let hint =

@@ -5,12 +5,12 @@ fn judge(text: &str) -> Assessment {
 }
 
 /// Returns the checks that failed, with their quotes.
-fn found(text: &str) -> Vec<(&'static str, String)> {
+fn failed_checks(text: &str) -> Vec<(&'static str, String)> {
     judge(text).findings().iter().map(|finding| (finding.check.name(), finding.text.clone())).collect()
 }
 
 fn names(text: &str) -> Vec<&'static str> {
-    found(text).into_iter().map(|(name, _)| name).collect()
+    failed_checks(text).into_iter().map(|(name, _)| name).collect()
 }
 
 mod code;

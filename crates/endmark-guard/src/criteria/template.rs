@@ -37,8 +37,8 @@ impl Template {
             "yaml" | "yml" => yaml(text)?,
             "toml" => toml(text)?,
             "json" => serde_json::from_str(&replace_lone_surrogates(text))
-                .map_err(|error| unreadable("JSON", &error))?,
-            _ => return Self::of_markdown(text),
+                .map_err(|error| parse_error("JSON", &error))?,
+            _ => return Self::from_markdown(text),
         };
         let table = value.as_object().and_then(section).unwrap_or(&value);
         if table.is_null() {
@@ -47,7 +47,7 @@ impl Template {
         Ok(Self { criteria: criteria(table)?, body: None })
     }
 
-    fn of_markdown(text: &str) -> Result<Self, CriteriaError> {
+    fn from_markdown(text: &str) -> Result<Self, CriteriaError> {
         let front = front_matter(text)
             .ok_or_else(|| CriteriaError::None("the template has no front matter".to_owned()))?;
         let value = match front.language {
@@ -85,14 +85,14 @@ fn yaml(text: &str) -> Result<Value, CriteriaError> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_str(text).map_err(|error| unreadable("YAML", &error))
+    serde_saphyr::from_str(text).map_err(|error| parse_error("YAML", &error))
 }
 
 fn toml(text: &str) -> Result<Value, CriteriaError> {
-    ::toml::from_str(text).map_err(|error| unreadable("TOML", &error))
+    ::toml::from_str(text).map_err(|error| parse_error("TOML", &error))
 }
 
-fn unreadable(language: &'static str, error: &dyn std::error::Error) -> CriteriaError {
+fn parse_error(language: &'static str, error: &dyn std::error::Error) -> CriteriaError {
     CriteriaError::Unreadable { language, message: error.to_string().trim().to_owned() }
 }
 

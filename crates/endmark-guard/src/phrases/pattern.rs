@@ -16,7 +16,7 @@ pub(crate) type Classes = BTreeMap<String, String>;
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     elements: Vec<Element>,
-    begins: FirstLetters,
+    first_letters: FirstLetters,
 }
 
 /// The ASCII letters that a match can begin with. Most words of a text begin with none of them.
@@ -24,7 +24,7 @@ pub(crate) struct Pattern {
 struct FirstLetters(u32);
 
 impl FirstLetters {
-    fn of(elements: &[Element]) -> Self {
+    fn new(elements: &[Element]) -> Self {
         let mut letters = 0;
         for element in elements {
             let Element::OneOf { alternatives, is_optional } = element else { return Self(u32::MAX) };
@@ -68,7 +68,7 @@ struct Token {
 }
 
 impl Token {
-    fn is(&self, word: &str) -> bool {
+    fn matches(&self, word: &str) -> bool {
         if self.is_prefix { begins_with(word, &self.word) } else { is_same(word, &self.word) }
     }
 }
@@ -82,7 +82,7 @@ impl Pattern {
     pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
         let elements = source.split_whitespace().map(|part| element(part, classes));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
-        let pattern = Self::of(elements);
+        let pattern = Self::new(elements);
         if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
     }
 
@@ -91,11 +91,11 @@ impl Pattern {
         let word = |range: Range<usize>| Token { word: phrase[range].to_lowercase(), is_prefix: false };
         let tokens: Vec<Token> = super::words::words(phrase).into_iter().map(word).collect();
         let one_of = |token| Element::OneOf { alternatives: vec![vec![token]], is_optional: false };
-        (!tokens.is_empty()).then(|| Self::of(tokens.into_iter().map(one_of).collect()))
+        (!tokens.is_empty()).then(|| Self::new(tokens.into_iter().map(one_of).collect()))
     }
 
-    fn of(elements: Vec<Element>) -> Self {
-        Self { begins: FirstLetters::of(&elements), elements }
+    fn new(elements: Vec<Element>) -> Self {
+        Self { first_letters: FirstLetters::new(&elements), elements }
     }
 
     /// Returns strings of which every matching text contains at least one. They are those of the element with the
@@ -113,7 +113,7 @@ impl Pattern {
 
     /// Returns the length of the longest match at the first word, in words.
     pub(crate) fn match_at(&self, text: &str, words: &[Range<usize>]) -> Option<usize> {
-        if !words.first().is_none_or(|first| self.begins.admit(&text[first.clone()])) {
+        if !words.first().is_none_or(|first| self.first_letters.admit(&text[first.clone()])) {
             return None;
         }
         longest(&self.elements, text, words)
@@ -128,7 +128,7 @@ fn longest(elements: &[Element], text: &str, words: &[Range<usize>]) -> Option<u
         Element::OneOf { alternatives, is_optional } => {
             let fits = |tokens: &&Vec<Token>| {
                 tokens.len() <= words.len()
-                    && tokens.iter().zip(words).all(|(token, word)| token.is(&text[word.clone()]))
+                    && tokens.iter().zip(words).all(|(token, word)| token.matches(&text[word.clone()]))
             };
             let taken = alternatives.iter().filter(fits).filter_map(|tokens| after(tokens.len())).max();
             if *is_optional { taken.max(after(0)) } else { taken }

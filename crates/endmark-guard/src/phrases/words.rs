@@ -56,7 +56,7 @@ pub(crate) fn is_same(word: &str, lower: &str) -> bool {
         return false;
     }
     word.eq_ignore_ascii_case(lower)
-        || ((!word.is_ascii() || word.contains('_')) && lowered(word).eq(lower.chars()))
+        || ((!word.is_ascii() || word.contains('_')) && lowercase_chars(word).eq(lower.chars()))
 }
 
 /// Whether a word begins with a lower-case prefix, ignoring case.
@@ -64,7 +64,7 @@ pub(crate) fn begins_with(word: &str, lower: &str) -> bool {
     if begins_otherwise(word, lower) {
         return false;
     }
-    let mut characters = lowered(word);
+    let mut characters = lowercase_chars(word);
     lower.chars().all(|expected| characters.next() == Some(expected))
 }
 
@@ -80,7 +80,7 @@ fn begins_otherwise(word: &str, lower: &str) -> bool {
     }
 }
 
-fn lowered(word: &str) -> impl Iterator<Item = char> {
+fn lowercase_chars(word: &str) -> impl Iterator<Item = char> {
     let straight = |character| if is_apostrophe(character) { '\'' } else { character };
     word.trim_matches('_').chars().map(straight).flat_map(char::to_lowercase)
 }
@@ -89,16 +89,16 @@ fn lowered(word: &str) -> impl Iterator<Item = char> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> Vec<&str> {
+    fn split_words(text: &str) -> Vec<&str> {
         words(text).into_iter().map(|range| &text[range]).collect()
     }
 
     #[test]
     fn words_end_where_their_script_ends_them() {
-        assert_eq!(shown("I’ll go-on, x_y 3.5"), ["I’ll", "go", "on", "x_y", "3", "5"]);
-        assert_eq!(shown("未完, to be"), ["未", "完", "to", "be"]);
-        assert_eq!(shown("**'quoted'**"), ["quoted"]);
-        assert_eq!(shown(""), Vec::<&str>::new());
+        assert_eq!(split_words("I’ll go-on, x_y 3.5"), ["I’ll", "go", "on", "x_y", "3", "5"]);
+        assert_eq!(split_words("未完, to be"), ["未", "完", "to", "be"]);
+        assert_eq!(split_words("**'quoted'**"), ["quoted"]);
+        assert_eq!(split_words(""), Vec::<&str>::new());
     }
 
     #[test]

@@ -21,12 +21,12 @@ pub fn github(judged: &[AssessedArtifact<'_>]) -> String {
                 message(&format!("{}:{quote} {}. {}", finding.check.name(), finding.why, finding.fix)),
             );
         }
-        if one.report.unlisted() > 0 {
+        if one.report.unlisted_count() > 0 {
             let _ = writeln!(
                 lines,
                 "::notice file={}::{}",
                 property(one.path),
-                message(&format!("{} further findings are not listed", one.report.unlisted()))
+                message(&format!("{} further findings are not listed", one.report.unlisted_count()))
             );
         }
     }

@@ -34,11 +34,11 @@ pub fn junit(judged: &[AssessedArtifact<'_>]) -> String {
                     )
                 })
                 .collect();
-            if one.report.unlisted() > 0 {
+            if one.report.unlisted_count() > 0 {
                 lines.push(format!(
                     "{}: {} further findings are not listed",
                     one.path,
-                    one.report.unlisted()
+                    one.report.unlisted_count()
                 ));
             }
             let _ = write!(

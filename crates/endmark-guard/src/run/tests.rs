@@ -10,7 +10,7 @@ fn limits(attempts: u32, seconds: u64, nanodollars: Option<u64>) -> RunLimits {
     }
 }
 
-fn run_of(attempts: u32) -> Run {
+fn run_with_attempts(attempts: u32) -> Run {
     Run::new(limits(attempts, 1_000, None), RiskRule { threshold: 0.85, limit_tokens: Some(100_000) })
 }
 
@@ -32,7 +32,7 @@ fn attempt(run: &mut Run, attempted: AttemptResult) -> Vec<Notice> {
 
 #[test]
 fn the_last_attempt_is_judged_before_the_limit() {
-    let mut run = run_of(2);
+    let mut run = run_with_attempts(2);
     attempt(&mut run, stub("a"));
     let finished = AttemptResult { checks_pass: true, ..stub("b") };
     assert_eq!(attempt(&mut run, finished), [Notice::Succeeded]);
@@ -40,7 +40,7 @@ fn the_last_attempt_is_judged_before_the_limit() {
 
 #[test]
 fn what_is_never_finished_is_released_with_its_event_once() {
-    let mut run = run_of(2);
+    let mut run = run_with_attempts(2);
     attempt(&mut run, stub("a"));
     let notices = attempt(&mut run, stub("a"));
     assert_eq!(notices, [Notice::ContextExhausted, Notice::Released(Reason::ContextExhaustion)]);
@@ -48,11 +48,11 @@ fn what_is_never_finished_is_released_with_its_event_once() {
 
 #[test]
 fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
-    let limits = RunLimits { nanodollars: NonZeroU64::new(10), ..*run_of(2).limits() };
+    let limits = RunLimits { nanodollars: NonZeroU64::new(10), ..*run_with_attempts(2).limits() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let usage = TokenUsage::new(100, 10);
-    let before = EarlierProgress { attempts_over: 1, usage, nanodollars: Some(6), seconds: 5 };
-    let mut run = Run::taken_up(limits, rule, before);
+    let before = EarlierProgress { finished_attempts: 1, usage, nanodollars: Some(6), seconds: 5 };
+    let mut run = Run::resume(limits, rule, before);
     assert_eq!((run.state(), run.next_step(), run.token_usage()), (State::Queued, RunStep::Start(2), usage));
     run.handle(RunEvent::Started);
     let cost = Usage { run: usage, cost_nanodollars: Some(4), ..Usage::default() };
@@ -64,13 +64,13 @@ fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
 
 #[test]
 fn two_tries_that_change_nothing_are_enough() {
-    let mut run = run_of(9);
+    let mut run = run_with_attempts(9);
     for _ in 0..2 {
         assert_eq!(attempt(&mut run, stub("same")), [Notice::RetryQueued(Reason::ContextGuardFail)]);
     }
     assert_eq!(attempt(&mut run, stub("same")), [Notice::Failed(Reason::Stalled)]);
     // Progress in between resets the count.
-    let mut run = run_of(9);
+    let mut run = run_with_attempts(9);
     for fingerprint in ["a", "a", "b", "b"] {
         assert_eq!(attempt(&mut run, stub(fingerprint)), [Notice::RetryQueued(Reason::ContextGuardFail)]);
     }
@@ -79,7 +79,7 @@ fn two_tries_that_change_nothing_are_enough() {
 #[test]
 fn a_call_over_the_threshold_is_a_warning_and_with_a_stub_the_end() {
     let full = Usage { largest_call_tokens: Some(90_000), ..Usage::default() };
-    let mut run = run_of(5);
+    let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
     let warned = run.handle(RunEvent::Used(full.clone(), 1));
     assert_eq!(warned, [Notice::ContextRisk { is_sum: false }]);
@@ -92,7 +92,7 @@ fn a_call_over_the_threshold_is_a_warning_and_with_a_stub_the_end() {
 #[test]
 fn the_sum_of_all_calls_is_no_more_than_a_warning() {
     let sum = Usage { run: TokenUsage::new(500_000, 1), ..Usage::default() };
-    let mut run = run_of(5);
+    let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
     let ended = run.handle(RunEvent::Ended(AttemptResult { usage: sum, ..stub("a") }));
     assert_eq!(ended, [Notice::ContextRisk { is_sum: true }, Notice::RetryQueued(Reason::ContextGuardFail)]);
@@ -122,7 +122,7 @@ fn ceilings_end_an_attempt_and_the_artifact_counts_all_the_same() {
 #[test]
 fn attempts_are_added_up() {
     let used = Usage { run: TokenUsage::new(100, 10), cost_nanodollars: Some(7), ..Usage::default() };
-    let mut run = run_of(3);
+    let mut run = run_with_attempts(3);
     for _ in 0..2 {
         attempt(&mut run, AttemptResult { usage: used.clone(), ..stub("a") });
     }

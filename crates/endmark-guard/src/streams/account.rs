@@ -7,9 +7,9 @@ use crate::outcome::AttemptVerdict;
 use crate::usage::{TokenUsage, Usage};
 
 /// The maximum number of bytes kept of the agent's last message. The end is kept, because a cut shows there.
-const SAID_BYTES: usize = 64 << 10;
+const MESSAGE_BYTES: usize = 64 << 10;
 /// The maximum number of open to-do points to name in the evidence.
-const NAMED_POINTS: usize = 3;
+const MAX_NAMED_POINTS: usize = 3;
 
 /// The state of an attempt so far.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Account {
     /// The cost of that usage in billionths of a US dollar, if known.
     pub(super) cost_before: Option<u64>,
     /// The last message to the giver of the task.
-    pub(super) said: String,
+    pub(super) last_message: String,
     /// The open points of the agent's own to-do list, as last written.
     pub(super) open_points: Vec<String>,
     /// Whether the agent has reported its end.
@@ -35,16 +35,16 @@ pub(super) struct Account {
 impl Account {
     /// Starts a new message, which replaces the last one.
     pub(super) fn say(&mut self, text: &str) {
-        self.said.clear();
-        self.say_on(text);
+        self.last_message.clear();
+        self.append_message(text);
     }
 
     /// Continues the message.
-    pub(super) fn say_on(&mut self, text: &str) {
-        self.said.push_str(text);
-        if self.said.len() > SAID_BYTES {
-            let at = self.said.ceil_char_boundary(self.said.len() - SAID_BYTES);
-            self.said.drain(..at);
+    pub(super) fn append_message(&mut self, text: &str) {
+        self.last_message.push_str(text);
+        if self.last_message.len() > MESSAGE_BYTES {
+            let at = self.last_message.ceil_char_boundary(self.last_message.len() - MESSAGE_BYTES);
+            self.last_message.drain(..at);
         }
     }
 
@@ -65,8 +65,8 @@ impl Account {
             return AttemptJudgement::new(AttemptVerdict::Whole, evidence);
         }
         let named: Vec<String> =
-            self.open_points.iter().take(NAMED_POINTS).map(|point| format!("`{point}`")).collect();
-        let more = self.open_points.len().saturating_sub(NAMED_POINTS);
+            self.open_points.iter().take(MAX_NAMED_POINTS).map(|point| format!("`{point}`")).collect();
+        let more = self.open_points.len().saturating_sub(MAX_NAMED_POINTS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let list = format!("its own to-do list is still open: {}{more}", named.join(", "));
         AttemptJudgement { verdict: AttemptVerdict::WrappedUp, evidence: vec![list, evidence.to_owned()] }

@@ -90,7 +90,7 @@ impl Claude {
         let is_of_sub_agent = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
         let Some(message) = event.get("message") else { return };
         if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
-            let used = used(usage);
+            let used = call_usage(usage);
             if self.messages.len() < MAX_MESSAGES || self.messages.contains_key(id) {
                 let before = self.messages.insert(id.to_owned(), used);
                 // The lines of a message repeat its id.
@@ -176,7 +176,7 @@ impl Outcome {
         if stop == Some("model_context_window_exceeded") {
             return as_said(ContextExhausted, "the last stop reason", stop);
         }
-        if exhaustion::is_said(words) || exhaustion::is_said(&self.errors) {
+        if exhaustion::states_exhaustion(words) || exhaustion::states_exhaustion(&self.errors) {
             return AttemptJudgement::new(
                 ContextExhausted,
                 format!("the error says so: {}{}", self.errors, words),
@@ -233,8 +233,8 @@ impl Outcome {
 fn settle_usage(event: &Value, account: &mut Account) {
     let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     let of_models = models
-        .map(|models| models.values().fold(TokenUsage::default(), |sum, usage| sum.plus(of_model(usage))));
-    let reported = of_models.or_else(|| event.get("usage").map(used).filter(|used| used.total > 0));
+        .map(|models| models.values().fold(TokenUsage::default(), |sum, usage| sum.plus(model_usage(usage))));
+    let reported = of_models.or_else(|| event.get("usage").map(call_usage).filter(|used| used.total > 0));
     let before = account.before;
     let least = before.plus(account.usage.run);
     let is_of_session = before.total > 0 && reported.is_some_and(|reported| reported.total >= least.total);
@@ -263,14 +263,14 @@ fn settle_usage(event: &Value, account: &mut Account) {
     }
 }
 
-fn of_model(usage: &Value) -> TokenUsage {
+fn model_usage(usage: &Value) -> TokenUsage {
     let input = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
     let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
     TokenUsage::new(input, tokens(usage, "outputTokens"))
 }
 
 /// Returns the usage of a call. Tokens read from or written to a cache count as input.
-fn used(usage: &Value) -> TokenUsage {
+fn call_usage(usage: &Value) -> TokenUsage {
     let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
     TokenUsage::new(input, tokens(usage, "output_tokens"))

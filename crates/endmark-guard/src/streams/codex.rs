@@ -22,7 +22,7 @@ pub(super) struct Codex {
 /// How the last turn ended.
 #[derive(Debug)]
 enum Turn {
-    UnderWay,
+    InProgress,
     Completed,
     Failed(String),
 }
@@ -35,14 +35,14 @@ impl Dialect for Codex {
             "thread.started" => account.session = text(event, "thread_id").map(str::to_owned),
             "turn.started" => {
                 account.is_over = false;
-                self.turn = Some(Turn::UnderWay);
+                self.turn = Some(Turn::InProgress);
                 self.last_item = None;
             }
             "turn.completed" => {
                 account.is_over = true;
                 self.turn = Some(Turn::Completed);
                 if let Some(usage) = event.get("usage") {
-                    account.usage.run = used_since(account.before, usage);
+                    account.usage.run = usage_since(account.before, usage);
                     if account.usage.run.total > 0 {
                         account.has_called();
                     }
@@ -65,10 +65,10 @@ impl Dialect for Codex {
 
     fn judge(&self, account: &Account, _process: ProcessEnd) -> AttemptJudgement {
         match &self.turn {
-            Some(Turn::Failed(message)) => failed(message),
-            Some(Turn::Completed) => self.completed(account),
-            Some(Turn::UnderWay) | None => match &self.last_error {
-                Some(error) if exhaustion::is_said(error) => failed(error),
+            Some(Turn::Failed(message)) => judge_failed(message),
+            Some(Turn::Completed) => self.judge_completed(account),
+            Some(Turn::InProgress) | None => match &self.last_error {
+                Some(error) if exhaustion::states_exhaustion(error) => judge_failed(error),
                 Some(error) => AttemptJudgement::new(
                     AttemptVerdict::Crashed,
                     format!("the stream ends in a turn, behind an error: {error}"),
@@ -94,14 +94,14 @@ impl Codex {
         }
     }
 
-    fn completed(&self, account: &Account) -> AttemptJudgement {
-        if self.last_item.as_deref() != Some("agent_message") || account.said.trim().is_empty() {
+    fn judge_completed(&self, account: &Account) -> AttemptJudgement {
+        if self.last_item.as_deref() != Some("agent_message") || account.last_message.trim().is_empty() {
             let last = self.last_item.as_deref().unwrap_or("nothing");
             let evidence = format!("the turn completed without a last message; its last item is `{last}`");
             return AttemptJudgement::new(AttemptVerdict::Truncated, evidence);
         }
         let output = Some(account.usage.run.output);
-        match tail::cut(&account.said, output) {
+        match tail::cut(&account.last_message, output) {
             Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut),
             None => account.end("the turn completed with a last message"),
         }
@@ -110,13 +110,13 @@ impl Codex {
 
 /// Returns the usage since the session was resumed, because the reported sum covers the whole session. `input_tokens`
 /// includes cached tokens, `output_tokens` includes reasoning.
-fn used_since(before: TokenUsage, usage: &Value) -> TokenUsage {
+fn usage_since(before: TokenUsage, usage: &Value) -> TokenUsage {
     let (input, output) = (tokens(usage, "input_tokens"), tokens(usage, "output_tokens"));
     TokenUsage::new(input.saturating_sub(before.input), output.saturating_sub(before.output))
 }
 
-fn failed(message: &str) -> AttemptJudgement {
-    let verdict = if exhaustion::is_said(message) {
+fn judge_failed(message: &str) -> AttemptJudgement {
+    let verdict = if exhaustion::states_exhaustion(message) {
         AttemptVerdict::ContextExhausted
     } else if message.contains("max_output_tokens") {
         AttemptVerdict::Truncated

@@ -1,7 +1,7 @@
 //! Recognises the phrases with which agents and providers report a full context, if no error code does.
 
 /// In lower case. From the errors of the Anthropic, OpenAI and Google APIs, of vLLM and llama.cpp, and of the agents.
-const WORDS: [&str; 14] = [
+const EXHAUSTION_PHRASES: [&str; 14] = [
     "context window",
     "context length",
     "context_length_exceeded",
@@ -19,7 +19,7 @@ const WORDS: [&str; 14] = [
 ];
 
 /// Whether an error states that the context is full.
-pub(super) fn is_said(message: &str) -> bool {
+pub(super) fn states_exhaustion(message: &str) -> bool {
     let message = message.to_lowercase();
-    WORDS.iter().any(|words| message.contains(words))
+    EXHAUSTION_PHRASES.iter().any(|words| message.contains(words))
 }

@@ -40,7 +40,7 @@ impl Dialect for Gemini {
                 }
                 let is_piece = event.get("delta").and_then(Value::as_bool).unwrap_or(false);
                 if is_piece && self.is_in_message {
-                    account.say_on(content);
+                    account.append_message(content);
                 } else {
                     account.say(content);
                 }
@@ -61,7 +61,7 @@ impl Dialect for Gemini {
 
     fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
         let message = match &self.result {
-            Some(Ok(())) => return self.succeeded(account),
+            Some(Ok(())) => return self.judge_success(account),
             Some(Err(message)) => Some(message),
             None => self.last_error.as_ref(),
         };
@@ -72,7 +72,7 @@ impl Dialect for Gemini {
             );
         }
         match message {
-            Some(message) if exhaustion::is_said(message) => AttemptJudgement::new(
+            Some(message) if exhaustion::states_exhaustion(message) => AttemptJudgement::new(
                 AttemptVerdict::ContextExhausted,
                 format!("the error says so: {message}"),
             ),
@@ -97,12 +97,12 @@ impl Gemini {
         }
     }
 
-    fn succeeded(&self, account: &Account) -> AttemptJudgement {
-        if !self.ends_in_text || account.said.trim().is_empty() {
+    fn judge_success(&self, account: &Account) -> AttemptJudgement {
+        if !self.ends_in_text || account.last_message.trim().is_empty() {
             let evidence = "the result says `success`, and there is no message behind the last use of a tool";
             return AttemptJudgement::new(AttemptVerdict::Truncated, evidence);
         }
-        match tail::cut(&account.said, Some(account.usage.run.output)) {
+        match tail::cut(&account.last_message, Some(account.usage.run.output)) {
             Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut),
             None => account.end("the result says `success`, and the last message is whole"),
         }

@@ -16,7 +16,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Creates a collector that drops all lines.
-    pub(super) fn ignored() -> Self {
+    pub(super) fn ignoring() -> Self {
         Self { is_ignored: true, ..Self::default() }
     }
 
@@ -71,7 +71,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn lines_of(pieces: &[&[u8]]) -> (Vec<String>, u64) {
+    fn collect_lines(pieces: &[&[u8]]) -> (Vec<String>, u64) {
         let (mut lines, mut found) = (Lines::default(), Vec::new());
         let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
         for piece in pieces {
@@ -84,16 +84,16 @@ mod tests {
     #[test]
     fn lines_are_the_same_however_they_come() {
         let text = b"one\n\ntwo\nlast";
-        let whole = lines_of(&[text]);
+        let whole = collect_lines(&[text]);
         assert_eq!(whole, (["one", "", "two", "last"].map(str::to_owned).to_vec(), 0));
         for at in 0..text.len() {
-            assert_eq!(lines_of(&[&text[..at], &text[at..]]), whole);
+            assert_eq!(collect_lines(&[&text[..at], &text[at..]]), whole);
         }
     }
 
     #[test]
     fn a_line_without_end_is_skipped_and_the_next_one_read() {
         let piece = vec![b'x'; LINE_LIMIT_BYTES / 2 + 1];
-        assert_eq!(lines_of(&[&piece, &piece, &piece, b"\nnext\n"]), (vec!["next".to_owned()], 1));
+        assert_eq!(collect_lines(&[&piece, &piece, &piece, b"\nnext\n"]), (vec!["next".to_owned()], 1));
     }
 }

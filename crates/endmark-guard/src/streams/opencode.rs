@@ -56,7 +56,7 @@ impl Dialect for Opencode {
         use AttemptVerdict::{ContextExhausted, Crashed, Truncated};
         if let Some((name, message)) = &self.error {
             let evidence = format!("it reports `{name}`: {message}");
-            return if exhaustion::is_said(message) || name.contains("ContextOverflow") {
+            return if exhaustion::states_exhaustion(message) || name.contains("ContextOverflow") {
                 AttemptJudgement::new(ContextExhausted, evidence)
             } else if name == "MessageOutputLengthError" {
                 AttemptJudgement::new(Truncated, evidence)

@@ -4,9 +4,9 @@
 use super::*;
 use crate::usage::TokenUsage;
 
-const FINE: AttemptEnd = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+const NORMAL_EXIT: AttemptEnd = AttemptEnd { process: ProcessEnd::Exited(0), stop_cause: None };
 
-fn judged_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict, String, Usage) {
+fn judge_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict, String, Usage) {
     let mut stream = AgentStream::new(agent);
     for line in lines {
         stream.push(line.as_bytes());
@@ -17,7 +17,7 @@ fn judged_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict
 }
 
 fn verdict(agent: Agent, lines: &[&str]) -> AttemptVerdict {
-    judged_with(agent, lines, FINE).0
+    judge_with(agent, lines, NORMAL_EXIT).0
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn claude_stops_with_its_own_list_open() {
     let todos = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"tool_use","name":"TodoWrite","input":{"todos":[{"content":"Write the tests","status":"pending"},{"content":"Plan","status":"completed"}]}}]}}"#;
     let result =
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
-    let (verdict, evidence, _) = judged_with(Agent::Claude, &[todos, result], FINE);
+    let (verdict, evidence, _) = judge_with(Agent::Claude, &[todos, result], NORMAL_EXIT);
     assert_eq!(verdict, AttemptVerdict::WrappedUp);
     assert!(evidence.contains("`Write the tests`") && !evidence.contains("Plan"), "{evidence}");
 }
@@ -139,7 +139,7 @@ fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_o
         line("c", "null", 200, 5),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let (_, _, usage) = judged_with(Agent::Claude, &lines, FINE);
+    let (_, _, usage) = judge_with(Agent::Claude, &lines, NORMAL_EXIT);
     assert_eq!(usage.run, TokenUsage::new(140 + 940 + 240, 7));
     assert_eq!(usage.largest_call_tokens, Some(245));
     // The sums in the result replace all of that.
@@ -149,7 +149,7 @@ fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_o
         .chain(lines)
         .chain([result])
         .collect();
-    let (_, _, usage) = judged_with(Agent::Claude, &with_result, FINE);
+    let (_, _, usage) = judge_with(Agent::Claude, &with_result, NORMAL_EXIT);
     assert_eq!((usage.run, usage.cost_nanodollars), (TokenUsage::new(61, 6), Some(250_000_000)));
     assert_eq!((usage.context_tokens, usage.largest_call_tokens), (Some(200_000), Some(245)));
 }
@@ -189,7 +189,7 @@ fn codex_completes_a_turn_that_was_cut() {
         assert_eq!(verdict(Agent::Codex, lines), expected, "{lines:?}");
     }
     // A sum over all calls says nothing about the largest one.
-    let (_, _, usage) = judged_with(Agent::Codex, &[message, completed], FINE);
+    let (_, _, usage) = judge_with(Agent::Codex, &[message, completed], NORMAL_EXIT);
     assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(9_000, 400), None));
 }
 
@@ -218,10 +218,10 @@ fn gemini_has_no_finish_reason() {
     ] {
         assert_eq!(verdict(Agent::Gemini, lines), expected, "{lines:?}");
     }
-    let turns = AttemptEnd { process: ProcessEnd::Exited(53), stopped: None };
-    assert_eq!(judged_with(Agent::Gemini, &[message], turns).0, AttemptVerdict::Budget);
+    let turns = AttemptEnd { process: ProcessEnd::Exited(53), stop_cause: None };
+    assert_eq!(judge_with(Agent::Gemini, &[message], turns).0, AttemptVerdict::Budget);
     // Reasoning is output too.
-    let (_, _, usage) = judged_with(Agent::Gemini, &[message, rest, success], FINE);
+    let (_, _, usage) = judge_with(Agent::Gemini, &[message, rest, success], NORMAL_EXIT);
     assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(100, 30), None));
 }
 
@@ -265,44 +265,44 @@ fn opencode_takes_a_limit_for_an_end() {
     ] {
         assert_eq!(verdict(Agent::Opencode, lines), expected, "{lines:?}");
     }
-    let (_, _, usage) = judged_with(Agent::Opencode, &[start, &calls, start, text, &stop], FINE);
+    let (_, _, usage) = judge_with(Agent::Opencode, &[start, &calls, start, text, &stop], NORMAL_EXIT);
     assert_eq!((usage.run.total, usage.largest_call_tokens), (84_000, Some(42_000)));
     assert_eq!(usage.cost_nanodollars, Some(800_000_000));
 }
 
 #[test]
 fn an_exit_code_alone_is_no_verdict() {
-    let end = |process| AttemptEnd { process, stopped: None };
+    let end = |process| AttemptEnd { process, stop_cause: None };
     for (process, expected) in [
         (ProcessEnd::Exited(0), AttemptVerdict::Whole),
         (ProcessEnd::Exited(7), AttemptVerdict::Whole),
         (ProcessEnd::Killed(9), AttemptVerdict::Crashed),
         (ProcessEnd::Unknown, AttemptVerdict::Crashed),
     ] {
-        assert_eq!(judged_with(Agent::Plain, &["anything"], end(process)).0, expected);
+        assert_eq!(judge_with(Agent::Plain, &["anything"], end(process)).0, expected);
     }
     // A failure code does not count either if the stream states how it ended (opencode#50062).
     let lines = [
         r#"{"type":"text","sessionID":"s","part":{"text":"Done."}}"#,
         r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#,
     ];
-    let (verdict, evidence, _) = judged_with(Agent::Opencode, &lines, end(ProcessEnd::Exited(1)));
+    let (verdict, evidence, _) = judge_with(Agent::Opencode, &lines, end(ProcessEnd::Exited(1)));
     assert_eq!(verdict, AttemptVerdict::Whole);
     assert!(evidence.contains("exit code is 1"), "{evidence}");
 }
 
 #[test]
 fn what_was_stopped_is_stuck_unless_it_was_done() {
-    let stopped = |stopped| AttemptEnd { process: ProcessEnd::Killed(15), stopped: Some(stopped) };
+    let stopped = |stopped| AttemptEnd { process: ProcessEnd::Killed(15), stop_cause: Some(stopped) };
     let done =
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
     for (lines, end, expected) in [
-        (&[][..], StoppedFor::Silence, AttemptVerdict::Stuck),
-        (&[], StoppedFor::Time, AttemptVerdict::TimedOut),
-        (&[], StoppedFor::Ceiling, AttemptVerdict::Budget),
-        (&[done], StoppedFor::Lingering, AttemptVerdict::Whole),
-        (&[done], StoppedFor::Silence, AttemptVerdict::Whole),
+        (&[][..], StopCause::Silence, AttemptVerdict::Stuck),
+        (&[], StopCause::Time, AttemptVerdict::TimedOut),
+        (&[], StopCause::Ceiling, AttemptVerdict::Budget),
+        (&[done], StopCause::DidNotExit, AttemptVerdict::Whole),
+        (&[done], StopCause::Silence, AttemptVerdict::Whole),
     ] {
-        assert_eq!(judged_with(Agent::Claude, lines, stopped(end)).0, expected, "{end:?}");
+        assert_eq!(judge_with(Agent::Claude, lines, stopped(end)).0, expected, "{end:?}");
     }
 }

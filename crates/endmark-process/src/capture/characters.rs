@@ -3,7 +3,7 @@
 /// Counts the characters of a stream. Invalid UTF-8 counts as its replacement characters.
 #[derive(Debug, Default)]
 pub(super) struct Characters {
-    all: u64,
+    total: u64,
     invalid: u64,
     /// An incomplete character: at most three bytes.
     begun: Vec<u8>,
@@ -17,7 +17,7 @@ impl Characters {
             self.begun.push(*next);
             match str::from_utf8(&self.begun) {
                 Ok(_) => {
-                    self.all += 1;
+                    self.total += 1;
                     self.begun.clear();
                     rest = after;
                 }
@@ -32,13 +32,13 @@ impl Characters {
         while !rest.is_empty() {
             match str::from_utf8(rest) {
                 Ok(valid) => {
-                    self.all += super::count(valid.chars().count());
+                    self.total += super::count(valid.chars().count());
                     return;
                 }
                 Err(error) => {
                     let (valid, after) = rest.split_at(error.valid_up_to());
                     // This part was just found to be valid.
-                    self.all += super::count(String::from_utf8_lossy(valid).chars().count());
+                    self.total += super::count(String::from_utf8_lossy(valid).chars().count());
                     let Some(length) = error.error_len() else {
                         self.begun.extend_from_slice(after);
                         return;
@@ -55,11 +55,11 @@ impl Characters {
         if !self.begun.is_empty() {
             self.refuse();
         }
-        (self.all, self.invalid)
+        (self.total, self.invalid)
     }
 
     fn refuse(&mut self) {
-        self.all += 1;
+        self.total += 1;
         self.invalid += 1;
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn captured(limit: usize, chunks: &[Vec<u8>]) -> Captured {
+fn capture(limit: usize, chunks: &[Vec<u8>]) -> Captured {
     let mut capture = Capture::new(limit);
     for chunk in chunks {
         capture.push(chunk);
@@ -11,12 +11,12 @@ fn captured(limit: usize, chunks: &[Vec<u8>]) -> Captured {
 
 #[test]
 fn what_fits_is_whole_and_what_does_not_keeps_head_and_tail() {
-    assert_eq!(captured(8, &[b"abcd".to_vec(), b"efgh".to_vec()]).head, b"abcdefgh");
-    let more = captured(8, &[b"abcd".to_vec(), b"efgh\ni\n".to_vec()]);
+    assert_eq!(capture(8, &[b"abcd".to_vec(), b"efgh".to_vec()]).head, b"abcdefgh");
+    let more = capture(8, &[b"abcd".to_vec(), b"efgh\ni\n".to_vec()]);
     assert_eq!((more.head.as_slice(), more.tail.as_deref()), (&b"abcdef"[..], Some(&b"i\n"[..])));
     assert_eq!((more.bytes, more.newlines, more.characters), (11, 2, 11));
     assert!(!more.is_whole());
-    let none = captured(0, &[b"ab".to_vec()]);
+    let none = capture(0, &[b"ab".to_vec()]);
     assert_eq!((none.head.as_slice(), none.tail.as_deref(), none.bytes), (&b""[..], Some(&b""[..]), 2));
 }
 
@@ -40,7 +40,7 @@ proptest! {
         stream in bytes(), limit in 0_usize..60, size in 1_usize..9,
     ) {
         let chunks: Vec<Vec<u8>> = stream.chunks(size).map(<[u8]>::to_vec).collect();
-        let kept = captured(limit, &chunks);
+        let kept = capture(limit, &chunks);
         let lossy = String::from_utf8_lossy(&stream);
         prop_assert_eq!(kept.bytes, stream.len() as u64);
         prop_assert_eq!(kept.characters, lossy.chars().count() as u64);

@@ -54,7 +54,7 @@ enum ComparisonMode<'a> {
 fn first_difference(received: &str, corrected: &str, comparing: ComparisonMode<'_>) -> Option<String> {
     let received = received.strip_prefix('\u{feff}').unwrap_or(received);
     // Without it nothing was complete.
-    let (received, unfinished) = closed(received)?;
+    let (received, unfinished) = close_received(received)?;
     let (received, corrected) = (&*replace_lone_surrogates(&received), &*replace_lone_surrogates(corrected));
     let comparison = Comparison {
         unfinished,
@@ -64,12 +64,12 @@ fn first_difference(received: &str, corrected: &str, comparing: ComparisonMode<'
     let (Ok(before), Ok(after)) = (serde_json::from_str(received), serde_json::from_str(corrected)) else {
         return Some(String::new());
     };
-    let mut state = State { path: String::new(), demanded: 0, levels: 0 };
+    let mut state = State { path: String::new(), required_count: 0, levels: 0 };
     if comparison.keeps(before, after, &mut state) { None } else { Some(state.path) }
 }
 
 /// Returns the received text as a document, and the path of the string or number at the cut.
-fn closed(received: &str) -> Option<(String, Option<String>)> {
+fn close_received(received: &str) -> Option<(String, Option<String>)> {
     let completed = match complete(received.as_bytes(), &Format::Json) {
         Err(CompleteError::Malformed { index, .. }) => {
             // A number before the fault, such as `0` in `012`, is not a beginning.
@@ -108,7 +108,7 @@ struct Comparison<'a> {
 /// The state of the comparison. Its path stays at the first lost value.
 struct State {
     path: String,
-    demanded: usize,
+    required_count: usize,
     levels: usize,
 }
 
@@ -196,13 +196,14 @@ impl Comparison<'_> {
 
     /// Whether the schema refuses the corrected document with the received value restored.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
-        state.demanded += 1;
+        state.required_count += 1;
         let ComparisonMode::Extensions(is_refused) = self.comparing else { return false };
-        let (true, Ok(value)) = (state.demanded <= MAX_DEMANDED, serde_json::from_str(before.get())) else {
+        let (true, Ok(value)) = (state.required_count <= MAX_DEMANDED, serde_json::from_str(before.get()))
+        else {
             return false;
         };
         let mut document = self.document.clone();
-        put_back(&mut document, &state.path, value) && is_refused(&document.to_string())
+        restore_value(&mut document, &state.path, value) && is_refused(&document.to_string())
     }
 }
 
@@ -215,7 +216,7 @@ fn read<'v, T: serde::Deserialize<'v>>(value: &'v RawValue) -> Option<T> {
 }
 
 /// Restores a value at its path, or after the last element of its array. Returns false if the path does not exist.
-fn put_back(document: &mut Value, path: &str, value: Value) -> bool {
+fn restore_value(document: &mut Value, path: &str, value: Value) -> bool {
     if let Some(place) = document.pointer_mut(path) {
         *place = value;
         return true;
@@ -239,7 +240,7 @@ mod tests {
     use super::{first_changed, first_lost};
 
     /// Nothing is refused.
-    fn lost(received: &str, corrected: &str) -> Option<String> {
+    fn first_lost_path(received: &str, corrected: &str) -> Option<String> {
         first_lost(received, corrected, &|_| false)
     }
 
@@ -255,7 +256,7 @@ mod tests {
             (r#"{"n": 012"#, r#"{"n": 12}"#),
             ("", "{}"),
         ] {
-            assert_eq!(lost(received, corrected), None, "{received} {corrected}");
+            assert_eq!(first_lost_path(received, corrected), None, "{received} {corrected}");
         }
         for (received, corrected, path) in [
             (r#"{"id": 7, "name": "Ada", "tags": ["x"#, r#"{"id": 8, "name": "Ada", "tags": []}"#, "/id"),
@@ -271,7 +272,7 @@ mod tests {
             (r#"{"id": 7, "size": 12"#, r#"{"id": 7, "size": 2}"#, "/size"),
             (r#"{"id": 7, "size": 12"#, r#"{"id": 7, "size": "12"}"#, "/size"),
         ] {
-            assert_eq!(lost(received, corrected).as_deref(), Some(path), "{received} {corrected}");
+            assert_eq!(first_lost_path(received, corrected).as_deref(), Some(path), "{received} {corrected}");
         }
     }
 
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_is_not_taken_for_kept() {
         let deep = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
-        assert_eq!(lost(&deep(100), &deep(100)), None);
-        assert!(lost(&deep(100_000), &deep(100_000)).is_some());
+        assert_eq!(first_lost_path(&deep(100), &deep(100)), None);
+        assert!(first_lost_path(&deep(100_000), &deep(100_000)).is_some());
     }
 }

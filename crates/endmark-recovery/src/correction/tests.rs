@@ -2,7 +2,7 @@ use endmark_text::Format;
 use endmark_text::detect::detect;
 use proptest::prelude::*;
 
-use super::{build_correction_prompt, closed_for_validation, extract_json, malformation};
+use super::{build_correction_prompt, close_for_validation, extract_json, malformation};
 use crate::SchemaProblem;
 
 fn problem(path: &str, message: &str) -> SchemaProblem {
@@ -109,16 +109,13 @@ fn a_cut_document_is_closed_for_the_validator() {
         ("[", "[]"),
         ("{\"a\": true} and so on", "{\"a\": true}"),
     ] {
-        assert_eq!(
-            closed_for_validation(cut).map(|text| text.trim_end().to_owned()).as_deref(),
-            Some(closed)
-        );
+        assert_eq!(close_for_validation(cut).map(|text| text.trim_end().to_owned()).as_deref(), Some(closed));
     }
     // A cut string stays unchanged.
-    assert_eq!(closed_for_validation("{\"a\": \"x, ").as_deref(), Some("{\"a\": \"x, \"}"));
-    assert_eq!(closed_for_validation("\u{feff}Sorry, no."), None);
-    assert_eq!(closed_for_validation(""), None);
-    assert_eq!(closed_for_validation("Sorry, no."), None);
+    assert_eq!(close_for_validation("{\"a\": \"x, ").as_deref(), Some("{\"a\": \"x, \"}"));
+    assert_eq!(close_for_validation("\u{feff}Sorry, no."), None);
+    assert_eq!(close_for_validation(""), None);
+    assert_eq!(close_for_validation("Sorry, no."), None);
 }
 
 proptest! {
@@ -127,7 +124,7 @@ proptest! {
     fn every_beginning_of_a_document_can_be_closed(
         (document, beginning) in crate::resume::tests_support::cut_document(),
     ) {
-        let closed = closed_for_validation(&beginning);
+        let closed = close_for_validation(&beginning);
         if beginning.trim().is_empty() {
             prop_assert_eq!(closed, None);
         } else {

@@ -34,11 +34,11 @@ pub fn pause(tries: u32, random: u32) -> Duration {
 ///
 /// ```
 /// use std::time::Duration;
-/// use endmark_recovery::failover::wait_as_told;
-/// assert_eq!(wait_as_told(Duration::from_secs(2), 0), Duration::from_secs(2));
-/// assert!(wait_as_told(Duration::from_secs(2), u32::MAX) <= Duration::from_millis(2_200));
+/// use endmark_recovery::failover::requested_wait;
+/// assert_eq!(requested_wait(Duration::from_secs(2), 0), Duration::from_secs(2));
+/// assert!(requested_wait(Duration::from_secs(2), u32::MAX) <= Duration::from_millis(2_200));
 /// ```
-pub fn wait_as_told(told: Duration, random: u32) -> Duration {
+pub fn requested_wait(told: Duration, random: u32) -> Duration {
     told.saturating_add(share(told.saturating_mul(SPREAD_PERCENT) / 100, random))
 }
 

@@ -54,7 +54,7 @@ impl RetryBudget {
     }
 
     /// Counts a retry that another party decided, such as a client that repeats its request. It is made in any case.
-    pub fn retried(&mut self, now: Duration) {
+    pub fn note_external_retry(&mut self, now: Duration) {
         self.second(now).retries += 1;
     }
 

@@ -27,11 +27,11 @@ pub enum Admission {
 /// use endmark_recovery::failover::{Admission, Circuit, FAILURES_BEFORE_OPEN};
 /// let mut circuit = Circuit::new(Duration::from_secs(5));
 /// let at = Duration::from_secs;
-/// (0..FAILURES_BEFORE_OPEN).for_each(|_| circuit.failed(at(1)));
+/// (0..FAILURES_BEFORE_OPEN).for_each(|_| circuit.note_failure(at(1)));
 /// assert_eq!(circuit.admit(at(2)), Admission::Skip);
 /// assert_eq!(circuit.admit(at(6)), Admission::Probe);
 /// assert_eq!(circuit.admit(at(6)), Admission::Skip);
-/// circuit.succeeded();
+/// circuit.note_success();
 /// assert_eq!(circuit.admit(at(6)), Admission::Serve);
 /// ```
 #[derive(Debug, Clone)]
@@ -62,13 +62,13 @@ impl Circuit {
     }
 
     /// Records that the upstream answered.
-    pub fn succeeded(&mut self) {
+    pub fn note_success(&mut self) {
         self.failures = 0;
         self.probe_at = None;
     }
 
     /// Records that the upstream was unreachable or could not answer any client.
-    pub fn failed(&mut self, now: Duration) {
+    pub fn note_failure(&mut self, now: Duration) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES_BEFORE_OPEN {
             self.probe_at = Some(now.saturating_add(self.cooldown));

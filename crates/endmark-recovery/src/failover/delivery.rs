@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::backoff::{pause, wait_as_told};
+use super::backoff::{pause, requested_wait};
 use crate::Ending;
 
 /// How often and how long a request is tried.
@@ -24,7 +24,7 @@ pub enum Failure {
     /// Its response cannot be read. It may have processed the request, and may bill it.
     Unreadable,
     /// After the head of its response the stream ended like this, before any part of a reply arrived.
-    Fruitless(Ending),
+    EmptyStream(Ending),
     /// It responded with this status.
     Refused {
         /// The status code.
@@ -37,14 +37,14 @@ pub enum Failure {
     /// It refuses the request as too long for its context window.
     TooLong,
     /// The account has no quota left. Waiting does not help.
-    QuotaUsedUp,
+    QuotaExhausted,
 }
 
 /// What to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Try the same upstream again after this wait, if the budget permits it.
-    Again(Duration),
+    Retry(Duration),
     /// Let the other upstream answer.
     FallBack,
     /// Pass on the upstream's error.
@@ -57,7 +57,7 @@ enum Remedy {
     /// It may pass with time.
     Time,
     /// Another upstream may succeed, the same one cannot.
-    Another,
+    OtherUpstream,
     /// Every upstream would refuse it, or only the client can correct it.
     None,
 }
@@ -69,8 +69,8 @@ enum Remedy {
 /// use endmark_recovery::failover::{Delivery, Failure, Next, RetryPolicy};
 /// let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };
 /// let mut delivery = Delivery::new(policy, true);
-/// assert!(matches!(delivery.failed(Failure::Unreachable, 0), Next::Again(_)));
-/// assert_eq!(delivery.failed(Failure::Unreachable, 0), Next::FallBack);
+/// assert!(matches!(delivery.next_after(Failure::Unreachable, 0), Next::Retry(_)));
+/// assert_eq!(delivery.next_after(Failure::Unreachable, 0), Next::FallBack);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -86,27 +86,27 @@ impl Delivery {
     }
 
     /// Returns what to do after this failure. `random` is any uniformly distributed number.
-    pub fn failed(&mut self, failure: Failure, random: u32) -> Next {
+    pub fn next_after(&mut self, failure: Failure, random: u32) -> Next {
         match remedy(failure) {
             Remedy::None => Next::GiveUp,
-            Remedy::Another => self.otherwise(),
-            Remedy::Time if self.retries >= self.policy.max_retries => self.otherwise(),
+            Remedy::OtherUpstream => self.next_without_retry(),
+            Remedy::Time if self.retries >= self.policy.max_retries => self.next_without_retry(),
             Remedy::Time => {
                 let wait = match failure {
                     Failure::Refused { retry_after: Some(told), .. } if told > self.policy.max_wait => {
-                        return self.otherwise();
+                        return self.next_without_retry();
                     }
-                    Failure::Refused { retry_after: Some(told), .. } => wait_as_told(told, random),
+                    Failure::Refused { retry_after: Some(told), .. } => requested_wait(told, random),
                     _ => pause(self.retries + 1, random),
                 };
                 self.retries += 1;
-                Next::Again(wait)
+                Next::Retry(wait)
             }
         }
     }
 
     /// Returns what to do if the same upstream is not tried again, which the budget may decide as well.
-    pub fn otherwise(&self) -> Next {
+    pub fn next_without_retry(&self) -> Next {
         if self.has_fallback { Next::FallBack } else { Next::GiveUp }
     }
 }
@@ -115,7 +115,7 @@ impl Next {
     /// Returns its name in logs.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Again(_) => "again",
+            Self::Retry(_) => "again",
             Self::FallBack => "fall_back",
             Self::GiveUp => "give_up",
         }
@@ -123,17 +123,17 @@ impl Next {
 
     /// Returns the wait before the next try, if there is one.
     pub fn wait(self) -> Option<Duration> {
-        if let Self::Again(wait) = self { Some(wait) } else { None }
+        if let Self::Retry(wait) = self { Some(wait) } else { None }
     }
 }
 
 impl Failure {
     /// Whether it indicates that the whole upstream is in trouble, and not this request or its sender.
-    pub fn is_of_upstream(self) -> bool {
+    pub fn affects_upstream(self) -> bool {
         match self {
-            Self::Unreachable | Self::Silent | Self::Unreadable | Self::Fruitless(_) => true,
+            Self::Unreachable | Self::Silent | Self::Unreadable | Self::EmptyStream(_) => true,
             Self::Refused { status, .. } => matches!(status, 502..=504 | 529),
-            Self::TooLong | Self::QuotaUsedUp => false,
+            Self::TooLong | Self::QuotaExhausted => false,
         }
     }
 
@@ -143,10 +143,10 @@ impl Failure {
             Self::Unreachable => "unreachable",
             Self::Silent => "silent",
             Self::Unreadable => "unreadable",
-            Self::Fruitless(ending) => ending.name(),
+            Self::EmptyStream(ending) => ending.name(),
             Self::Refused { .. } => "error_status",
             Self::TooLong => "too_long",
-            Self::QuotaUsedUp => "quota_used_up",
+            Self::QuotaExhausted => "quota_used_up",
         }
     }
 
@@ -156,7 +156,7 @@ impl Failure {
     }
 
     /// Whether it is a failure that a remedy may help against. Any other response is the reply or a final refusal.
-    pub fn is_worth_a_remedy(self) -> bool {
+    pub fn has_remedy(self) -> bool {
         remedy(self) != Remedy::None
     }
 }
@@ -166,12 +166,14 @@ impl Failure {
 /// unreadably does not process the same request twice.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
-        Failure::Unreachable | Failure::Fruitless(_) | Failure::Refused { should_retry: Some(true), .. } => {
-            Remedy::Time
+        Failure::Unreachable
+        | Failure::EmptyStream(_)
+        | Failure::Refused { should_retry: Some(true), .. } => Remedy::Time,
+        Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaExhausted => {
+            Remedy::OtherUpstream
         }
-        Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
         Failure::Refused { status, should_retry, .. } => match status {
-            408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::Another,
+            408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::OtherUpstream,
             // Anthropic uses 529 for an overloaded server.
             408 | 429 | 500 | 502..=504 | 529 => Remedy::Time,
             _ => Remedy::None,

@@ -7,7 +7,7 @@ use crate::Ending;
 
 const POLICY: RetryPolicy = RetryPolicy { max_retries: 2, max_wait: Duration::from_secs(10) };
 
-fn refused(status: u16) -> Failure {
+fn refusal(status: u16) -> Failure {
     Failure::Refused { status, retry_after: None, should_retry: None }
 }
 
@@ -15,35 +15,35 @@ fn refused(status: u16) -> Failure {
 fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
     for failure in [
         Failure::Unreachable,
-        Failure::Fruitless(Ending::Dropped),
-        refused(429),
-        refused(500),
-        refused(503),
-        refused(529),
+        Failure::EmptyStream(Ending::Dropped),
+        refusal(429),
+        refusal(500),
+        refusal(503),
+        refusal(529),
     ] {
         for has_fallback in [true, false] {
             let mut delivery = Delivery::new(POLICY, has_fallback);
             for _ in 0..POLICY.max_retries {
-                assert!(matches!(delivery.failed(failure, 7), Next::Again(_)), "{failure:?}");
+                assert!(matches!(delivery.next_after(failure, 7), Next::Retry(_)), "{failure:?}");
             }
             let last = if has_fallback { Next::FallBack } else { Next::GiveUp };
-            assert_eq!(delivery.failed(failure, 7), last, "{failure:?}");
+            assert_eq!(delivery.next_after(failure, 7), last, "{failure:?}");
         }
     }
 }
 
 #[test]
 fn what_time_does_not_mend_goes_to_the_other_at_once() {
-    for failure in [Failure::Silent, Failure::Unreadable, Failure::TooLong, Failure::QuotaUsedUp] {
-        assert_eq!(Delivery::new(POLICY, true).failed(failure, 0), Next::FallBack);
-        assert_eq!(Delivery::new(POLICY, false).failed(failure, 0), Next::GiveUp);
+    for failure in [Failure::Silent, Failure::Unreadable, Failure::TooLong, Failure::QuotaExhausted] {
+        assert_eq!(Delivery::new(POLICY, true).next_after(failure, 0), Next::FallBack);
+        assert_eq!(Delivery::new(POLICY, false).next_after(failure, 0), Next::GiveUp);
     }
 }
 
 #[test]
 fn a_refusal_that_stands_is_passed_on() {
     for status in [400, 401, 403, 404, 409, 413, 422, 501] {
-        assert_eq!(Delivery::new(POLICY, true).failed(refused(status), 0), Next::GiveUp, "{status}");
+        assert_eq!(Delivery::new(POLICY, true).next_after(refusal(status), 0), Next::GiveUp, "{status}");
     }
 }
 
@@ -54,24 +54,24 @@ fn retry_after_is_honoured_unless_it_is_too_long() {
         retry_after: Some(Duration::from_secs(seconds)),
         should_retry: None,
     };
-    assert_eq!(Delivery::new(POLICY, true).failed(told(10), 0), Next::Again(Duration::from_secs(10)));
-    assert_eq!(Delivery::new(POLICY, true).failed(told(11), 0), Next::FallBack);
-    assert_eq!(Delivery::new(POLICY, false).failed(told(11), 0), Next::GiveUp);
+    assert_eq!(Delivery::new(POLICY, true).next_after(told(10), 0), Next::Retry(Duration::from_secs(10)));
+    assert_eq!(Delivery::new(POLICY, true).next_after(told(11), 0), Next::FallBack);
+    assert_eq!(Delivery::new(POLICY, false).next_after(told(11), 0), Next::GiveUp);
 }
 
 #[test]
 fn an_open_circuit_probes_once_in_a_cooldown_and_closes_on_success() {
     let mut circuit = Circuit::new(Duration::from_secs(5));
     let at = Duration::from_secs;
-    (0..FAILURES_BEFORE_OPEN - 1).for_each(|_| circuit.failed(at(0)));
+    (0..FAILURES_BEFORE_OPEN - 1).for_each(|_| circuit.note_failure(at(0)));
     assert_eq!(circuit.admit(at(0)), Admission::Serve);
-    circuit.failed(at(0));
+    circuit.note_failure(at(0));
     let admitted: Vec<Admission> = (0..16).map(|second| circuit.admit(at(second))).collect();
     assert_eq!(admitted.iter().filter(|admission| **admission == Admission::Probe).count(), 3);
     assert_eq!(admitted.iter().filter(|admission| **admission == Admission::Serve).count(), 0);
-    circuit.succeeded();
+    circuit.note_success();
     assert!(!circuit.is_open());
-    circuit.failed(at(20));
+    circuit.note_failure(at(20));
     assert_eq!(circuit.admit(at(20)), Admission::Serve, "what was before a success does not count");
 }
 
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn nobody_comes_back_before_he_was_told_to(seconds in 0_u64..100_000, random: u32) {
         let told = Duration::from_secs(seconds);
-        let wait = wait_as_told(told, random);
+        let wait = requested_wait(told, random);
         prop_assert!(told <= wait && wait <= told + told / 10, "{wait:?}");
     }
 
@@ -112,13 +112,13 @@ proptest! {
                 1 => Failure::Silent,
                 status => Failure::Refused { status, retry_after: seconds.map(Duration::from_secs), should_retry: None },
             };
-            match delivery.failed(failure, 9) {
-                Next::Again(wait) => {
+            match delivery.next_after(failure, 9) {
+                Next::Retry(wait) => {
                     again += 1;
                     prop_assert!(wait <= POLICY.max_wait + POLICY.max_wait / 10);
                 }
                 Next::FallBack => prop_assert!(has_fallback),
-                Next::GiveUp => prop_assert!(!has_fallback || !failure.is_worth_a_remedy()),
+                Next::GiveUp => prop_assert!(!has_fallback || !failure.has_remedy()),
             }
         }
         prop_assert!(again <= max_retries);
@@ -166,10 +166,10 @@ fn the_upstreams_own_word_counts_for_more_than_its_status() {
     let failure = |status, should_retry| Failure::Refused { status, retry_after: None, should_retry };
     let next = |status, word, has_fallback| {
         let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };
-        Delivery::new(policy, has_fallback).failed(failure(status, word), 0)
+        Delivery::new(policy, has_fallback).next_after(failure(status, word), 0)
     };
-    assert!(matches!(next(409, Some(true), false), Next::Again(_)));
-    assert!(matches!(next(503, None, false), Next::Again(_)));
+    assert!(matches!(next(409, Some(true), false), Next::Retry(_)));
+    assert!(matches!(next(503, None, false), Next::Retry(_)));
     assert_eq!(next(503, Some(false), false), Next::GiveUp);
     assert_eq!(next(503, Some(false), true), Next::FallBack);
     assert_eq!(next(400, Some(false), true), Next::GiveUp);

@@ -21,11 +21,11 @@ impl Validate for Requires {
 }
 
 fn normal(text: &str) -> Reply {
-    Reply::stopped(text, Stop::Normal)
+    Reply::with_stop(text, Stop::Normal)
 }
 
 fn limit(text: &str) -> Reply {
-    Reply::stopped(text, Stop::Limit)
+    Reply::with_stop(text, Stop::Limit)
 }
 
 fn pipeline(fields: &'static [&'static str], first: Reply) -> Pipeline {
@@ -62,7 +62,7 @@ fn a_whole_and_valid_reply_passes_through() {
 fn a_truncated_reply_is_resumed_before_it_is_validated() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": 1, "));
     assert!(resumes(&pipeline));
-    pipeline.resumed(normal("\"b\": 2}"), Join::Exact);
+    pipeline.accept_continuation(normal("\"b\": 2}"), Join::Exact);
     let end = outcome(&pipeline);
     assert_eq!((end.text.as_str(), &end.result), ("{\"a\": 1, \"b\": 2}", &PipelineResult::Resumed));
     assert_eq!((end.attempts, end.cut, end.seams.len()), (1, Some(CutKind::Limit), 1));
@@ -72,11 +72,11 @@ fn a_truncated_reply_is_resumed_before_it_is_validated() {
 #[test]
 fn a_resumed_reply_that_the_schema_refuses_is_corrected() {
     let mut pipeline = pipeline(&["a", "b", "c"], limit("{\"a\": "));
-    pipeline.resumed(normal("1}"), Join::Exact);
+    pipeline.accept_continuation(normal("1}"), Join::Exact);
     let ask = correction(&pipeline);
     assert_eq!((ask.attempt, ask.text.as_str()), (1, "{\"a\": 1}"));
     assert!(ask.prompt.contains("- \"b\" is required\n- \"c\" is required\n"), "{}", ask.prompt);
-    pipeline.corrected(normal("```json\n{\"a\": 1, \"b\": 2, \"c\": 3}\n```"));
+    pipeline.accept_correction(normal("```json\n{\"a\": 1, \"b\": 2, \"c\": 3}\n```"));
     let end = outcome(&pipeline);
     assert_eq!(end.text, "{\"a\": 1, \"b\": 2, \"c\": 3}");
     assert_eq!((end.result, end.attempts, end.corrections), (PipelineResult::Corrected, 1, 1));
@@ -94,10 +94,10 @@ fn a_correction_that_fails_leaves_the_original_text() {
         normal("{\"a\": 2}"),
         normal("Sorry."),
         limit("{\"a\": 2, \"b"),
-        Reply::stopped("{\"a\":1,\"b\":1}", Stop::Refused),
+        Reply::with_stop("{\"a\":1,\"b\":1}", Stop::Refused),
     ] {
         let mut pipeline = pipeline(&["a", "b"], normal(wrong));
-        pipeline.corrected(reply);
+        pipeline.accept_correction(reply);
         let end = outcome(&pipeline);
         assert_eq!((end.text.as_str(), &end.result), (wrong, &PipelineResult::Invalid));
         assert_eq!((end.corrections, end.pieces.len()), (1, 2));
@@ -112,11 +112,11 @@ fn a_correction_that_fails_leaves_the_original_text() {
         (AskFailure::Budget("none".to_owned()), 0),
     ] {
         let mut pipeline = pipeline(&["a", "b"], normal(wrong));
-        pipeline.failed(failure.clone());
+        pipeline.note_failure(failure.clone());
         let end = outcome(&pipeline);
         let last = end.pieces.last().unwrap();
         assert_eq!(
-            (last.role, last.text.as_str(), &last.why),
+            (last.role, last.text.as_str(), &last.reason),
             (PieceRole::Correction, "", &failure.to_string())
         );
         assert_eq!(
@@ -137,15 +137,15 @@ fn every_correction_says_what_came_of_it() {
         (normal("{}"), whole, "the corrected document still has 1 problems: \"a\" is required"),
         (normal("Sorry."), whole, "the correction has no whole JSON document in it"),
         (
-            Reply::stopped("{\"a\": 1}", Stop::Refused),
+            Reply::with_stop("{\"a\": 1}", Stop::Refused),
             Judgement::Passed,
             "the provider refused, filtered or paused the correction",
         ),
     ] {
         let mut pipeline = pipeline(&["a"], normal("{ }"));
-        pipeline.corrected(reply);
+        pipeline.accept_correction(reply);
         let end = outcome(&pipeline);
-        assert_eq!((end.pieces[1].judged, end.pieces[1].why.as_str()), (judged, why));
+        assert_eq!((end.pieces[1].judgement, end.pieces[1].reason.as_str()), (judged, why));
     }
 }
 
@@ -155,11 +155,11 @@ fn a_refused_correction_is_not_asked_for_again() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
     let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, normal("{"));
     if resumes(&pipeline) {
-        pipeline.resumed(normal("x"), Join::Exact);
-        pipeline.resumed(normal("x"), Join::Exact);
+        pipeline.accept_continuation(normal("x"), Join::Exact);
+        pipeline.accept_continuation(normal("x"), Join::Exact);
     }
     assert_eq!(correction(&pipeline).attempt, 1);
-    pipeline.corrected(Reply::stopped("I cannot", Stop::Refused));
+    pipeline.accept_correction(Reply::with_stop("I cannot", Stop::Refused));
     assert_eq!(outcome(&pipeline).corrections, 1);
 }
 
@@ -168,11 +168,11 @@ fn a_further_correction_starts_from_the_better_document() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
     let mut pipeline =
         Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a", "b"]))), normal("{}"));
-    pipeline.corrected(normal("{\"a\": 1}"));
+    pipeline.accept_correction(normal("{\"a\": 1}"));
     let ask = correction(&pipeline);
     assert_eq!((ask.attempt, ask.text.as_str()), (2, "{\"a\": 1}"));
     assert!(!ask.prompt.contains("\"a\" is required"));
-    pipeline.corrected(normal("nothing"));
+    pipeline.accept_correction(normal("nothing"));
     let end = outcome(&pipeline);
     assert_eq!((end.text.as_str(), end.problems.len()), ("{}", 2));
 }
@@ -181,16 +181,16 @@ fn a_further_correction_starts_from_the_better_document() {
 #[test]
 fn an_exhausted_resume_is_corrected_as_the_fallback() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": [1, "));
-    pipeline.resumed(normal("nonsense"), Join::Exact);
+    pipeline.accept_continuation(normal("nonsense"), Join::Exact);
     assert!(resumes(&pipeline));
-    pipeline.resumed(normal("nonsense"), Join::Exact);
+    pipeline.accept_continuation(normal("nonsense"), Join::Exact);
     let ask = correction(&pipeline);
     assert_eq!(ask.text, "{\"a\": [1, nonsensenonsense");
     assert!(ask.prompt.contains("not valid JSON"), "{}", ask.prompt);
     assert!(ask.prompt.contains("- \"b\" is required\n"), "{}", ask.prompt);
     assert!(!ask.prompt.contains("- it came in pieces"), "{}", ask.prompt);
 
-    pipeline.corrected(normal("{\"a\": [1], \"b\": 1}"));
+    pipeline.accept_correction(normal("{\"a\": [1], \"b\": 1}"));
     let end = outcome(&pipeline);
     assert_eq!((end.text.as_str(), &end.result), ("{\"a\": [1], \"b\": 1}", &PipelineResult::Corrected));
     assert_eq!((end.attempts, end.corrections), (2, 1));
@@ -202,20 +202,20 @@ fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
     let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
     let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, limit("[1, 2"));
-    pipeline.resumed(normal("3]"), Join::Stitched(AskedFrom::Unknown));
+    pipeline.accept_continuation(normal("3]"), Join::Stitched(AskedFrom::Unknown));
     let ask = correction(&pipeline);
     assert_eq!(ask.text, "[1, 23]");
     assert!(ask.prompt.contains("- it came in pieces"), "{}", ask.prompt);
-    pipeline.corrected(normal("sorry"));
+    pipeline.accept_correction(normal("sorry"));
     assert_eq!(outcome(&pipeline).text, "[1, 2");
 }
 
 #[test]
 fn an_exhausted_resume_hands_over_the_true_beginning() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": [1, "));
-    pipeline.resumed(limit("2, "), Join::Exact);
-    pipeline.resumed(normal("nonsense"), Join::Exact);
-    pipeline.corrected(normal("nonsense"));
+    pipeline.accept_continuation(limit("2, "), Join::Exact);
+    pipeline.accept_continuation(normal("nonsense"), Join::Exact);
+    pipeline.accept_correction(normal("nonsense"));
     let end = outcome(&pipeline);
     assert_eq!(end.text, "{\"a\": [1, 2, n");
     let PipelineResult::Exhausted(exhausted) = end.result else { panic!("{:?}", end.result) };
@@ -230,7 +230,7 @@ fn where_no_correction_is_allowed_none_is_asked_for() {
     assert_eq!(outcome(&invalid).result, PipelineResult::Invalid);
     assert_eq!(outcome(&invalid).text, "not json");
     let mut exhausted = Pipeline::new(policy(), Some(Format::Json), None, limit("{"));
-    exhausted.resumed(normal(""), Join::Exact);
+    exhausted.accept_continuation(normal(""), Join::Exact);
     assert!(matches!(outcome(&exhausted).result, PipelineResult::Exhausted(_)));
 }
 
@@ -248,18 +248,18 @@ fn a_truncated_reply_that_may_not_be_resumed_is_not_corrected() {
 #[test]
 fn a_refusal_or_an_empty_budget_is_not_corrected() {
     let mut refused = pipeline(&[], limit("{\"a\": "));
-    refused.resumed(Reply::stopped("I cannot", Stop::Refused), Join::Exact);
+    refused.accept_continuation(Reply::with_stop("I cannot", Stop::Refused), Join::Exact);
     let PipelineResult::Exhausted(end) = outcome(&refused).result else { panic!("{refused:?}") };
     assert_eq!(end.cause, ExhaustedCause::Refused);
 
     let mut broke = pipeline(&[], limit("{\"a\": "));
-    broke.failed(AskFailure::Budget("none".to_owned()));
+    broke.note_failure(AskFailure::Budget("none".to_owned()));
     assert!(matches!(outcome(&broke).result, PipelineResult::Exhausted(_)));
 }
 
 #[test]
 fn a_passed_reply_is_passed_as_it_is() {
-    let end = outcome(&pipeline(&["a"], Reply::stopped("I cannot", Stop::Refused)));
+    let end = outcome(&pipeline(&["a"], Reply::with_stop("I cannot", Stop::Refused)));
     assert_eq!((end.text.as_str(), end.result), ("I cannot", PipelineResult::Passed));
     assert_eq!((end.attempts, end.corrections, end.disclosed), (0, 0, false));
 }
@@ -267,7 +267,7 @@ fn a_passed_reply_is_passed_as_it_is() {
 /// PC-8: what the client's own stop sequence ended is whole, however it looks.
 #[test]
 fn a_reply_stopped_by_the_clients_sequence_is_not_corrected() {
-    let end = outcome(&pipeline(&["a", "b"], Reply::stopped("{\"a\": 1", Stop::Sequence)));
+    let end = outcome(&pipeline(&["a", "b"], Reply::with_stop("{\"a\": 1", Stop::Sequence)));
     assert_eq!((end.text.as_str(), end.result), ("{\"a\": 1", PipelineResult::Whole));
 }
 
@@ -291,9 +291,9 @@ fn a_correction_that_changes_what_was_sent_is_refused() {
         let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
         let first = normal("{\"x\":1}");
         let mut pipeline = Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a"]))), first);
-        pipeline.corrected(normal(corrected));
+        pipeline.accept_correction(normal(corrected));
         let end = outcome(&pipeline);
-        let changes = end.pieces[1].why == "the corrected document changes what the client has";
+        let changes = end.pieces[1].reason == "the corrected document changes what the client has";
         assert_eq!(changes, result == PipelineResult::Invalid);
         assert_eq!(end.result, result);
     }
@@ -304,7 +304,7 @@ fn a_correction_that_changes_what_was_sent_is_refused() {
 fn a_correction_that_changes_what_was_sent_since_is_refused() {
     let mut pipeline = pipeline(&["a"], normal("{\"x\":1}"));
     pipeline.mark_sent(5);
-    pipeline.corrected(normal("{\"a\":1}"));
+    pipeline.accept_correction(normal("{\"a\":1}"));
     assert_eq!(outcome(&pipeline).result, PipelineResult::Invalid);
 }
 
@@ -313,7 +313,7 @@ fn a_pipeline_shows_what_was_received_and_what_is_next() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
     assert_eq!(pipeline.pieces().len(), 1);
     assert!(format!("{pipeline:?}").starts_with("Pipeline { step: Resume(ResumeAsk {"));
-    pipeline.resumed(normal("1}"), Join::Exact);
+    pipeline.accept_continuation(normal("1}"), Join::Exact);
     let texts: Vec<&str> = pipeline.pieces().iter().map(|piece| piece.text.as_str()).collect();
     assert_eq!(texts, ["{\"a\": ", "1}"]);
     assert!(format!("{pipeline:?}").starts_with("Pipeline { step: Done("));
@@ -323,21 +323,21 @@ fn a_pipeline_shows_what_was_received_and_what_is_next() {
 fn what_was_not_asked_for_changes_nothing() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
     let before = pipeline.next();
-    pipeline.corrected(normal("{\"a\": 1}"));
+    pipeline.accept_correction(normal("{\"a\": 1}"));
     assert_eq!(pipeline.next(), before);
-    pipeline.resumed(normal("1}"), Join::Exact);
+    pipeline.accept_continuation(normal("1}"), Join::Exact);
     let end = pipeline.next();
-    pipeline.resumed(normal("1}"), Join::Exact);
-    pipeline.failed(AskFailure::Lost("gone".to_owned()));
+    pipeline.accept_continuation(normal("1}"), Join::Exact);
+    pipeline.note_failure(AskFailure::Lost("gone".to_owned()));
     assert_eq!(pipeline.next(), end);
 }
 
 #[test]
 fn a_late_continuation_does_not_undo_a_correction() {
     let mut pipeline = pipeline(&["a"], normal("{}"));
-    pipeline.corrected(normal("{\"a\": 1}"));
+    pipeline.accept_correction(normal("{\"a\": 1}"));
     let end = pipeline.next();
-    pipeline.resumed(normal("{}"), Join::Exact);
+    pipeline.accept_continuation(normal("{}"), Join::Exact);
     assert_eq!(pipeline.next(), end);
 }
 
@@ -363,21 +363,21 @@ proptest! {
         let policy = PipelinePolicy { resume, max_corrections, may_change: false };
         let validator: Option<Box<dyn Validate + Send + Sync>> =
             if validated { Some(Box::new(Requires(&["value", "more"]))) } else { None };
-        let first = Reply::stopped(beginning, Stop::Limit);
+        let first = Reply::with_stop(beginning, Stop::Limit);
         let mut pipeline = Pipeline::new(policy, Some(Format::Json), validator, first);
         for behaviour in behaviours.iter().cycle().take(100) {
             prop_assert_eq!(pipeline.next(), pipeline.next());
             match pipeline.next() {
                 PipelineStep::Resume(ask) => match answer(behaviour, &document, &ask.so_far) {
-                    Ok(reply) => pipeline.resumed(reply, join),
-                    Err(failure) => pipeline.failed(failure),
+                    Ok(reply) => pipeline.accept_continuation(reply, join),
+                    Err(failure) => pipeline.note_failure(failure),
                 },
                 PipelineStep::Correct(ask) => {
                     prop_assert!(pipeline.resume.history().len() > 1, "resumed before it is corrected");
                     prop_assert!(ask.attempt <= max_corrections);
                     match answer(behaviour, &document, "") {
-                        Ok(reply) => pipeline.corrected(reply),
-                        Err(failure) => pipeline.failed(failure),
+                        Ok(reply) => pipeline.accept_correction(reply),
+                        Err(failure) => pipeline.note_failure(failure),
                     }
                 }
                 PipelineStep::Done(_) => break,
@@ -427,13 +427,13 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
 /// The endings and stops of the pieces are in the outcome, for the log.
 #[test]
 fn the_outcome_has_every_piece() {
-    let mut pipeline = pipeline(&["a"], Reply::broken("{\"a\": ", Ending::Dropped));
-    pipeline.failed(AskFailure::Rejected("no prefill".to_owned()));
-    pipeline.resumed(normal("1}"), Join::Exact);
+    let mut pipeline = pipeline(&["a"], Reply::broken_off("{\"a\": ", Ending::Dropped));
+    pipeline.note_failure(AskFailure::Rejected("no prefill".to_owned()));
+    pipeline.accept_continuation(normal("1}"), Join::Exact);
     let end = outcome(&pipeline);
     let endings: Vec<Ending> = end.pieces.iter().map(|piece| piece.ending).collect();
     assert_eq!(endings, [Ending::Dropped, Ending::UpstreamError, Ending::Clean]);
-    assert!(end.pieces[1].why.contains("no prefill"));
+    assert!(end.pieces[1].reason.contains("no prefill"));
     assert_eq!((end.cut, end.attempts), (Some(CutKind::Dropped), 1));
 }
 
@@ -446,10 +446,10 @@ fn raw_control_characters_are_escaped_unless_the_client_has_them() {
     ] {
         let mut policy = PipelinePolicy { max_corrections: 0, ..PipelinePolicy::default() };
         policy.resume.sent = sent;
-        let first = Reply::stopped("{\"a\": \"x\ny", Stop::Limit);
+        let first = Reply::with_stop("{\"a\": \"x\ny", Stop::Limit);
         let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, first);
         assert!(matches!(pipeline.next(), PipelineStep::Resume(_)));
-        pipeline.resumed(Reply::stopped("\"}", Stop::Normal), Join::Exact);
+        pipeline.accept_continuation(Reply::with_stop("\"}", Stop::Normal), Join::Exact);
         let PipelineStep::Done(outcome) = pipeline.next() else { panic!("it goes on") };
         assert_eq!((outcome.text.as_str(), &outcome.result), (text, &result), "{sent}");
         let is_disclosed = outcome.problems.iter().any(|problem| problem.message == CONTROL_CHARACTERS);

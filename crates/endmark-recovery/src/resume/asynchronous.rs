@@ -15,10 +15,10 @@ use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePol
 /// # use std::task::{Context, Poll, Waker};
 /// async fn ask_the_model(prompt: String) -> Reply {
 ///     assert!(prompt.contains("Continue the JSON payload"));
-///     Reply::stopped("\"b.rs\"]}", Stop::Normal)
+///     Reply::with_stop("\"b.rs\"]}", Stop::Normal)
 /// }
 ///
-/// let first = Reply::stopped(r#"{"files": ["a.rs", "#, Stop::Limit);
+/// let first = Reply::with_stop(r#"{"files": ["a.rs", "#, Stop::Limit);
 /// let resumed = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), first, |ask| async {
 ///     Ok((ask_the_model(ask.prompt).await, Join::Exact))
 /// });
@@ -42,7 +42,7 @@ where
         match resume.next() {
             ResumeStep::Ask(request) => match ask(request).await {
                 Ok((reply, join)) => resume.reply(reply, join),
-                Err(failure) => resume.failed(failure),
+                Err(failure) => resume.note_failure(failure),
             },
             ResumeStep::Done(outcome) => return outcome,
         }
@@ -61,10 +61,10 @@ mod tests {
     type Answer = Result<(Reply, Join), AskFailure>;
 
     fn cut() -> Reply {
-        Reply::stopped("[1, 2", Stop::Limit)
+        Reply::with_stop("[1, 2", Stop::Limit)
     }
 
-    fn awaited(ask: impl FnMut(ResumeAsk) -> Ready<Answer> + Send) -> ResumeOutcome {
+    fn run_ready(ask: impl FnMut(ResumeAsk) -> Ready<Answer> + Send) -> ResumeOutcome {
         fn is_send<T: Send>(future: T) -> T {
             future
         }
@@ -78,23 +78,23 @@ mod tests {
     #[test]
     fn it_ends_as_the_one_that_waits_does() {
         let answers: [fn() -> Answer; 4] = [
-            || Ok((Reply::stopped(", 3]", Stop::Normal), Join::Exact)),
-            || Ok((Reply::stopped("", Stop::Normal), Join::Exact)),
+            || Ok((Reply::with_stop(", 3]", Stop::Normal), Join::Exact)),
+            || Ok((Reply::with_stop("", Stop::Normal), Join::Exact)),
             || Err(AskFailure::Lost("the line".to_owned())),
             || Err(AskFailure::Budget("the day's".to_owned())),
         ];
         for answer in answers {
             let waited =
                 resume_if_truncated(ResumePolicy::default(), Some(Format::Json), cut(), |_ask| answer());
-            assert_eq!(awaited(|_ask| ready(answer())), waited);
+            assert_eq!(run_ready(|_ask| ready(answer())), waited);
         }
     }
 
     #[test]
     fn a_whole_text_or_an_error() {
-        let whole = awaited(|_ask| ready(Ok((Reply::stopped(", 3]", Stop::Normal), Join::Exact))));
+        let whole = run_ready(|_ask| ready(Ok((Reply::with_stop(", 3]", Stop::Normal), Join::Exact))));
         assert_eq!(whole.into_text(), Ok("[1, 2, 3]".to_owned()));
-        let lost = awaited(|_ask| ready(Err(AskFailure::Lost("the line".to_owned()))));
+        let lost = run_ready(|_ask| ready(Err(AskFailure::Lost("the line".to_owned()))));
         let Err(error @ ResumeError::Exhausted(_)) = lost.into_text() else { panic!("it is whole") };
         assert_eq!(
             error.to_string(),
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_no_text() {
-        let refused = Reply::stopped("I cannot", Stop::Refused);
+        let refused = Reply::with_stop("I cannot", Stop::Refused);
         let outcome =
             resume_if_truncated(ResumePolicy::default(), None, refused, |_ask| panic!("it is asked"));
         assert_eq!(outcome.into_text(), Err(ResumeError::Passed));

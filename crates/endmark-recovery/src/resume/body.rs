@@ -5,8 +5,8 @@ use endmark_text::{Format, Verdict};
 
 use super::placing::is_same;
 use crate::stitch::{
-    ReasoningSigns, continue_message_knowing, continue_shown_knowing, doubt_of_reasoning, merge_knowing,
-    merge_unfinished, speaks_of_the_reply, without_leave, without_reasoning,
+    ReasoningSigns, continue_message_knowing, continue_shown_knowing, has_new_reasoning_signs,
+    is_about_reply, merge_knowing, merge_unfinished, without_closing_remark, without_reasoning,
 };
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
@@ -14,7 +14,7 @@ use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
 
 /// From this length on, in bytes, a piece occurs in a text for a reason.
-const TELLING_BYTES: usize = 8;
+const MIN_DISTINCTIVE_BYTES: usize = 8;
 
 /// The most replacement characters of one character: one for each of its bytes.
 const MAX_CUT_BYTES: usize = 3;
@@ -28,9 +28,9 @@ pub(super) struct Body {
     /// The verdict of the grammar on `text`, if it is evidence. Markdown with nothing open may end or continue.
     verdict: Option<Verdict>,
     /// Bytes that the client has.
-    sent: usize,
+    sent_bytes: usize,
     /// The signs of reasoning in the request.
-    known: ReasoningSigns,
+    known_signs: ReasoningSigns,
     /// Replacement characters of a cut character after `text`.
     cut_character: String,
     seams: Vec<Seam>,
@@ -56,8 +56,8 @@ impl Body {
             grammar,
             text,
             verdict,
-            sent,
-            known,
+            sent_bytes: sent,
+            known_signs: known,
             cut_character: String::new(),
             seams: Vec::new(),
             unplaced: Vec::new(),
@@ -65,8 +65,8 @@ impl Body {
         }
     }
 
-    pub(super) fn known(&self) -> ReasoningSigns {
-        self.known
+    pub(super) fn known_signs(&self) -> ReasoningSigns {
+        self.known_signs
     }
 
     pub(super) fn text(&self) -> &str {
@@ -93,16 +93,16 @@ impl Body {
     /// Raises the number of bytes that the client has. It may exceed the text if a continuation was passed on before
     /// it is joined.
     pub(super) fn mark_sent(&mut self, bytes: usize) {
-        self.sent = self.sent.max(bytes);
+        self.sent_bytes = self.sent_bytes.max(bytes);
     }
 
-    pub(super) fn sent(&self) -> usize {
-        self.sent
+    pub(super) fn sent_bytes(&self) -> usize {
+        self.sent_bytes
     }
 
     /// Whether the client has bytes of a piece that could not be joined. Then nothing else can be joined either.
-    pub(super) fn is_sent_beyond(&self) -> bool {
-        self.sent > self.text.len()
+    pub(super) fn has_sent_unjoined(&self) -> bool {
+        self.sent_bytes > self.text.len()
     }
 
     /// Drops the required grammar. The text violates it, so it no longer determines where the text ends.
@@ -117,27 +117,27 @@ impl Body {
         self.grammar.as_ref().filter(|format| format.testifies(verdict, &merged.text)).map(|_| verdict)
     }
 
-    fn verdict_of(&self, text: &str) -> Option<Verdict> {
+    fn detect_verdict(&self, text: &str) -> Option<Verdict> {
         self.grammar.as_ref().and_then(|format| testimony(format, text))
     }
 
     /// Removes the replacement characters of a cut character: the model continues with the character itself.
     /// Characters that were sent stay.
     pub(super) fn leave_out_cut_character(&mut self) {
-        let kept = without_cut_character(&self.text).len().max(self.sent);
+        let kept = without_cut_character(&self.text).len().max(self.sent_bytes);
         let cut_character = self.text.get(kept..).unwrap_or_default();
         if !cut_character.is_empty() {
             cut_character.clone_into(&mut self.cut_character);
             self.text.truncate(kept);
-            self.verdict = self.verdict_of(&self.text);
+            self.verdict = self.detect_verdict(&self.text);
         }
     }
 
     /// Records the replacement characters after the text. If they were sent, they belong to the text.
     pub(super) fn set_cut_character(&mut self, cut_character: &str) {
-        if self.is_sent_beyond() {
+        if self.has_sent_unjoined() {
             self.text.push_str(cut_character);
-            self.verdict = self.verdict_of(&self.text);
+            self.verdict = self.detect_verdict(&self.text);
         } else {
             cut_character.clone_into(&mut self.cut_character);
         }
@@ -150,24 +150,26 @@ impl Body {
 
     /// Tries to join a piece, which may itself be cut. It changes nothing.
     pub(super) fn join(&self, piece: &str, join: Join, is_cut: bool) -> Result<Merged, Refusal> {
-        let (text, format, known) = (self.text.as_str(), self.format(), self.known);
-        let unfinished = |from| stitched(merge_unfinished(text, piece, format, from, known));
+        let (text, format, known) = (self.text.as_str(), self.format(), self.known_signs);
+        let unfinished = |from| accept_unfinished(merge_unfinished(text, piece, format, from, known));
         let merged = match join {
             Join::Exact => self.join_exactly(piece, is_cut)?,
             Join::Stitched(from) if is_cut => unfinished(from)?,
             Join::Shown | Join::Prompted if is_cut => unfinished(AskedFrom::Unknown)?,
-            Join::Stitched(from) => stitched(merge_knowing(text, piece, format, from, known))?,
-            Join::Prompted => stitched(merge_knowing(text, piece, format, AskedFrom::Unknown, known))?,
-            Join::Shown => stitched(continue_shown_knowing(text, piece, format, known))?,
-            Join::InMessage => stitched(continue_message_knowing(text, piece, format, known))?,
+            Join::Stitched(from) => accept_unfinished(merge_knowing(text, piece, format, from, known))?,
+            Join::Prompted => {
+                accept_unfinished(merge_knowing(text, piece, format, AskedFrom::Unknown, known))?
+            }
+            Join::Shown => accept_unfinished(continue_shown_knowing(text, piece, format, known))?,
+            Join::InMessage => accept_unfinished(continue_message_knowing(text, piece, format, known))?,
         };
-        self.checked(merged)
+        self.check_merge(merged)
     }
 
     /// Accepts a merge only if it keeps what was sent and what the grammar permits.
-    pub(super) fn checked(&self, merged: Merged) -> Result<Merged, Refusal> {
+    pub(super) fn check_merge(&self, merged: Merged) -> Result<Merged, Refusal> {
         if !self.keeps_sent(&merged.text) {
-            let reason = format!("it would change one of the {} bytes that the client has", self.sent);
+            let reason = format!("it would change one of the {} bytes that the client has", self.sent_bytes);
             return Err(Refusal::Unjoined { reason, proven: 0 });
         }
         match (&self.grammar, &merged.verdict) {
@@ -180,10 +182,11 @@ impl Body {
     }
 
     fn join_exactly(&self, piece: &str, is_cut: bool) -> Result<Merged, Refusal> {
-        let (reasoning, all) = without_reasoning(&self.text, piece, self.known);
-        let rest = if is_cut || self.grammar.is_some() { all } else { without_leave(&self.text, all) };
+        let (reasoning, all) = without_reasoning(&self.text, piece, self.known_signs);
+        let rest =
+            if is_cut || self.grammar.is_some() { all } else { without_closing_remark(&self.text, all) };
         let text = format!("{}{rest}", self.text);
-        let verdict = self.verdict_of(&text).unwrap_or(Verdict::Whole);
+        let verdict = self.detect_verdict(&text).unwrap_or(Verdict::Whole);
         if let Verdict::Malformed { index, reason } = &verdict {
             let reason = format!("the text is not valid {} at byte {index}: {reason}", self.format());
             let valid = text.floor_char_boundary(*index);
@@ -195,9 +198,9 @@ impl Body {
             () => SeamStyle::Exact,
         };
         let left_out = [reasoning, all.get(rest.len()..).unwrap_or_default()];
-        let seam = Seam { style, ..exact_seam(self.text.len()) }.with_dropped(&left_out);
+        let seam = Seam { style, ..exact_seam(self.text.len()) }.prepend_dropped(&left_out);
         let merged = Merged { text, seam, verdict };
-        if doubt_of_reasoning(&self.text, rest, self.known) {
+        if has_new_reasoning_signs(&self.text, rest, self.known_signs) {
             return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 0 });
         }
         Ok(merged)
@@ -205,7 +208,7 @@ impl Body {
 
     /// Whether a text begins with what the client has of this one.
     pub(super) fn keeps_sent(&self, text: &str) -> bool {
-        let sent = self.text.as_bytes().get(..self.sent).unwrap_or(self.text.as_bytes());
+        let sent = self.text.as_bytes().get(..self.sent_bytes).unwrap_or(self.text.as_bytes());
         text.as_bytes().starts_with(sent)
     }
 
@@ -222,17 +225,17 @@ impl Body {
     /// Whether an answer that proves nothing would be joined although an earlier answer since the text grew may
     /// belong there as well and is not in the merged text. It is unknown which of them follows, or whether both do.
     pub(super) fn contradicts_earlier(&self, answer: &str, merged: &Merged) -> bool {
-        let says_all = self.text.len() >= TELLING_BYTES && answer.contains(self.text.trim());
+        let says_all = self.text.len() >= MIN_DISTINCTIVE_BYTES && answer.contains(self.text.trim());
         !says_all
             && self.unplaced_since_growth().iter().any(|earlier| {
                 let said = earlier.trim();
                 let near = self.text.ceil_char_boundary(self.text.len().saturating_sub(said.len()));
-                let is_in = |text: &str| said.len() >= TELLING_BYTES && text.contains(said);
+                let is_in = |text: &str| said.len() >= MIN_DISTINCTIVE_BYTES && text.contains(said);
                 !(answer.trim_start().starts_with(said)
                     || is_same(said, answer.trim())
                     || is_in(merged.text.get(near..).unwrap_or_default())
                     || is_in(&self.text)
-                    || speaks_of_the_reply(&self.text, said))
+                    || is_about_reply(&self.text, said))
             })
     }
 
@@ -242,9 +245,9 @@ impl Body {
     }
 
     /// Adds to a seam the pieces that could not be joined before it.
-    fn with_left_out(&self, seam: Seam) -> Seam {
+    fn with_unjoined(&self, seam: Seam) -> Seam {
         let pieces: Vec<&str> = self.unplaced_since_growth().iter().map(String::as_str).collect();
-        seam.with_dropped(&pieces)
+        seam.prepend_dropped(&pieces)
     }
 
     /// Replaces the text by a merge.
@@ -254,7 +257,7 @@ impl Body {
             seam.at = seam.at.min(merged.seam.at);
         }
         self.verdict = self.testimony(&merged).cloned();
-        self.seams.push(self.with_left_out(merged.seam));
+        self.seams.push(self.with_unjoined(merged.seam));
         self.text = merged.text;
         self.cut_character.clear();
         self.following = None;
@@ -264,7 +267,7 @@ impl Body {
     pub(super) fn accept_end(&mut self, whitespace: &str) {
         let cut_character = std::mem::take(&mut self.cut_character);
         self.text.push_str(&cut_character);
-        self.seams.push(self.with_left_out(exact_seam(self.text.len())));
+        self.seams.push(self.with_unjoined(exact_seam(self.text.len())));
         self.text.push_str(whitespace);
     }
 
@@ -298,8 +301,8 @@ impl Body {
     }
 
     /// Returns the verified beginning, to be delivered if the text stays cut. It contains what was sent.
-    pub(super) fn beginning(&self) -> String {
-        let sent_beyond = self.sent.saturating_sub(self.text.len());
+    pub(super) fn verified_beginning(&self) -> String {
+        let sent_beyond = self.sent_bytes.saturating_sub(self.text.len());
         let following = self.following.and_then(|(index, proven)| {
             let piece = self.unplaced.get(index)?;
             piece.get(..piece.ceil_char_boundary(proven.max(sent_beyond)))
@@ -323,7 +326,7 @@ pub(super) fn without_cut_character(text: &str) -> &str {
 }
 
 /// Returns the joined text, even if its end is missing.
-fn stitched(joined: Result<Merged, MergeError>) -> Result<Merged, Refusal> {
+fn accept_unfinished(joined: Result<Merged, MergeError>) -> Result<Merged, Refusal> {
     match joined {
         Ok(merged) => Ok(merged),
         Err(MergeError::StillTruncated { merged }) => Ok(*merged),

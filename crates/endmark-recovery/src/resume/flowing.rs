@@ -4,7 +4,7 @@ use endmark_text::Format;
 
 use super::proof::{Proof, Question};
 use super::shown::PromptExcerpt;
-use crate::stitch::{CertainText, ReasoningSigns, StitchStream, begun_without_reasoning, is_fence_line};
+use crate::stitch::{CertainText, ReasoningSigns, StitchStream, is_fence_line, partial_without_reasoning};
 
 /// The answer to a prompt while it arrives. It streams once it has proved its seam (PC-4, PC-9).
 ///
@@ -23,10 +23,10 @@ use crate::stitch::{CertainText, ReasoningSigns, StitchStream, begun_without_rea
 #[derive(Debug, Clone)]
 pub struct PromptedStream {
     so_far: String,
-    shown: PromptExcerpt,
+    excerpt: PromptExcerpt,
     prompt: String,
     format: Format,
-    known: ReasoningSigns,
+    known_signs: ReasoningSigns,
     received: String,
     /// The length in bytes at which the answer is examined next.
     next_look: usize,
@@ -47,10 +47,10 @@ impl PromptedStream {
     pub fn new(so_far: &str, (shown, prompt): (PromptExcerpt, &str), format: &Format) -> Self {
         Self {
             so_far: so_far.to_owned(),
-            shown,
+            excerpt: shown,
             prompt: prompt.to_owned(),
             format: format.clone(),
-            known: ReasoningSigns::default(),
+            known_signs: ReasoningSigns::default(),
             received: String::new(),
             next_look: 0,
             state: State::Open,
@@ -59,8 +59,8 @@ impl PromptedStream {
 
     /// Sets the signs of reasoning in the request.
     #[must_use]
-    pub fn knowing(self, known: ReasoningSigns) -> Self {
-        Self { known, ..self }
+    pub fn with_reasoning_signs(self, known: ReasoningSigns) -> Self {
+        Self { known_signs: known, ..self }
     }
 
     /// Adds the next text.
@@ -87,7 +87,8 @@ impl PromptedStream {
         if self.received.len() < self.next_look {
             return;
         }
-        let begun = begun_without_reasoning(&self.so_far, &self.received, self.known).map(str::to_owned);
+        let begun =
+            partial_without_reasoning(&self.so_far, &self.received, self.known_signs).map(str::to_owned);
         let is_reasoning = begun.is_none();
         if let Some(begun) = begun {
             self.received = begun;
@@ -97,16 +98,16 @@ impl PromptedStream {
         if is_reasoning {
             return;
         }
-        let question = Question::new(&self.so_far, self.shown, &self.format, &self.prompt);
+        let question = Question::new(&self.so_far, self.excerpt, &self.format, &self.prompt);
         match question.proof(&self.received, false) {
             Proof::Open => {}
             Proof::Nothing
-                if question.held().trim().is_empty()
+                if question.held_text().trim().is_empty()
                     && matches!(self.format, Format::Json | Format::Jsonl) =>
             {
                 // All of it was shown, and the grammar determines where it continues.
-                let mut stream =
-                    StitchStream::new(&self.so_far, &self.format, question.asked_from()).knowing(self.known);
+                let mut stream = StitchStream::new(&self.so_far, &self.format, question.asked_from())
+                    .with_reasoning_signs(self.known_signs);
                 stream.push(&std::mem::take(&mut self.received));
                 self.state = State::Flowing(Box::new(stream));
             }
@@ -114,9 +115,14 @@ impl PromptedStream {
             Proof::Proven { start, rest_at, .. } => {
                 let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(is_fence_line);
                 let rest = self.received.get(rest_at..).unwrap_or_default();
-                let Some(mut stream) =
-                    StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced, self.known)
-                else {
+                let Some(mut stream) = StitchStream::proven(
+                    &self.so_far,
+                    &self.format,
+                    rest_at,
+                    rest,
+                    is_fenced,
+                    self.known_signs,
+                ) else {
                     return;
                 };
                 stream.push(&std::mem::take(&mut self.received));

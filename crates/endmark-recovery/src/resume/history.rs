@@ -16,9 +16,9 @@ pub struct PieceRecord {
     /// The provider's reason for stopping, if any.
     pub stop: Option<Stop>,
     /// The verdict on the text with this piece (PC-8). A piece that could not be joined leaves the cut unchanged.
-    pub judged: Judgement,
+    pub judgement: Judgement,
     /// The reason for the verdict, in one sentence.
-    pub why: String,
+    pub reason: String,
     /// How it was joined; `None` for a first reply, a correction or a failed call.
     pub join: Option<Join>,
     /// The seam, if it was joined.

@@ -25,9 +25,9 @@ const MIN_REJECTIONS: u32 = 2;
 /// use endmark_text::Format;
 ///
 /// // The model, which continues the message that it receives.
-/// let ask = |_so_far: &str| Reply::stopped(r#"ld"}"#, Stop::Normal);
+/// let ask = |_so_far: &str| Reply::with_stop(r#"ld"}"#, Stop::Normal);
 ///
-/// let first = Reply::stopped(r#"{"hello": "wor"#, Stop::Limit);
+/// let first = Reply::with_stop(r#"{"hello": "wor"#, Stop::Limit);
 /// let mut resume = Resume::new(ResumePolicy::default(), Some(Format::Json), first);
 /// let outcome = loop {
 ///     match resume.next() {
@@ -41,7 +41,7 @@ const MIN_REJECTIONS: u32 = 2;
 #[derive(Debug, Clone)]
 pub struct Resume {
     pub(super) policy: ResumePolicy,
-    pub(super) demanded: Option<Format>,
+    pub(super) required_format: Option<Format>,
     pub(super) body: Body,
     /// The kind of cut of the first reply.
     pub(super) first_cut: Option<CutKind>,
@@ -52,9 +52,9 @@ pub struct Resume {
     /// The last continuation, to detect an identical one.
     pub(super) last_piece: Option<String>,
     /// The last answer about the current text, if it proved nothing.
-    pub(super) earlier: Option<Earlier>,
+    pub(super) earlier_answer: Option<Earlier>,
     /// The answers that could not be joined since the text grew.
-    pub(super) refused: RefusedAnswers,
+    pub(super) refused_answers: RefusedAnswers,
     /// Whether the whole reply was requested again.
     pub(super) restarted: bool,
     /// The length in characters of the text that such an answer replaced.
@@ -67,17 +67,17 @@ impl Resume {
     /// Judges the first reply (PC-8). `demanded` is a required format, never a detected one. Plain text requires
     /// nothing.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
-        let demanded = demanded.filter(Format::can_be_demanded);
+        let demanded = demanded.filter(Format::can_be_required);
         let mut resume = Self {
             body: Body::new(None, String::new(), 0, policy.known),
             policy,
-            demanded,
+            required_format: demanded,
             first_cut: None,
             attempts: 0,
             rejections: 0,
             last_piece: None,
-            earlier: None,
-            refused: RefusedAnswers::default(),
+            earlier_answer: None,
+            refused_answers: RefusedAnswers::default(),
             restarted: false,
             replaced_chars: None,
             history: Vec::new(),
@@ -87,7 +87,7 @@ impl Resume {
         resume
     }
 
-    /// Returns the next step. It stays the same until [`reply`](Self::reply) or [`failed`](Self::failed) is called.
+    /// Returns the next step. It stays the same until [`reply`](Self::reply) or [`failed`](Self::note_failure) is called.
     pub fn next(&self) -> ResumeStep {
         self.step.clone()
     }
@@ -111,7 +111,7 @@ impl Resume {
         self.attempts += 1;
         self.rejections = 0;
         match wanted {
-            RequestedReply::Rest => self.go_on(reply, join, kind, (shown, &prompt)),
+            RequestedReply::Rest => self.accept_continuation(reply, join, kind, (shown, &prompt)),
             RequestedReply::Again => self.begin(reply, PieceRole::Again),
             RequestedReply::Restart => self.restart(reply, kind, problem),
         }
@@ -119,7 +119,7 @@ impl Resume {
 
     /// Records that a call brought no answer. After the end it has no effect.
     #[expect(clippy::needless_pass_by_value, reason = "the machine is fed failures as it is fed replies")]
-    pub fn failed(&mut self, failure: AskFailure) {
+    pub fn note_failure(&mut self, failure: AskFailure) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let kind = ask.kind;
         let role = match ask.wanted {
@@ -139,8 +139,8 @@ impl Resume {
             text: String::new(),
             ending,
             stop: None,
-            judged: Judgement::Cut(kind),
-            why,
+            judgement: Judgement::Cut(kind),
+            reason: why,
             join: None,
             seam: None,
         });
@@ -173,7 +173,7 @@ impl Resume {
             ResumeStep::Done(ResumeOutcome::Exhausted(end)) => end.cause == ExhaustedCause::Ambiguous,
             ResumeStep::Done(_) | ResumeStep::Ask(_) => false,
         };
-        ended || self.refused.doubt.is_some()
+        ended || self.refused_answers.uncertain_seam.is_some()
     }
 
     /// Returns every call with its result, in order.
@@ -192,8 +192,8 @@ impl Resume {
     }
 
     /// Returns the longest verified beginning, to be delivered if the text stays cut.
-    pub fn beginning(&self) -> String {
-        self.body.beginning()
+    pub fn verified_beginning(&self) -> String {
+        self.body.verified_beginning()
     }
 
     /// Returns the seams so far, in order.
@@ -203,8 +203,8 @@ impl Resume {
 
     /// Whether a replacement of the whole text begins with what the client already has.
     pub(crate) fn keeps_sent(&self, text: &str) -> bool {
-        let beginning = self.beginning();
-        let sent = beginning.as_bytes().get(..self.body.sent()).unwrap_or(beginning.as_bytes());
+        let beginning = self.verified_beginning();
+        let sent = beginning.as_bytes().get(..self.body.sent_bytes()).unwrap_or(beginning.as_bytes());
         text.as_bytes().starts_with(sent)
     }
 
@@ -212,7 +212,7 @@ impl Resume {
         matches!(self.body.grammar(), Some(Format::Marker(_)))
     }
 
-    pub(super) fn whole(&mut self, disclosed: bool) {
+    pub(super) fn finish_whole(&mut self, disclosed: bool) {
         self.step = ResumeStep::Done(ResumeOutcome::Whole {
             text: self.body.text().to_owned(),
             seams: self.body.seams().to_vec(),
@@ -226,7 +226,7 @@ impl Resume {
     /// Requests more, unless the client is gone, a limit is reached, or the answer could not be used.
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
-            _ if self.body.is_sent_beyond() => self.exhaust(ExhaustedCause::Stopped),
+            _ if self.body.has_sent_unjoined() => self.exhaust(ExhaustedCause::Stopped),
             // A continuation would only repeat it further.
             _ if self.history.last().is_some_and(|piece| piece.stop == Some(Stop::Repetition)) => {
                 self.exhaust(ExhaustedCause::NoProgress);
@@ -240,8 +240,8 @@ impl Resume {
 
     pub(super) fn ask_next(&mut self, kind: CutKind) {
         if self.attempts >= self.policy.max_attempts {
-            return match std::mem::take(&mut self.refused).doubt {
-                Some(doubt) => self.exhaust_with(ExhaustedCause::Ambiguous, doubt.best),
+            return match std::mem::take(&mut self.refused_answers).uncertain_seam {
+                Some(doubt) => self.exhaust_with_best(ExhaustedCause::Ambiguous, doubt.best),
                 None => self.exhaust(ExhaustedCause::Attempts),
             };
         }
@@ -256,10 +256,17 @@ impl Resume {
     fn ask(&mut self, kind: CutKind, wanted: RequestedReply) {
         let text = self.body.text();
         let (shown, prompt) = if wanted == RequestedReply::Rest {
-            let how = if self.refused.answers == 0 { BackUp::Little } else { BackUp::Far };
+            let how = if self.refused_answers.answers == 0 { BackUp::Little } else { BackUp::Further };
             let shown = back_up(text, self.body.format(), how, self.policy.begun_by_client);
             let template = self.policy.prompt.as_deref();
-            (shown, build_resume_prompt(shown.quoted(text, self.body.format()), self.body.format(), template))
+            (
+                shown,
+                build_resume_prompt(
+                    shown.quoted_part(text, self.body.format()),
+                    self.body.format(),
+                    template,
+                ),
+            )
         } else {
             (PromptExcerpt { length: text.len(), quoted_from: 0 }, String::new())
         };
@@ -281,10 +288,10 @@ impl Resume {
     /// was not a continuation.
     fn is_time_to_restart(&self) -> bool {
         let is_last = self.attempts + 1 >= self.policy.max_attempts;
-        let is_hopeless = self.body.sent() == 0 || self.refused.talked;
+        let is_hopeless = self.body.sent_bytes() == 0 || self.refused_answers.has_talk;
         let order = &self.policy.strategies;
         let is_first = order.ways().first() == Some(&Strategy::Restart);
-        self.can_restart() && (is_first || is_last && self.refused.answers > 0 && is_hopeless)
+        self.can_restart() && (is_first || is_last && self.refused_answers.answers > 0 && is_hopeless)
     }
 
     fn can_restart(&self) -> bool {
@@ -294,7 +301,7 @@ impl Resume {
             && !self.restarted
             && self.attempts < self.policy.max_attempts
             && !self.body.is_blank()
-            && !self.body.is_sent_beyond()
+            && !self.body.has_sent_unjoined()
     }
 
     /// Stops requesting the rest. Requests the whole reply if that is still possible.
@@ -302,16 +309,16 @@ impl Resume {
         if self.can_restart() {
             self.ask(kind, RequestedReply::Restart);
         } else {
-            self.exhaust_with(cause, best);
+            self.exhaust_with_best(cause, best);
         }
     }
 
     pub(super) fn exhaust(&mut self, cause: ExhaustedCause) {
-        self.exhaust_with(cause, None);
+        self.exhaust_with_best(cause, None);
     }
 
-    pub(super) fn exhaust_with(&mut self, cause: ExhaustedCause, best: Option<String>) {
-        let last = self.history.last().map_or("", |piece| piece.why.as_str());
+    pub(super) fn exhaust_with_best(&mut self, cause: ExhaustedCause, best: Option<String>) {
+        let last = self.history.last().map_or("", |piece| piece.reason.as_str());
         let reason = match (cause, self.attempts) {
             (ExhaustedCause::Attempts, 0) => format!("no continuation may be asked for: {last}"),
             (ExhaustedCause::Attempts, attempts) => {
@@ -345,9 +352,9 @@ pub(super) struct RefusedAnswers {
     /// Their number.
     pub(super) answers: u32,
     /// The doubt about the last one, if it could be joined but may be something else.
-    pub(super) doubt: Option<UncertainSeam>,
+    pub(super) uncertain_seam: Option<UncertainSeam>,
     /// Whether the last one answered a prompt and was not a continuation.
-    pub(super) talked: bool,
+    pub(super) has_talk: bool,
 }
 
 /// Resumes a cut reply with a function that asks the model (PC-5): detect, prompt, stitch, by default at most
@@ -358,9 +365,9 @@ pub(super) struct RefusedAnswers {
 /// ```
 /// use endmark_recovery::{Join, Reply, ResumeOutcome, ResumePolicy, Stop, resume_if_truncated};
 ///
-/// let first = Reply::stopped("The quick brown fox ju", Stop::Limit);
+/// let first = Reply::with_stop("The quick brown fox ju", Stop::Limit);
 /// let outcome = resume_if_truncated(ResumePolicy::default(), None, first, |_ask| {
-///     Ok((Reply::stopped("mps over the lazy dog.", Stop::Normal), Join::Exact))
+///     Ok((Reply::with_stop("mps over the lazy dog.", Stop::Normal), Join::Exact))
 /// });
 /// assert!(matches!(outcome, ResumeOutcome::Whole { text, .. } if text.ends_with("fox jumps over the lazy dog.")));
 /// ```
@@ -375,7 +382,7 @@ pub fn resume_if_truncated(
         match resume.next() {
             ResumeStep::Ask(request) => match ask(&request) {
                 Ok((reply, join)) => resume.reply(reply, join),
-                Err(failure) => resume.failed(failure),
+                Err(failure) => resume.note_failure(failure),
             },
             ResumeStep::Done(outcome) => return outcome,
         }

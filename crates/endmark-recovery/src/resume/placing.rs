@@ -6,19 +6,19 @@ use endmark_text::detect::Detector;
 
 use super::body::{Body, Refusal};
 use super::proof::{Proof, Question};
-use super::weight::{TELLING_IN_DOUBT, has_unspaced, weight};
-use crate::stitch::{merge_proven, speaks_of_the_reply, without_reasoning};
+use super::weight::{MIN_PROOF_WEIGHT_IN_DOUBT, has_unspaced, weight};
+use crate::stitch::{is_about_reply, merge_proven, without_reasoning};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// From this length on, in bytes, equal text is not a coincidence.
-const ALIKE_BYTES: usize = 24;
+const MIN_EQUAL_BYTES: usize = 24;
 
 /// An earlier answer about the same text, which proved nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Earlier {
     pub(super) answer: String,
     /// How much of the text it was shown, in bytes.
-    pub(super) shown_len: usize,
+    pub(super) shown_bytes: usize,
 }
 
 impl Body {
@@ -30,28 +30,28 @@ impl Body {
         is_cut: bool,
         earlier: Option<&Earlier>,
     ) -> Result<Merged, Refusal> {
-        let (reasoning, rest) = without_reasoning(self.text(), answer, self.known());
+        let (reasoning, rest) = without_reasoning(self.text(), answer, self.known_signs());
         if !reasoning.is_empty() && !rest.trim().is_empty() {
             // An answer repeats the text after its reasoning.
             if let Proof::Proven { start, rest_at, wrapped } = question.proof(rest, true) {
                 let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
                 let at = |place: usize| reasoning.len() + place;
-                return self.behind(answer, (at(start), at(rest_at)), style, is_cut);
+                return self.join_proven(answer, (at(start), at(rest_at)), style, is_cut);
             }
         }
         if question.is_recited(answer) {
-            return Err(unjoined("it repeats the words of the question"));
+            return Err(unjoined_refusal("it repeats the words of the question"));
         }
-        let holds_nothing = question.held().trim().is_empty();
+        let holds_nothing = question.held_text().trim().is_empty();
         match question.proof(answer, true) {
             Proof::Proven { start, rest_at, wrapped } => {
                 let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
-                return self.behind(answer, (start, rest_at), style, is_cut);
+                return self.join_proven(answer, (start, rest_at), style, is_cut);
             }
             Proof::Doubtful { rest_at } => {
-                let merged = self.behind(answer, (rest_at, rest_at), SeamStyle::Overlap, is_cut)?;
+                let merged = self.join_proven(answer, (rest_at, rest_at), SeamStyle::Overlap, is_cut)?;
                 // The grammar may permit nothing else.
-                return if self.has_tokens() && !self.goes_on(self.text().len(), answer) {
+                return if self.has_tokens() && !self.accepts_after(self.text().len(), answer) {
                     Ok(merged)
                 } else {
                     Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
@@ -65,9 +65,9 @@ impl Body {
         if let Some(rewritten) = self.rewritten(question, answer, is_cut) {
             return rewritten;
         }
-        let is_talk = || speaks_of_the_reply(self.text(), answer);
+        let is_talk = || is_about_reply(self.text(), answer);
         if !self.has_tokens() && !begins_in_a_sentence(answer) && is_talk() {
-            return Err(unjoined("it speaks about the reply, and begins with nothing of it"));
+            return Err(unjoined_refusal("it speaks about the reply, and begins with nothing of it"));
         }
         let joined = self.join_all(answer, is_cut);
         if holds_nothing {
@@ -85,24 +85,24 @@ impl Body {
             Err(unjoined) => return Err(unjoined),
         };
         let Some(rest) = merged.text.strip_prefix(self.text().trim_end()) else {
-            return Err(unjoined("it contradicts the end of what was received"));
+            return Err(unjoined_refusal("it contradicts the end of what was received"));
         };
         let rest =
             if merged.text.starts_with(self.text()) { &merged.text[self.text().len()..] } else { rest };
-        let is_at_cut = merged.seam.at == self.text().len() && is_as_it_stands(merged.seam.style);
+        let is_at_cut = merged.seam.at == self.text().len() && is_plain(merged.seam.style);
         if is_settled && is_at_cut && !self.may_follow_shown(question, rest) {
             return Ok(merged);
         }
         // A model that answers the same whatever it was shown continues from the cut and not from the end of what was
         // shown.
         let is_from_the_cut = earlier.is_some_and(|earlier| {
-            earlier.shown_len != question.shown_len && is_same(&earlier.answer, answer)
+            earlier.shown_bytes != question.shown_bytes && is_same(&earlier.answer, answer)
         });
         // At temperature 0 a model also answers the same if it writes its sentence or value again. So only a seam
         // without rivals is accepted.
         if is_from_the_cut && is_settled && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
-                return self.behind(answer, (0, 0), SeamStyle::Exact, is_cut);
+                return self.join_proven(answer, (0, 0), SeamStyle::Exact, is_cut);
             }
             if is_at_cut {
                 return Ok(merged);
@@ -116,7 +116,7 @@ impl Body {
     /// sentence.
     fn join_all(&self, answer: &str, is_cut: bool) -> Result<Merged, Refusal> {
         let merged = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut)?;
-        let is_short = !self.has_tokens() && weight(self.text()) < TELLING_IN_DOUBT;
+        let is_short = !self.has_tokens() && weight(self.text()) < MIN_PROOF_WEIGHT_IN_DOUBT;
         if is_short && merged.seam.dropped_bytes > 0 {
             return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 });
         }
@@ -125,7 +125,7 @@ impl Body {
 
     /// Joins the part of an answer that is proven to follow. It begins to repeat the text at the first of these
     /// positions, and continues it at the second.
-    fn behind(
+    fn join_proven(
         &self,
         answer: &str,
         (start, rest_at): (usize, usize),
@@ -134,22 +134,24 @@ impl Body {
     ) -> Result<Merged, Refusal> {
         let rest = answer.get(rest_at..).unwrap_or_default();
         let before = answer.get(..start).unwrap_or_default();
-        let merged = match merge_proven(self.text(), (before, rest), self.format(), is_cut, self.known()) {
-            Ok(merged) => merged,
-            Err(MergeError::StillTruncated { merged }) => *merged,
-            Err(MergeError::Ambiguous { best, alternatives }) => {
-                return Err(Refusal::Ambiguous { best, alternatives });
-            }
-            Err(
-                MergeError::Malformed { reason, .. }
-                | MergeError::NothingToJoin { reason, .. }
-                | MergeError::NoSeam { reason, .. },
-            ) => {
-                return Err(unjoined(&reason));
-            }
-        };
-        let seam = Seam { style, ..merged.seam }.with_dropped(&[answer.get(..rest_at).unwrap_or_default()]);
-        self.checked(Merged { seam, ..merged })
+        let merged =
+            match merge_proven(self.text(), (before, rest), self.format(), is_cut, self.known_signs()) {
+                Ok(merged) => merged,
+                Err(MergeError::StillTruncated { merged }) => *merged,
+                Err(MergeError::Ambiguous { best, alternatives }) => {
+                    return Err(Refusal::Ambiguous { best, alternatives });
+                }
+                Err(
+                    MergeError::Malformed { reason, .. }
+                    | MergeError::NothingToJoin { reason, .. }
+                    | MergeError::NoSeam { reason, .. },
+                ) => {
+                    return Err(unjoined_refusal(&reason));
+                }
+            };
+        let seam =
+            Seam { style, ..merged.seam }.prepend_dropped(&[answer.get(..rest_at).unwrap_or_default()]);
+        self.check_merge(Merged { seam, ..merged })
     }
 
     /// Accepts an answer that repeats what it had to begin with, but writes the last word differently, if nothing of
@@ -163,13 +165,13 @@ impl Body {
         if self.has_tokens() {
             return None;
         }
-        let rest = answer.get(question.behind_shown(answer)?..)?;
+        let rest = answer.get(question.position_after_shown(answer)?..)?;
         let word = rest.split_whitespace().next().unwrap_or_default();
-        if self.sent() > question.shown_len || !may_replace(question.held(), word) {
-            return Some(Err(unjoined("it writes the end of what was received otherwise")));
+        if self.sent_bytes() > question.shown_bytes || !may_replace(question.held_text(), word) {
+            return Some(Err(unjoined_refusal("it writes the end of what was received otherwise")));
         }
-        let shown = self.text().get(..question.shown_len)?;
-        let merged = match merge_proven(shown, ("", rest), self.format(), is_cut, self.known()) {
+        let shown = self.text().get(..question.shown_bytes)?;
+        let merged = match merge_proven(shown, ("", rest), self.format(), is_cut, self.known_signs()) {
             Ok(merged) => merged,
             Err(MergeError::StillTruncated { merged }) => *merged,
             Err(MergeError::Ambiguous { best, alternatives }) => {
@@ -180,29 +182,29 @@ impl Body {
                 | MergeError::NothingToJoin { reason, .. }
                 | MergeError::NoSeam { reason, .. },
             ) => {
-                return Some(Err(unjoined(&reason)));
+                return Some(Err(unjoined_refusal(&reason)));
             }
         };
         let before = answer.get(..answer.len() - rest.len()).unwrap_or_default();
-        let seam =
-            Seam { style: SeamStyle::Rewritten, ..merged.seam }.with_dropped(&[question.held(), before]);
-        Some(self.checked(Merged { seam, ..merged }))
+        let seam = Seam { style: SeamStyle::Rewritten, ..merged.seam }
+            .prepend_dropped(&[question.held_text(), before]);
+        Some(self.check_merge(Merged { seam, ..merged }))
     }
 
     /// Whether a rest could follow the shown text as well as the cut. Then it could contradict the text that was held
     /// back.
     fn may_follow_shown(&self, question: &Question<'_>, rest: &str) -> bool {
-        if self.has_tokens() && !self.goes_on(question.shown_len, rest) {
+        if self.has_tokens() && !self.accepts_after(question.shown_bytes, rest) {
             return false;
         }
-        let shown = question.so_far.get(..question.shown_len).unwrap_or_default();
+        let shown = question.so_far.get(..question.shown_bytes).unwrap_or_default();
         // Nothing begins like this after white space, and anything may continue a word.
-        let goes_on = rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING.contains(&sign));
+        let goes_on = rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING_SIGNS.contains(&sign));
         !(goes_on && shown.ends_with(char::is_whitespace) && !question.so_far.ends_with(char::is_whitespace))
     }
 
     /// Whether the grammar accepts this after the first `keep` bytes.
-    fn goes_on(&self, keep: usize, rest: &str) -> bool {
+    fn accepts_after(&self, keep: usize, rest: &str) -> bool {
         let mut detector = Detector::new(self.format());
         detector.push(self.text().get(..keep).unwrap_or_default().as_bytes());
         detector.refuse_new_control_characters();
@@ -217,10 +219,10 @@ impl Body {
 }
 
 /// Signs that directly follow a word.
-const CLOSING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '，'];
+const CLOSING_SIGNS: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '，'];
 
 /// Whether a seam removes and adds nothing.
-fn is_as_it_stands(style: SeamStyle) -> bool {
+fn is_plain(style: SeamStyle) -> bool {
     matches!(
         style,
         SeamStyle::Exact
@@ -241,16 +243,18 @@ fn may_replace(held: &str, word: &str) -> bool {
 
 /// Whether an answer begins in the middle of a sentence.
 fn begins_in_a_sentence(answer: &str) -> bool {
-    answer.starts_with(|sign: char| sign.is_whitespace() || sign.is_lowercase() || CLOSING.contains(&sign))
+    answer.starts_with(|sign: char| {
+        sign.is_whitespace() || sign.is_lowercase() || CLOSING_SIGNS.contains(&sign)
+    })
 }
 
 /// Whether two answers are equal, as far as both arrived.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim_end(), other.trim_end());
     let is_beginning = one.starts_with(other) || other.starts_with(one);
-    is_beginning && (one.len().min(other.len()) >= ALIKE_BYTES || one == other)
+    is_beginning && (one.len().min(other.len()) >= MIN_EQUAL_BYTES || one == other)
 }
 
-fn unjoined(reason: &str) -> Refusal {
+fn unjoined_refusal(reason: &str) -> Refusal {
     Refusal::Unjoined { reason: reason.to_owned(), proven: 0 }
 }

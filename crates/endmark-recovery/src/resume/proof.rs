@@ -13,7 +13,7 @@ use endmark_text::detect::detect;
 use self::walk::{AnswerExtent, Reading, Walker, is_emphasis};
 use super::recited::recites;
 use super::shown::PromptExcerpt;
-use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
+use super::weight::{MIN_PROOF_WEIGHT, MIN_PROOF_WEIGHT_IN_DOUBT, weight};
 use crate::AskedFrom;
 use crate::stitch::{announces, is_fence_line};
 
@@ -29,7 +29,7 @@ pub(crate) struct Question<'a> {
     /// The text up to the cut.
     pub(crate) so_far: &'a str,
     /// Bytes of it that were shown.
-    pub(crate) shown_len: usize,
+    pub(crate) shown_bytes: usize,
     /// Byte from which on it was quoted.
     pub(crate) quoted_from: usize,
     pub(crate) format: &'a Format,
@@ -54,8 +54,8 @@ pub(crate) enum Proof {
 
 impl<'a> Question<'a> {
     pub(crate) fn new(so_far: &'a str, shown: PromptExcerpt, format: &'a Format, prompt: &str) -> Self {
-        let words = prompt.replacen(shown.quoted(so_far, format), " ", 1);
-        Self { so_far, shown_len: shown.length, quoted_from: shown.quoted_from, format, words }
+        let words = prompt.replacen(shown.quoted_part(so_far, format), " ", 1);
+        Self { so_far, shown_bytes: shown.length, quoted_from: shown.quoted_from, format, words }
     }
 }
 
@@ -67,7 +67,7 @@ impl Question<'_> {
         // If the words before the last start do not recite the question, those before an earlier start do not either.
         let may_be_recited = self.is_recited(answer.get(..last).unwrap_or_default());
         let places: Vec<usize> = self.places().collect();
-        let mut walker = Walker::new(self.reading(), answer);
+        let mut walker = Walker::new(self.comparison_reading(), answer);
         let mut announced = None;
         for (start, wrapped) in starts {
             // A model that continues from the cut may also reach lines that precede the cut. Only words to the reader
@@ -89,19 +89,20 @@ impl Question<'_> {
                 if is_fence && !self.so_far.get(from..).is_some_and(is_fence_line) {
                     continue;
                 }
-                let is_held = from >= self.shown_len && unmarked.len() < again.len();
-                match self.along(from, again, is_over, &mut walker) {
+                let is_held = from >= self.shown_bytes && unmarked.len() < again.len();
+                match self.agreement_from(from, again, is_over, &mut walker) {
                     AnswerExtent::No if is_held => {
                         // Without the answer's emphasis it may repeat the held text.
-                        several |= self.along(from, unmarked, is_over, &mut walker) != AnswerExtent::No;
+                        several |=
+                            self.agreement_from(from, unmarked, is_over, &mut walker) != AnswerExtent::No;
                     }
-                    AnswerExtent::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
+                    AnswerExtent::Complete(length) if found.is_none_or(|found| found == length) => {
                         found = Some(length);
                         same.push(from);
                     }
-                    AnswerExtent::ToTheEnd(_) | AnswerExtent::Unknown => several = true,
-                    AnswerExtent::SoFar if !is_over => return Proof::Open,
-                    AnswerExtent::SoFar | AnswerExtent::No => {}
+                    AnswerExtent::Complete(_) | AnswerExtent::Unknown => several = true,
+                    AnswerExtent::Partial if !is_over => return Proof::Open,
+                    AnswerExtent::Partial | AnswerExtent::No => {}
                 }
                 // Further positions cannot decide it any more.
                 if several {
@@ -115,7 +116,7 @@ impl Question<'_> {
                 continue;
             };
             let rest_at = start + length;
-            if !several && same.iter().any(|from| self.is_telling(*from, answer, start, wrapped)) {
+            if !several && same.iter().any(|from| self.is_repetition_certain(*from, answer, start, wrapped)) {
                 return Proof::Proven { start, rest_at, wrapped };
             }
             if !wrapped || several {
@@ -128,7 +129,7 @@ impl Question<'_> {
     }
 
     /// Whether the whole answer proves where it continues.
-    pub(crate) fn is_proven_by(&self, answer: &str) -> bool {
+    pub(crate) fn proves_position(&self, answer: &str) -> bool {
         matches!(self.proof(answer, true), Proof::Proven { .. })
     }
 
@@ -165,23 +166,23 @@ impl Question<'_> {
 
     /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text.
     /// Returns `None` if it does not, or at several positions.
-    pub(crate) fn behind_shown(&self, answer: &str) -> Option<usize> {
+    pub(crate) fn position_after_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
         let unmarked = again.trim_start_matches(|sign| is_emphasis(sign) || sign.is_whitespace());
-        if unmarked.starts_with(self.held().trim_end()) {
+        if unmarked.starts_with(self.held_text().trim_end()) {
             return None;
         }
         let mut found = None;
-        let mut walker = Walker::new(self.reading(), answer);
-        for from in self.places().filter(|from| *from < self.shown_len) {
-            let shown = self.so_far.get(from..self.shown_len)?;
+        let mut walker = Walker::new(self.comparison_reading(), answer);
+        for from in self.places().filter(|from| *from < self.shown_bytes) {
+            let shown = self.so_far.get(from..self.shown_bytes)?;
             let at = match walker.walk(shown.trim_end(), shown.len(), again) {
-                AnswerExtent::ToTheEnd(at) => Some(at),
+                AnswerExtent::Complete(at) => Some(at),
                 AnswerExtent::Unknown => return None,
-                AnswerExtent::SoFar | AnswerExtent::No => None,
+                AnswerExtent::Partial | AnswerExtent::No => None,
             };
-            if let Some(at) = at.filter(|_| weight(shown) >= TELLING_IN_DOUBT) {
+            if let Some(at) = at.filter(|_| weight(shown) >= MIN_PROOF_WEIGHT_IN_DOUBT) {
                 let rest = again.get(at..)?;
                 let blank = if shown.ends_with(char::is_whitespace) {
                     rest.len() - rest.trim_start().len()
@@ -205,8 +206,8 @@ impl Question<'_> {
     }
 
     /// Returns the held text: received, and not shown.
-    pub(crate) fn held(&self) -> &str {
-        self.so_far.get(self.shown_len..).unwrap_or_default()
+    pub(crate) fn held_text(&self) -> &str {
+        self.so_far.get(self.shown_bytes..).unwrap_or_default()
     }
 
     /// Returns the positions of the text at which a repetition may begin: each beginning of a word or sign in the
@@ -224,11 +225,11 @@ impl Question<'_> {
         let start = self.so_far.len() - self.so_far.trim_start().len();
         let first = (start < earliest).then_some(start);
         // A quotation may begin in the middle of a word if the text has no other boundary.
-        let quoted = (self.quoted_from < self.shown_len).then_some(self.quoted_from);
-        let held = self.held();
+        let quoted = (self.quoted_from < self.shown_bytes).then_some(self.quoted_from);
+        let held = self.held_text();
         let last = match held.trim_start() {
             "" => self.so_far.trim_end().len(),
-            begun => self.shown_len + held.len() - begun.len() + 1,
+            begun => self.shown_bytes + held.len() - begun.len() + 1,
         };
         // One sign is not a repetition.
         let signs_more = usize::from(held.trim().is_empty());
@@ -240,47 +241,47 @@ impl Question<'_> {
     }
 
     /// Returns how far an answer agrees with the text from this position on.
-    fn along(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> AnswerExtent {
+    fn agreement_from(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> AnswerExtent {
         let Some(expected) = self.so_far.get(from..) else { return AnswerExtent::No };
         let core = expected.trim_end();
         let blank = expected.get(core.len()..).unwrap_or_default();
-        let loose = self.shown_len.saturating_sub(from);
+        let loose = self.shown_bytes.saturating_sub(from);
         let at = match walker.walk(core, loose, answer) {
-            AnswerExtent::ToTheEnd(at) => at,
+            AnswerExtent::Complete(at) => at,
             other => return other,
         };
         if blank.is_empty() {
-            return AnswerExtent::ToTheEnd(at);
+            return AnswerExtent::Complete(at);
         }
         let rest = answer.get(at..).unwrap_or_default();
         // A string that was received with a raw line feed is repeated with an escaped one.
-        if self.reading() == Reading::Json
+        if self.comparison_reading() == Reading::Json
             && blank.contains(|sign: char| sign.is_control())
             && !self.is_between_tokens()
         {
             return match walker.walk_blank(blank, rest) {
-                AnswerExtent::ToTheEnd(length) => AnswerExtent::ToTheEnd(at + length),
+                AnswerExtent::Complete(length) => AnswerExtent::Complete(at + length),
                 other => other,
             };
         }
         let run = rest.get(..rest.len() - rest.trim_start().len()).unwrap_or_default();
         if run.len() == rest.len() && !is_over {
-            return AnswerExtent::SoFar;
+            return AnswerExtent::Partial;
         }
         match run {
             // White space between JSON tokens is not evidence.
-            _ if self.is_between_tokens() => AnswerExtent::ToTheEnd(at + run.len()),
+            _ if self.is_between_tokens() => AnswerExtent::Complete(at + run.len()),
             // White space was received where the answer has none, so it is another text.
             "" if !rest.is_empty() => AnswerExtent::No,
-            _ if run.starts_with(blank) => AnswerExtent::ToTheEnd(at + blank.len()),
+            _ if run.starts_with(blank) => AnswerExtent::Complete(at + blank.len()),
             // A line may end with spaces.
-            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => AnswerExtent::ToTheEnd(at),
-            _ => AnswerExtent::ToTheEnd(at + run.len()),
+            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => AnswerExtent::Complete(at),
+            _ => AnswerExtent::Complete(at + run.len()),
         }
     }
 
     /// Whether what is repeated from this position on can only be a repetition.
-    fn is_telling(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
+    fn is_repetition_certain(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
         // A repetition that the text also begins with proves no position: the answer may be a new version.
@@ -288,14 +289,14 @@ impl Question<'_> {
         // A model that saw everything may begin with a word that also precedes the cut.
         let in_doubt = wrapped
             || self.so_far.trim_start().starts_with(part)
-            || behind_space && from >= self.shown_len
-            || self.held().trim().is_empty()
+            || behind_space && from >= self.shown_bytes
+            || self.held_text().trim().is_empty()
             || !self.so_far.ends_with(char::is_alphanumeric);
-        repeated >= if in_doubt { TELLING_IN_DOUBT } else { TELLING }
+        repeated >= if in_doubt { MIN_PROOF_WEIGHT_IN_DOUBT } else { MIN_PROOF_WEIGHT }
     }
 
     /// Returns what the repetition of a text may write differently.
-    fn reading(&self) -> Reading {
+    fn comparison_reading(&self) -> Reading {
         match self.format {
             Format::Json | Format::Jsonl => Reading::Json,
             Format::Tags => Reading::Exact,

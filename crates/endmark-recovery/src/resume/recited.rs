@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 /// A run of whole words with this many letters rarely occurs by chance in both an answer and its question. `the last
 /// valid token` and `last reply was cut off` are long enough.
-const TELLING_LETTERS: usize = 16;
+const MIN_DISTINCTIVE_LETTERS: usize = 16;
 
 /// Whether an answer has a run of the question's own words that the text so far does not have.
 pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
-    if answer.len() < TELLING_LETTERS {
+    if answer.len() < MIN_DISTINCTIVE_LETTERS {
         return false;
     }
     let asked: Vec<String> = words(question).collect();
@@ -35,11 +35,11 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
             .collect();
         for (at, length) in &runs {
             let (start, end) = (at + 1 - length, at + 1);
-            let is_telling = letters[end] - letters[start] >= TELLING_LETTERS;
+            let is_telling = letters[end] - letters[start] >= MIN_DISTINCTIVE_LETTERS;
             if is_telling
                 && *is_new.entry((start, end)).or_insert_with(|| {
-                    let text = text.get_or_insert_with(|| spaced(words(so_far)));
-                    !text.contains(&spaced(asked[start..end].iter().cloned()))
+                    let text = text.get_or_insert_with(|| join_spaced(words(so_far)));
+                    !text.contains(&join_spaced(asked[start..end].iter().cloned()))
                 })
             {
                 return true;
@@ -56,7 +56,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Joins words with a space around each.
-fn spaced(words: impl Iterator<Item = String>) -> String {
+fn join_spaced(words: impl Iterator<Item = String>) -> String {
     words.fold(" ".to_owned(), |text, word| text + &word + " ")
 }
 

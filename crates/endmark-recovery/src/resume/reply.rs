@@ -24,7 +24,7 @@ pub struct Reply {
 
 impl Reply {
     /// Makes a reply that ended normally by its protocol, with unknown token counts.
-    pub fn stopped(text: impl Into<String>, stop: Stop) -> Self {
+    pub fn with_stop(text: impl Into<String>, stop: Stop) -> Self {
         Self {
             text: text.into(),
             ending: Ending::Clean,
@@ -36,7 +36,7 @@ impl Reply {
     }
 
     /// Makes a reply whose stream ended in another way, before the provider gave a reason for stopping.
-    pub fn broken(text: impl Into<String>, ending: Ending) -> Self {
+    pub fn broken_off(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
     }
 
@@ -46,7 +46,7 @@ impl Reply {
     /// ```
     /// use endmark_recovery::{Reply, Stop};
     ///
-    /// let counted = Reply { output_tokens: Some(20), ..Reply::stopped("{}", Stop::Normal) };
+    /// let counted = Reply { output_tokens: Some(20), ..Reply::with_stop("{}", Stop::Normal) };
     /// assert!(!counted.is_at_limit());
     /// assert!(Reply { limit: Some(20), ..counted }.is_at_limit());
     /// ```

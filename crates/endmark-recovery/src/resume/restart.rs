@@ -12,7 +12,7 @@ use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge
 
 /// A text with less than 3/4 of the characters of the cut one is clearly shorter. A regenerated reply differs
 /// slightly each time, and the cut text lacks its end.
-const CLEARLY_SHORTER: (usize, usize) = (3, 4);
+const MIN_LENGTH_RATIO: (usize, usize) = (3, 4);
 
 /// A regenerated text repeats at least 2/5 of the received letters, in pairs of words. A refusal or a question
 /// repeats few, whatever its length. A reply in other words repeats about half.
@@ -25,11 +25,16 @@ impl Resume {
     /// Processes the regenerated reply. `problem` is what makes it invalid as a document, if anything does.
     pub(super) fn restart(&mut self, reply: Reply, cut: CutKind, problem: Option<String>) {
         self.restarted = true;
-        let again = Body::new(self.demanded.clone(), reply.text.clone(), self.body.sent(), self.policy.known);
+        let again = Body::new(
+            self.required_format.clone(),
+            reply.text.clone(),
+            self.body.sent_bytes(),
+            self.policy.known,
+        );
         let verdict = again.verdict().cloned();
-        let demands_marker = matches!(self.demanded, Some(Format::Marker(_)));
+        let demands_marker = matches!(self.required_format, Some(Format::Marker(_)));
         let judged = judge(&reply.evidence(verdict.as_ref(), demands_marker));
-        let why = why::judged(judged, &reply, self.demanded.as_ref().zip(verdict.as_ref()));
+        let why = why::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
         if judged == Judgement::Passed {
             self.body.keep_unplaced(reply.text.clone(), 0);
             self.record(PieceRole::Again, reply, None, judged, why);
@@ -44,7 +49,7 @@ impl Resume {
                 Some("it does not begin with what the client has".to_owned())
             }
             Some(problem) => Some(format!("it is not valid: {problem}")),
-            None => self.fault_of_restart(&reply.text),
+            None => self.restart_fault(&reply.text),
         };
         if let Some(fault) = fault {
             let ending = reply.ending;
@@ -58,20 +63,20 @@ impl Resume {
         self.replaced_chars = (!reply.text.starts_with(text)).then(|| text.chars().count());
         self.record(PieceRole::Again, reply, None, judged, why);
         self.body = again;
-        self.whole(false);
+        self.finish_whole(false);
     }
 
     /// Returns why this text cannot replace the cut one, if it cannot: it has less content, or changes what may not
     /// change.
-    fn fault_of_restart(&self, again: &str) -> Option<String> {
+    fn restart_fault(&self, again: &str) -> Option<String> {
         let received = self.body.text();
         let (before, after) = (visible_chars(received), visible_chars(again));
-        let (part, of) = CLEARLY_SHORTER;
+        let (part, of) = MIN_LENGTH_RATIO;
         if after.saturating_mul(of) < before.saturating_mul(part) {
             return Some(format!("it is clearly shorter: {after} characters, and {before} had come"));
         }
         let may_change = self.policy.restart == Restart::Any;
-        let documents = match &self.demanded {
+        let documents = match &self.required_format {
             Some(Format::Json) => Some((received.to_owned(), again.to_owned())),
             Some(Format::Jsonl) => Some((rows(received), [rows(again).trim_end_matches(','), "]"].concat())),
             _ => None,

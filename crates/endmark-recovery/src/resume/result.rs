@@ -19,7 +19,7 @@ impl ResumeOutcome {
     /// ```
     /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};
     ///
-    /// let first = Reply::stopped("The quick brown fox ju", Stop::Limit);
+    /// let first = Reply::with_stop("The quick brown fox ju", Stop::Limit);
     /// let outcome = resume_if_truncated(ResumePolicy::default(), None, first, |_ask| {
     ///     Err(AskFailure::Budget("two cents a reply".to_owned()))
     /// });

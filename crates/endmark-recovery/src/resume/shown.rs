@@ -4,7 +4,7 @@
 
 mod json;
 
-use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
+use super::weight::{MIN_PROOF_WEIGHT, MIN_PROOF_WEIGHT_IN_DOUBT, weight};
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
@@ -22,7 +22,7 @@ const QUOTED_LIMIT_CHARS: usize = 200;
 const QUOTED_WEIGHT: u32 = 24;
 
 /// The weight to hold after an answer that proved nothing: more than at first, and enough for any doubt.
-const FAR_WEIGHT: u32 = 2 * TELLING_IN_DOUBT;
+const DOUBTED_HOLD_WEIGHT: u32 = 2 * MIN_PROOF_WEIGHT_IN_DOUBT;
 
 /// How far a question backs up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum BackUp {
     /// To the last boundary.
     Little,
     /// So far that the held text cannot be mistaken: an answer to a first question proved nothing.
-    Far,
+    Further,
 }
 
 impl BackUp {
@@ -38,9 +38,9 @@ impl BackUp {
     /// word.
     fn weight(self, text: &str) -> u32 {
         match self {
-            Self::Little if text.ends_with(char::is_alphanumeric) => TELLING,
-            Self::Little => TELLING_IN_DOUBT,
-            Self::Far => FAR_WEIGHT,
+            Self::Little if text.ends_with(char::is_alphanumeric) => MIN_PROOF_WEIGHT,
+            Self::Little => MIN_PROOF_WEIGHT_IN_DOUBT,
+            Self::Further => DOUBTED_HOLD_WEIGHT,
         }
     }
 }
@@ -56,7 +56,7 @@ pub struct PromptExcerpt {
 
 impl PromptExcerpt {
     /// Returns the quoted part of a text: JSON unchanged, a line without trailing white space.
-    pub(super) fn quoted<'t>(&self, text: &'t str, format: &Format) -> &'t str {
+    pub(super) fn quoted_part<'t>(&self, text: &'t str, format: &Format) -> &'t str {
         let quoted = text.get(self.quoted_from..self.length).unwrap_or(text);
         if matches!(format, Format::Json | Format::Jsonl) { quoted } else { quoted.trim_end() }
     }
@@ -85,7 +85,7 @@ pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) ->
         .unwrap_or(text.len());
     let shown = text.get(..length).unwrap_or(text);
     let quoted_from = match format {
-        Format::Json | Format::Jsonl => json::quoted_from(shown),
+        Format::Json | Format::Jsonl => json::quotation_start(shown),
         Format::Tags | Format::Markdown | Format::Text | Format::Marker(_) | Format::Auto => anchor(shown),
     };
     PromptExcerpt { length, quoted_from }

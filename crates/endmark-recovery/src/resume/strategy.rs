@@ -31,17 +31,17 @@ impl Strategy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategiesError {
     /// An unknown strategy.
-    #[error("unknown strategy `{0}`: use {known}", known = known())]
+    #[error("unknown strategy `{0}`: use {known}", known = known_names())]
     Unknown(String),
     /// A strategy that is listed twice.
     #[error("the strategy `{0}` is listed twice")]
     Twice(&'static str),
     /// The list is empty.
-    #[error("at least one strategy is needed: {known}; `[resume] mode = \"warn\"` asks for nothing", known = known())]
+    #[error("at least one strategy is needed: {known}; `[resume] mode = \"warn\"` asks for nothing", known = known_names())]
     None,
 }
 
-fn known() -> String {
+fn known_names() -> String {
     Strategy::ALL.map(|strategy| format!("`{}`", strategy.name())).join(", ")
 }
 

@@ -20,11 +20,11 @@ const TOKEN: Join = Join::Stitched(AskedFrom::Token);
 const CUT: Join = Join::Stitched(AskedFrom::Cut);
 
 fn limit(text: &str) -> Reply {
-    Reply::stopped(text, Stop::Limit)
+    Reply::with_stop(text, Stop::Limit)
 }
 
 fn normal(text: &str) -> Reply {
-    Reply::stopped(text, Stop::Normal)
+    Reply::with_stop(text, Stop::Normal)
 }
 
 fn json(first: Reply) -> Resume {
@@ -50,14 +50,14 @@ fn outcome(resume: &Resume) -> ResumeOutcome {
 }
 
 /// The text, the attempts and whether it is disclosed.
-fn whole(resume: &Resume) -> (String, u32, bool) {
+fn whole_result(resume: &Resume) -> (String, u32, bool) {
     match outcome(resume) {
         ResumeOutcome::Whole { text, attempts, disclosed, .. } => (text, attempts, disclosed),
         other => panic!("not whole: {other:?}"),
     }
 }
 
-fn exhausted(resume: &Resume) -> ResumeExhausted {
+fn exhausted_result(resume: &Resume) -> ResumeExhausted {
     match outcome(resume) {
         ResumeOutcome::Exhausted(exhausted) => exhausted,
         other => panic!("not exhausted: {other:?}"),
@@ -67,32 +67,32 @@ fn exhausted(resume: &Resume) -> ResumeExhausted {
 #[test]
 fn a_whole_reply_asks_for_nothing() {
     let resume = json(normal("{\"a\": 1}"));
-    assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 0, false));
+    assert_eq!(whole_result(&resume), ("{\"a\": 1}".to_owned(), 0, false));
     assert_eq!(resume.history().len(), 1);
-    assert_eq!(resume.history()[0].judged, Judgement::Whole { disclosed: false });
+    assert_eq!(resume.history()[0].judgement, Judgement::Whole { disclosed: false });
     assert_eq!(resume.cut(), None);
 }
 
 /// PC-8: whole by a demanded grammar beats what the provider says.
 #[test]
 fn a_whole_reply_with_a_limit_stop_is_whole_and_disclosed() {
-    assert_eq!(whole(&json(limit("[1, 2]"))), ("[1, 2]".to_owned(), 0, true));
+    assert_eq!(whole_result(&json(limit("[1, 2]"))), ("[1, 2]".to_owned(), 0, true));
 }
 
 /// PC-8: safety stops, refusals and paused turns are never resumed.
 #[test]
 fn a_refused_reply_is_passed() {
     for stop in [Stop::Refused, Stop::Paused, Stop::Unknown] {
-        assert_eq!(outcome(&json(Reply::stopped("{\"a", stop))), ResumeOutcome::Passed);
+        assert_eq!(outcome(&json(Reply::with_stop("{\"a", stop))), ResumeOutcome::Passed);
     }
 }
 
 /// A reply that its server stopped because it repeated itself is cut, and a continuation would repeat it further.
 #[test]
 fn a_repetition_is_not_asked_for() {
-    let first = json(Reply::stopped("[1, 1, 1", Stop::Repetition));
+    let first = json(Reply::with_stop("[1, 1, 1", Stop::Repetition));
     let mut later = json(limit("[1, "));
-    later.reply(Reply::stopped("1, 1", Stop::Repetition), Join::Exact);
+    later.reply(Reply::with_stop("1, 1", Stop::Repetition), Join::Exact);
     for (resume, attempts) in [(first, 0), (later, 1)] {
         let ResumeOutcome::Exhausted(exhausted) = outcome(&resume) else { panic!("{:?}", outcome(&resume)) };
         assert_eq!(exhausted.attempts, attempts);
@@ -112,7 +112,7 @@ fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
     let listed = ask(&json(limit("{\"sizes\": [10, 20, ")));
     assert!(listed.prompt.contains(" is:\n10, 20, \nContinue"), "{}", listed.prompt);
     resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
-    assert_eq!(whole(&resume), ("{\"name\": \"hello world\", \"n\": 1}".to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), ("{\"name\": \"hello world\", \"n\": 1}".to_owned(), 1, false));
     let piece = &resume.history()[1];
     assert_eq!((piece.role, piece.attempt, piece.received_bytes()), (PieceRole::Continuation, 1, 12));
     assert_eq!(piece.seam.as_ref().map(|seam| seam.at), Some(19));
@@ -125,7 +125,7 @@ fn a_continuation_that_is_cut_too_is_gone_on_from() {
     let request = ask(&resume);
     assert_eq!((request.attempt, request.so_far.as_str()), (2, "{\"a\": [1, 2, 3"));
     resume.reply(normal("4]}"), Join::Exact);
-    assert_eq!(whole(&resume), ("{\"a\": [1, 2, 34]}".to_owned(), 2, false));
+    assert_eq!(whole_result(&resume), ("{\"a\": [1, 2, 34]}".to_owned(), 2, false));
 }
 
 /// PC-8: a demanded grammar at its end ends it, however the continuation ended.
@@ -133,14 +133,14 @@ fn a_continuation_that_is_cut_too_is_gone_on_from() {
 fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
     for (reply, disclosed) in [
         (limit("2]"), true),
-        (Reply::broken("2]", Ending::Dropped), true),
-        (Reply::broken("2]", Ending::Stalled), true),
+        (Reply::broken_off("2]", Ending::Dropped), true),
+        (Reply::broken_off("2]", Ending::Stalled), true),
         (normal("2]"), false),
     ] {
         for join in [Join::Exact, TOKEN] {
             let mut resume = json(limit("[1, "));
             resume.reply(reply.clone(), join);
-            assert_eq!(whole(&resume), ("[1, 2]".to_owned(), 1, disclosed));
+            assert_eq!(whole_result(&resume), ("[1, 2]".to_owned(), 1, disclosed));
         }
     }
 }
@@ -152,19 +152,19 @@ fn text_is_whole_when_its_continuation_is() {
     resume.reply(limit("mps over the la"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
     resume.reply(normal("zy dog."), CUT);
-    assert_eq!(whole(&resume).0, "The quick brown fox jumps over the lazy dog.");
+    assert_eq!(whole_result(&resume).0, "The quick brown fox jumps over the lazy dog.");
 }
 
 #[test]
 fn text_that_stays_cut_is_exhausted_with_all_of_it_verified() {
     let mut resume = text(limit("one two "));
     resume.reply(limit("three four "), Join::Exact);
-    resume.reply(Reply::broken("five", Ending::Dropped), Join::Exact);
-    let end = exhausted(&resume);
+    resume.reply(Reply::broken_off("five", Ending::Dropped), Join::Exact);
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Attempts, 2));
     assert_eq!(end.merged_raw, "one two three four five");
     assert_eq!(end.verified_len, end.merged_raw.len());
-    assert_eq!(resume.beginning(), end.merged_raw);
+    assert_eq!(resume.verified_beginning(), end.merged_raw);
 }
 
 /// The model was at the end of its own message when the limit was reached.
@@ -172,7 +172,7 @@ fn text_that_stays_cut_is_exhausted_with_all_of_it_verified() {
 fn a_continued_message_with_nothing_to_add_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
     resume.reply(normal(""), Join::Exact);
-    assert_eq!(whole(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
     let at_the_end = Seam {
         at: 15,
         style: SeamStyle::Exact,
@@ -182,13 +182,13 @@ fn a_continued_message_with_nothing_to_add_is_whole() {
         alternatives: 0,
     };
     assert_eq!(resume.history().last().and_then(|piece| piece.seam.clone()), Some(at_the_end));
-    assert!(resume.history()[1].why.ends_with(": nothing was missing"));
+    assert!(resume.history()[1].reason.ends_with(": nothing was missing"));
 }
 
 #[test]
 fn no_attempts_only_judge() {
     let policy = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
-    let end = exhausted(&Resume::new(policy, None, limit("cut he")));
+    let end = exhausted_result(&Resume::new(policy, None, limit("cut he")));
     assert_eq!((end.attempts, end.verified_len, end.merged_raw.as_str()), (0, 6, "cut he"));
     assert!(end.reason.starts_with("no continuation may be asked for"));
 }
@@ -199,14 +199,14 @@ fn an_end_says_how_it_came_to_it() {
     let mut used_up = text(limit("one "));
     used_up.reply(limit("two "), Join::Exact);
     used_up.reply(limit("three "), Join::Exact);
-    let reason = exhausted(&used_up).reason;
+    let reason = exhausted_result(&used_up).reason;
     let last = "the provider says its limit was reached, and the text has no demanded grammar";
     assert_eq!(reason, format!("still not whole after 2 of 2 attempts: {last}"));
 
     let mut gone = text(limit("one "));
-    gone.reply(Reply::broken("two", Ending::Cancelled), Join::Exact);
+    gone.reply(Reply::broken_off("two", Ending::Cancelled), Join::Exact);
     let last = "the client went away, and the text has no demanded grammar";
-    assert_eq!(exhausted(&gone).reason, format!("not resumed further after 1 attempts: {last}"));
+    assert_eq!(exhausted_result(&gone).reason, format!("not resumed further after 1 attempts: {last}"));
 }
 
 /// PC-8 `empty`: the answer replaces, there is nothing to stitch.
@@ -219,7 +219,7 @@ fn an_empty_reply_is_asked_for_again() {
         (CutKind::Empty, RequestedReply::Again, "")
     );
     resume.reply(normal("Here it is."), Join::Exact);
-    assert_eq!(whole(&resume), ("Here it is.".to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), ("Here it is.".to_owned(), 1, false));
     assert_eq!(resume.history()[1].role, PieceRole::Again);
     assert!(resume.seams().is_empty());
     assert_eq!(resume.cut(), Some(CutKind::Empty));
@@ -231,30 +231,30 @@ fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
     resume.reply(limit("{\"a\": "), CUT);
     assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, RequestedReply::Rest));
     resume.reply(normal("1}"), Join::Exact);
-    assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 2, false));
+    assert_eq!(whole_result(&resume), ("{\"a\": 1}".to_owned(), 2, false));
 }
 
 #[test]
 fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
-    let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    let mut resume = Resume::new(policy, None, Reply::broken_off("\n", Ending::Dropped));
     assert_eq!(ask(&resume).wanted, RequestedReply::Again);
     resume.reply(normal("Hello."), Join::Exact);
-    assert_eq!(whole(&resume).0, "\nHello.");
+    assert_eq!(whole_result(&resume).0, "\nHello.");
 }
 
 #[test]
 fn an_answer_that_begins_with_what_was_sent_stands_as_it_is() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
-    let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    let mut resume = Resume::new(policy, None, Reply::broken_off("\n", Ending::Dropped));
     resume.reply(normal("\nHello."), Join::Exact);
-    assert_eq!(whole(&resume).0, "\nHello.");
+    assert_eq!(whole_result(&resume).0, "\nHello.");
 }
 
 /// Text that was sent since the first reply stays sent when the request is repeated.
 #[test]
 fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
-    let mut resume = text(Reply::broken("\n", Ending::Dropped));
+    let mut resume = text(Reply::broken_off("\n", Ending::Dropped));
     resume.mark_sent(1);
     resume.reply(limit("Hel"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "\nHel");
@@ -264,29 +264,29 @@ fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
 /// PC-5: no received byte is missing from it, not even a blank one.
 #[test]
 fn a_blank_reply_that_was_replaced_is_kept() {
-    let mut replaced = text(Reply::broken("\n", Ending::Dropped));
+    let mut replaced = text(Reply::broken_off("\n", Ending::Dropped));
     replaced.reply(limit("cut he"), Join::Exact);
-    replaced.failed(AskFailure::Budget("none".to_owned()));
-    let end = exhausted(&replaced);
+    replaced.note_failure(AskFailure::Budget("none".to_owned()));
+    let end = exhausted_result(&replaced);
     assert_eq!((end.merged_raw.as_str(), end.verified_len), ("cut he\n", 6));
 
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
-    let mut in_front = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    let mut in_front = Resume::new(policy, None, Reply::broken_off("\n", Ending::Dropped));
     in_front.reply(limit("cut he"), Join::Exact);
-    in_front.failed(AskFailure::Budget("none".to_owned()));
-    assert_eq!(exhausted(&in_front).merged_raw, "\ncut he");
+    in_front.note_failure(AskFailure::Budget("none".to_owned()));
+    assert_eq!(exhausted_result(&in_front).merged_raw, "\ncut he");
 }
 
 /// A refusal stands, also of a request that was only asked again.
 #[test]
 fn a_refused_answer_to_the_same_request_ends_it() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
-    resume.reply(Reply::stopped("I cannot", Stop::Refused), Join::Exact);
-    let end = exhausted(&resume);
+    resume.reply(Reply::with_stop("I cannot", Stop::Refused), Join::Exact);
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 1));
     assert_eq!((end.merged_raw.as_str(), end.verified_len), ("I cannot", 0));
     let last = &resume.history()[1];
-    assert_eq!((last.role, last.judged), (PieceRole::Again, Judgement::Passed));
+    assert_eq!((last.role, last.judgement), (PieceRole::Again, Judgement::Passed));
 }
 
 /// A refusal in a continuation ends it: it is never asked again.
@@ -294,12 +294,12 @@ fn a_refused_answer_to_the_same_request_ends_it() {
 fn a_refused_continuation_ends_it() {
     for stop in [Stop::Refused, Stop::Paused] {
         let mut resume = text(limit("How to "));
-        resume.reply(Reply::stopped("I cannot", stop), Join::Exact);
-        let end = exhausted(&resume);
+        resume.reply(Reply::with_stop("I cannot", stop), Join::Exact);
+        let end = exhausted_result(&resume);
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 1));
         assert_eq!((end.merged_raw.as_str(), end.verified_len), ("How to I cannot", 7));
-        assert_eq!(resume.beginning(), "How to ");
-        assert_eq!(resume.history()[1].judged, Judgement::Passed);
+        assert_eq!(resume.verified_beginning(), "How to ");
+        assert_eq!(resume.history()[1].judgement, Judgement::Passed);
         assert!(!end.cause.allows_correction());
     }
 }
@@ -307,21 +307,21 @@ fn a_refused_continuation_ends_it() {
 #[test]
 fn the_clients_own_stop_sequence_ends_a_continuation() {
     let mut resume = text(limit("one, "));
-    resume.reply(Reply::stopped("two", Stop::Sequence), Join::Exact);
-    assert_eq!(whole(&resume).0, "one, two");
+    resume.reply(Reply::with_stop("two", Stop::Sequence), Join::Exact);
+    assert_eq!(whole_result(&resume).0, "one, two");
 }
 
 /// A rejected call is no attempt; a lost one is.
 #[test]
 fn failures_count_as_what_they_are() {
     let mut resume = json(limit("[1, "));
-    resume.failed(AskFailure::Rejected("prefill is not supported".to_owned()));
+    resume.note_failure(AskFailure::Rejected("prefill is not supported".to_owned()));
     assert_eq!(ask(&resume).attempt, 1);
     resume.reply(limit("2, "), TOKEN);
-    resume.failed(AskFailure::Rejected("no".to_owned()));
+    resume.note_failure(AskFailure::Rejected("no".to_owned()));
     assert_eq!(ask(&resume).attempt, 2);
-    resume.failed(AskFailure::Lost("connection refused".to_owned()));
-    let end = exhausted(&resume);
+    resume.note_failure(AskFailure::Lost("connection refused".to_owned()));
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.attempts, end.merged_raw.as_str()), (ExhaustedCause::Attempts, 2, "[1, 2, "));
     assert_eq!(resume.history().len(), 5);
     let failed = |index: usize| (resume.history()[index].role, resume.history()[index].ending);
@@ -330,17 +330,17 @@ fn failures_count_as_what_they_are() {
     let history = resume.history().to_vec();
     assert_eq!(resume.into_history(), history);
 
-    let mut again = text(Reply::broken("", Ending::Dropped));
-    again.failed(AskFailure::Lost("gone".to_owned()));
+    let mut again = text(Reply::broken_off("", Ending::Dropped));
+    again.note_failure(AskFailure::Lost("gone".to_owned()));
     assert_eq!(again.history()[1].role, PieceRole::Again);
 }
 
 #[test]
 fn rejections_end_it_too() {
     let mut resume = json(limit("[1, "));
-    resume.failed(AskFailure::Rejected("no prefill".to_owned()));
-    resume.failed(AskFailure::Rejected("no prompt".to_owned()));
-    let end = exhausted(&resume);
+    resume.note_failure(AskFailure::Rejected("no prefill".to_owned()));
+    resume.note_failure(AskFailure::Rejected("no prompt".to_owned()));
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Rejected, 0));
     assert!(end.reason.contains("no prompt"), "{}", end.reason);
 }
@@ -348,15 +348,15 @@ fn rejections_end_it_too() {
 #[test]
 fn an_empty_budget_ends_it_at_once() {
     let mut resume = json(limit("[1, "));
-    resume.failed(AskFailure::Budget("4096 tokens wanted, 100 left".to_owned()));
-    assert_eq!(exhausted(&resume).cause, ExhaustedCause::Budget);
+    resume.note_failure(AskFailure::Budget("4096 tokens wanted, 100 left".to_owned()));
+    assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Budget);
 }
 
 #[test]
 fn a_request_that_is_refused_for_good_ends_it_at_once() {
     let mut resume = json(limit("[1, "));
-    resume.failed(AskFailure::Final("no such model".to_owned()));
-    let end = exhausted(&resume);
+    resume.note_failure(AskFailure::Final("no such model".to_owned()));
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 0));
     assert!(end.reason.ends_with("the request was refused permanently: no such model"), "{}", end.reason);
 }
@@ -368,10 +368,10 @@ fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_ther
     resume.reply(normal("2} and"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": 1");
     resume.reply(normal("nonsense"), Join::Exact);
-    let end = exhausted(&resume);
+    let end = exhausted_result(&resume);
     assert_eq!(end.merged_raw, "{\"a\": 12} andnonsense");
     assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": 12} ");
-    assert_eq!(resume.beginning(), "{\"a\": 12} ");
+    assert_eq!(resume.verified_beginning(), "{\"a\": 12} ");
 }
 
 /// A continuation of one text is not known to continue the changed text.
@@ -380,13 +380,13 @@ fn a_later_join_takes_back_what_was_known_of_an_earlier_piece() {
     let policy = ResumePolicy { max_attempts: 3, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, Some(Format::Json), limit("[1"));
     resume.reply(normal(", 2] and"), Join::Exact);
-    assert_eq!(resume.beginning(), "[1, 2] ");
+    assert_eq!(resume.verified_beginning(), "[1, 2] ");
     resume.reply(limit("0, 3"), Join::Exact);
-    assert_eq!(resume.beginning(), "[10, 3");
+    assert_eq!(resume.verified_beginning(), "[10, 3");
     resume.reply(normal("] or"), Join::Exact);
-    let end = exhausted(&resume);
+    let end = exhausted_result(&resume);
     assert_eq!((end.merged_raw.as_str(), end.verified_len), ("[10, 3] or, 2] and", "[10, 3] ".len()));
-    assert_eq!(resume.beginning(), "[10, 3] ");
+    assert_eq!(resume.verified_beginning(), "[10, 3] ");
 }
 
 /// A text that has broken its grammar cannot be ended by it: it is continued like any text.
@@ -396,7 +396,7 @@ fn a_malformed_cut_reply_is_continued_as_text() {
     let request = ask(&resume);
     assert!(request.prompt.contains("Continue the text"));
     resume.reply(normal("1}\n```"), Join::Exact);
-    assert_eq!(whole(&resume).0, "```json\n{\"a\": 1}\n```");
+    assert_eq!(whole_result(&resume).0, "```json\n{\"a\": 1}\n```");
 }
 
 /// PC-9: bytes already sent are never retracted.
@@ -405,18 +405,18 @@ fn a_merge_that_changes_what_was_sent_is_refused() {
     let policy = |sent| ResumePolicy { sent, max_attempts: 1, ..ResumePolicy::default() };
     let mut free = Resume::new(policy(4), Some(Format::Json), limit("[1, 2"));
     free.reply(normal("3]"), TOKEN);
-    assert_eq!(whole(&free).0, "[1, 3]");
+    assert_eq!(whole_result(&free).0, "[1, 3]");
 
     let mut sent = Resume::new(policy(5), Some(Format::Json), limit("[1, 2"));
     sent.reply(normal("3]"), TOKEN);
-    assert_eq!(exhausted(&sent).merged_raw, "[1, 23]");
-    assert_eq!(sent.beginning(), "[1, 2");
-    assert!(sent.history()[1].why.contains("bytes that the client has"));
+    assert_eq!(exhausted_result(&sent).merged_raw, "[1, 23]");
+    assert_eq!(sent.verified_beginning(), "[1, 2");
+    assert!(sent.history()[1].reason.contains("bytes that the client has"));
 
     let mut later = Resume::new(policy(0), Some(Format::Json), limit("[1, 2"));
     later.mark_sent(5);
     later.reply(normal("3]"), TOKEN);
-    assert_eq!(later.beginning(), "[1, 2");
+    assert_eq!(later.verified_beginning(), "[1, 2");
 }
 
 /// Some servers leave a replacement character for one that their limit cut through.
@@ -429,17 +429,17 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     resume.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": \"café au l");
     resume.reply(normal("ait\"}"), TOKEN);
-    assert_eq!(whole(&resume).0, "{\"a\": \"café au lait\"}");
+    assert_eq!(whole_result(&resume).0, "{\"a\": \"café au lait\"}");
 
     let mut replaced = json(first());
-    replaced.reply(Reply::broken("é", Ending::Dropped), Join::Exact);
-    replaced.failed(AskFailure::Budget("none".to_owned()));
-    assert_eq!(exhausted(&replaced).merged_raw, "{\"a\": \"café");
+    replaced.reply(Reply::broken_off("é", Ending::Dropped), Join::Exact);
+    replaced.note_failure(AskFailure::Budget("none".to_owned()));
+    assert_eq!(exhausted_result(&replaced).merged_raw, "{\"a\": \"café");
 
     let mut later = json(first());
     later.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
-    later.failed(AskFailure::Budget("none".to_owned()));
-    let end = exhausted(&later);
+    later.note_failure(AskFailure::Budget("none".to_owned()));
+    let end = exhausted_result(&later);
     assert_eq!(end.merged_raw, "{\"a\": \"café au l\u{fffd}\u{fffd}");
     assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"café au l");
 
@@ -451,28 +451,28 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     }
 
     let mut refused = json(first());
-    refused.reply(Reply::stopped("no", Stop::Refused), Join::Exact);
-    assert_eq!(refused.beginning(), first().text);
+    refused.reply(Reply::with_stop("no", Stop::Refused), Join::Exact);
+    assert_eq!(refused.verified_beginning(), first().text);
 
     let mut never = json(first());
-    never.failed(AskFailure::Budget("none".to_owned()));
-    let end = exhausted(&never);
+    never.note_failure(AskFailure::Budget("none".to_owned()));
+    let end = exhausted_result(&never);
     assert_eq!(end.merged_raw, first().text);
     assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"caf");
-    assert_eq!(never.beginning(), first().text);
+    assert_eq!(never.verified_beginning(), first().text);
 }
 
 /// Only a limit cuts through a character: elsewhere the sign is what the model wrote.
 #[test]
 fn a_replacement_character_before_another_cut_is_text() {
-    let mut resume = json(Reply::broken("{\"a\": \"x\u{fffd}", Ending::Dropped));
+    let mut resume = json(Reply::broken_off("{\"a\": \"x\u{fffd}", Ending::Dropped));
     assert_eq!(ask(&resume).so_far, "{\"a\": \"x\u{fffd}");
-    resume.reply(Reply::broken("y\u{fffd}", Ending::Dropped), Join::Exact);
+    resume.reply(Reply::broken_off("y\u{fffd}", Ending::Dropped), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": \"x\u{fffd}y\u{fffd}");
-    assert_eq!(resume.beginning(), "{\"a\": \"x\u{fffd}y\u{fffd}");
+    assert_eq!(resume.verified_beginning(), "{\"a\": \"x\u{fffd}y\u{fffd}");
     let mut text = text(limit("It is "));
     text.reply(normal("\u{fffd}"), Join::Exact);
-    assert_eq!(whole(&text).0, "It is \u{fffd}");
+    assert_eq!(whole_result(&text).0, "It is \u{fffd}");
 }
 
 /// PC-9: a continuation that was passed on as it came is what the client has, however it is joined.
@@ -484,13 +484,13 @@ fn a_continuation_that_was_sent_stays() {
     assert_eq!(ask(&joined).so_far, "{\"a\": \"xy\u{fffd}");
     assert!(ask(&joined).prompt.contains(" is:\n\"a\": \"\nContinue"), "{}", ask(&joined).prompt);
     joined.reply(normal("z\"}"), Join::Exact);
-    assert_eq!(whole(&joined).0, "{\"a\": \"xy\u{fffd}z\"}");
+    assert_eq!(whole_result(&joined).0, "{\"a\": \"xy\u{fffd}z\"}");
 
     let mut unjoined = json(limit("{\"a\": 1"));
     unjoined.mark_sent("{\"a\": 1] no".len());
     unjoined.reply(normal("] nonsense"), Join::Exact);
-    assert_eq!(exhausted(&unjoined).cause, ExhaustedCause::Stopped);
-    assert_eq!(unjoined.beginning(), "{\"a\": 1] no");
+    assert_eq!(exhausted_result(&unjoined).cause, ExhaustedCause::Stopped);
+    assert_eq!(unjoined.verified_beginning(), "{\"a\": 1] no");
     assert!(!unjoined.keeps_sent("{\"a\": 1}"));
 }
 
@@ -501,25 +501,25 @@ fn an_ambiguous_seam_stops_or_takes_the_best() {
     let once = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let mut stops = Resume::new(once.clone(), Some(Format::Json), limit("[1, 2"));
     stops.reply(normal("3]"), unknown);
-    let end = exhausted(&stops);
+    let end = exhausted_result(&stops);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Ambiguous, 1));
     assert_eq!((end.merged_raw.as_str(), end.verified_len), ("[1, 23]", 5));
     assert!(matches!(end.best.as_deref(), Some("[1, 23]" | "[1, 3]")), "{:?}", end.best);
-    assert_eq!(stops.beginning(), "[1, 2");
-    let why = &stops.history()[1].why;
+    assert_eq!(stops.verified_beginning(), "[1, 2");
+    let why = &stops.history()[1].reason;
     assert!(why.ends_with("and it can be joined in 2 ways that give different values"), "{why}");
 
-    let first = Reply::broken("{\"a\": \"go \u{fffd}", Ending::Dropped);
+    let first = Reply::broken_off("{\"a\": \"go \u{fffd}", Ending::Dropped);
     let mut doubtful = Resume::new(once, Some(Format::Json), first);
     doubtful.reply(normal("\u{fffd}\u{fffd} now\"}"), CUT);
-    assert_eq!(exhausted(&doubtful).cause, ExhaustedCause::Ambiguous);
-    let why = &doubtful.history()[1].why;
+    assert_eq!(exhausted_result(&doubtful).cause, ExhaustedCause::Ambiguous);
+    let why = &doubtful.history()[1].reason;
     assert!(why.ends_with("and the one way to join it is not certain enough"), "{why}");
 
     let policy = ResumePolicy { on_ambiguous: OnAmbiguous::Best, ..ResumePolicy::default() };
     let mut takes = Resume::new(policy, Some(Format::Json), limit("[1, 2"));
     takes.reply(normal("3]"), unknown);
-    assert_eq!(Some(whole(&takes).0), end.best);
+    assert_eq!(Some(whole_result(&takes).0), end.best);
     assert!(takes.seams()[0].alternatives > 0);
 }
 
@@ -531,7 +531,7 @@ fn a_marker_ends_a_text() {
     assert_eq!(request.kind, CutKind::Marker);
     assert!(request.prompt.contains("<<END>>"));
     resume.reply(limit("\nthree\n<<END>>"), Join::Exact);
-    assert_eq!(whole(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
+    assert_eq!(whole_result(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
 }
 
 /// PC-8: Markdown does not say where it ends, so its verdict counts only where something is open.
@@ -539,27 +539,27 @@ fn a_marker_ends_a_text() {
 fn demanded_markdown_is_asked_for_while_something_is_open() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Markdown), first);
     let closed = "Run:\n```sh\nls\n```\n";
-    assert_eq!(whole(&demanded(normal(closed))), (closed.to_owned(), 0, false));
+    assert_eq!(whole_result(&demanded(normal(closed))), (closed.to_owned(), 0, false));
     let mut resume = demanded(normal("Run:\n```sh\nl"));
     assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("s\n```\n"), Join::Exact);
-    assert_eq!(whole(&resume), (closed.to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
     // Nothing is open, but the limit was reached: as in plain text, only the model knows whether that is all.
     let mut resume = demanded(limit(closed));
     assert_eq!(ask(&resume).kind, CutKind::Limit);
     resume.reply(normal(""), Join::Exact);
-    assert_eq!(whole(&resume), (closed.to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
 }
 
 /// PC-8: tags end where all of them are closed, whatever the provider says.
 #[test]
 fn demanded_tags_end_where_all_are_closed() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Tags), first);
-    assert_eq!(whole(&demanded(limit("<a>b</a>"))), ("<a>b</a>".to_owned(), 0, true));
+    assert_eq!(whole_result(&demanded(limit("<a>b</a>"))), ("<a>b</a>".to_owned(), 0, true));
     let mut resume = demanded(normal("<a>b"));
     assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("</a>"), Join::Exact);
-    assert_eq!(whole(&resume), ("<a>b</a>".to_owned(), 1, false));
+    assert_eq!(whole_result(&resume), ("<a>b</a>".to_owned(), 1, false));
 }
 
 #[test]
@@ -567,7 +567,7 @@ fn after_the_end_nothing_changes() {
     let mut resume = json(normal("{}"));
     let before = resume.next();
     resume.reply(normal("x"), Join::Exact);
-    resume.failed(AskFailure::Lost("x".to_owned()));
+    resume.note_failure(AskFailure::Lost("x".to_owned()));
     assert_eq!((resume.next(), resume.history().len()), (before, 1));
 }
 

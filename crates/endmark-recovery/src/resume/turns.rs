@@ -23,7 +23,7 @@ impl Resume {
         let alone = judge(&reply.evidence(None, false));
         if role == PieceRole::Again {
             if alone == Judgement::Passed {
-                let why = why::judged(alone, &reply, None);
+                let why = why::verdict_reason(alone, &reply, None);
                 self.body.keep_unplaced(received, 0);
                 self.record(role, reply, None, alone, why);
                 return self.exhaust(ExhaustedCause::Refused);
@@ -34,18 +34,18 @@ impl Resume {
                 reply.text.insert_str(0, self.body.text());
             }
         }
-        let sent = if role == PieceRole::First { self.policy.sent } else { self.body.sent() };
-        let body = Body::new(self.demanded.clone(), reply.text.clone(), sent, self.policy.known);
+        let sent = if role == PieceRole::First { self.policy.sent } else { self.body.sent_bytes() };
+        let body = Body::new(self.required_format.clone(), reply.text.clone(), sent, self.policy.known);
         let replaced = std::mem::replace(&mut self.body, body);
         self.body.keep_replaced(replaced, kept_in_front);
         let verdict = self.body.verdict().cloned();
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
-        let why = why::judged(judged, &reply, self.demanded.as_ref().zip(verdict.as_ref()));
+        let why = why::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
         let ending = reply.ending;
         reply.text = received;
         self.record(role, reply, None, judged, why);
         match judged {
-            Judgement::Whole { disclosed } => self.whole(disclosed),
+            Judgement::Whole { disclosed } => self.finish_whole(disclosed),
             Judgement::Passed => self.step = ResumeStep::Done(ResumeOutcome::Passed),
             Judgement::Cut(kind) => {
                 self.first_cut = self.first_cut.or(Some(kind));
@@ -61,7 +61,7 @@ impl Resume {
     }
 
     /// Processes a continuation of a text with this kind of cut.
-    pub(super) fn go_on(
+    pub(super) fn accept_continuation(
         &mut self,
         reply: Reply,
         join: Join,
@@ -70,7 +70,7 @@ impl Resume {
     ) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
-            let why = why::judged(alone, &reply, None);
+            let why = why::verdict_reason(alone, &reply, None);
             self.body.keep_unplaced(reply.text.clone(), 0);
             self.record(PieceRole::Continuation, reply, Some(join), alone, why);
             return self.exhaust(ExhaustedCause::Refused);
@@ -80,33 +80,33 @@ impl Resume {
             Judgement::Cut(_) | Judgement::Whole { .. } | Judgement::Passed => reply.text.clone(),
         };
         if piece.trim().is_empty() {
-            return self.take_nothing(reply, join, alone, cut);
+            return self.accept_empty(reply, join, alone, cut);
         }
         // The same answer to another question shows where it continues.
         let is_asked_otherwise = join == Join::Prompted
-            && self.earlier.as_ref().is_some_and(|earlier| earlier.shown_len != shown.length);
+            && self.earlier_answer.as_ref().is_some_and(|earlier| earlier.shown_bytes != shown.length);
         let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
         let is_cut = matches!(alone, Judgement::Cut(CutKind::Limit | CutKind::Dropped));
-        let joined = self.joined(&piece, join, is_cut, (shown, prompt));
+        let joined = self.join_continuation(&piece, join, is_cut, (shown, prompt));
         let joined = match joined {
             Err(Refusal::Ambiguous { best, .. }) if self.policy.on_ambiguous == OnAmbiguous::Best => {
-                self.body.checked(*best)
+                self.body.check_merge(*best)
             }
             other => other,
         };
-        let was_in_doubt = self.refused.doubt.is_some();
-        self.refused = RefusedAnswers {
-            answers: self.refused.answers + 1,
-            doubt: None,
-            talked: join == Join::Prompted && joined.is_err(),
+        let was_in_doubt = self.refused_answers.uncertain_seam.is_some();
+        self.refused_answers = RefusedAnswers {
+            answers: self.refused_answers.answers + 1,
+            uncertain_seam: None,
+            has_talk: join == Join::Prompted && joined.is_err(),
         };
-        self.earlier =
-            (join == Join::Prompted).then(|| Earlier { answer: piece.clone(), shown_len: shown.length });
+        self.earlier_answer =
+            (join == Join::Prompted).then(|| Earlier { answer: piece.clone(), shown_bytes: shown.length });
         self.last_piece = Some(piece);
         match joined {
-            Ok(merged) => self.take_merged(reply, join, cut, merged, repeats),
+            Ok(merged) => self.accept_merged(reply, join, cut, merged, repeats),
             Err(Refusal::Unjoined { reason, proven }) => {
-                let why = format!("{}, and it could not be joined: {reason}", why::ended(&reply));
+                let why = format!("{}, and it could not be joined: {reason}", why::describe_ending(&reply));
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, proven, why);
                 if repeats {
@@ -116,10 +116,11 @@ impl Resume {
                 }
             }
             Err(Refusal::Ambiguous { best, .. }) if repeats => {
-                let why = format!("{}, and it is the same text as the one before", why::ended(&reply));
+                let why =
+                    format!("{}, and it is the same text as the one before", why::describe_ending(&reply));
                 self.keep_unjoined(reply, join, cut, 0, why);
                 if was_in_doubt {
-                    let best = self.body.checked(*best).ok().map(|best| best.text);
+                    let best = self.body.check_merge(*best).ok().map(|best| best.text);
                     self.give_up(cut, ExhaustedCause::Ambiguous, best);
                 } else {
                     self.give_up(cut, ExhaustedCause::NoProgress, None);
@@ -130,19 +131,19 @@ impl Resume {
                     0 => "the one way to join it is not certain enough".to_owned(),
                     others => format!("it can be joined in {} ways that give different values", others + 1),
                 };
-                let why = format!("{}, and {ways}", why::ended(&reply));
+                let why = format!("{}, and {ways}", why::describe_ending(&reply));
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, 0, why);
-                let best = self.body.checked(*best).ok().map(|best| best.text);
-                self.refused.doubt = Some(UncertainSeam { best });
-                self.refused.talked = false;
+                let best = self.body.check_merge(*best).ok().map(|best| best.text);
+                self.refused_answers.uncertain_seam = Some(UncertainSeam { best });
+                self.refused_answers.has_talk = false;
                 self.ask_unless_stopped(cut, ending);
             }
         }
     }
 
     /// Joins a continuation, unless it proves nothing and contradicts an earlier one that could not be joined.
-    fn joined(
+    fn join_continuation(
         &self,
         piece: &str,
         join: Join,
@@ -151,8 +152,12 @@ impl Resume {
     ) -> Result<Merged, Refusal> {
         let (joined, is_proven) = if join == Join::Prompted {
             let question = Question::new(self.body.text(), shown, self.body.format(), prompt);
-            let joined = self.body.place(&question, piece, is_cut, self.earlier.as_ref());
-            (joined, question.is_proven_by(without_reasoning(self.body.text(), piece, self.body.known()).1))
+            let joined = self.body.place(&question, piece, is_cut, self.earlier_answer.as_ref());
+            (
+                joined,
+                question
+                    .proves_position(without_reasoning(self.body.text(), piece, self.body.known_signs()).1),
+            )
         } else {
             (self.body.join(piece, join, is_cut), join == Join::Exact)
         };
@@ -165,20 +170,20 @@ impl Resume {
     }
 
     /// Processes a continuation without text.
-    fn take_nothing(&mut self, reply: Reply, join: Join, alone: Judgement, cut: CutKind) {
+    fn accept_empty(&mut self, reply: Reply, join: Join, alone: Judgement, cut: CutKind) {
         let ending = reply.ending;
         let exactly_ended = matches!(alone, Judgement::Whole { .. }) && join == Join::Exact;
         if exactly_ended && self.body.verdict().is_none() {
             // The model continued its own message, which was complete.
             self.body.accept_end(&reply.text);
-            let why = format!("{}: nothing was missing", why::ended(&reply));
+            let why = format!("{}: nothing was missing", why::describe_ending(&reply));
             let disclosed = alone == (Judgement::Whole { disclosed: true });
             let judged = Judgement::Whole { disclosed };
             self.record(PieceRole::Continuation, reply, Some(join), judged, why);
             self.set_last_seam();
-            return self.whole(disclosed);
+            return self.finish_whole(disclosed);
         }
-        let why = format!("{}, and nothing came that goes on from there", why::ended(&reply));
+        let why = format!("{}, and nothing came that goes on from there", why::describe_ending(&reply));
         match (ending, alone) {
             (_, Judgement::Cut(CutKind::Empty)) => {
                 self.keep_unjoined(reply, join, CutKind::Empty, 0, why);
@@ -211,7 +216,7 @@ impl Resume {
     }
 
     /// Processes a joined continuation: the text is whole, or is continued from there.
-    pub(super) fn take_merged(
+    pub(super) fn accept_merged(
         &mut self,
         reply: Reply,
         join: Join,
@@ -229,7 +234,7 @@ impl Resume {
         let stuck =
             !whole_by_grammar && reply.ending == Ending::Clean && (!progress || (stitched && repeats));
         if stuck {
-            let why = format!("{}, and it brought nothing new", why::ended(&reply));
+            let why = format!("{}, and it brought nothing new", why::describe_ending(&reply));
             if merged.text == self.body.text() {
                 // The text already has all of it.
                 self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
@@ -238,16 +243,16 @@ impl Resume {
             }
             return self.give_up(cut, ExhaustedCause::NoProgress, None);
         }
-        let why = why::judged(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
+        let why = why::verdict_reason(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
         let ending = reply.ending;
         let cut_character =
             reply.text.get(without_cut_character(&reply.text).len()..).unwrap_or_default().to_owned();
         self.body.accept(merged);
-        (self.refused, self.earlier) = (RefusedAnswers::default(), None);
+        (self.refused_answers, self.earlier_answer) = (RefusedAnswers::default(), None);
         self.record(PieceRole::Continuation, reply, Some(join), judged, why);
         self.set_last_seam();
         match judged {
-            Judgement::Whole { disclosed } => self.whole(disclosed),
+            Judgement::Whole { disclosed } => self.finish_whole(disclosed),
             Judgement::Cut(kind) => {
                 if kind == CutKind::Limit {
                     self.body.set_cut_character(&cut_character);
@@ -284,8 +289,8 @@ impl Resume {
             text: reply.text,
             ending: reply.ending,
             stop: reply.stop,
-            judged,
-            why,
+            judgement: judged,
+            reason: why,
             join,
             seam: None,
         });

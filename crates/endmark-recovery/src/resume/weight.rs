@@ -1,16 +1,16 @@
 //! The weight of a piece of text: how unlikely it is that another text begins the same by chance.
 
 /// The least weight of a repetition that is not a coincidence: three letters.
-pub(super) const TELLING: u32 = 6;
+pub(super) const MIN_PROOF_WEIGHT: u32 = 6;
 
 /// The same if something else may be meant: after the answer's own words, after white space that may precede the
 /// rest, and if the cut follows a word, which may be repeated.
-pub(super) const TELLING_IN_DOUBT: u32 = 18;
+pub(super) const MIN_PROOF_WEIGHT_IN_DOUBT: u32 = 18;
 
 /// Weight of a letter, of a character in a script with thousands of them, and of a digit or sign.
 const LETTER: u32 = 2;
 const WIDE_LETTER: u32 = 6;
-const OTHER: u32 = 1;
+const OTHER_SIGN: u32 = 1;
 
 /// Returns the approximate information in a text, in bits. A repeated sign counts for nothing, and so does white
 /// space.
@@ -20,7 +20,7 @@ pub(super) fn weight(text: &str) -> u32 {
     if signs.clone().all(|sign| Some(sign) == first) && signs.clone().nth(1).is_some() {
         return 0;
     }
-    signs.try_fold(0, |sum: u32, sign| sum.checked_add(of(sign))).unwrap_or(u32::MAX)
+    signs.try_fold(0, |sum: u32, sign| sum.checked_add(sign_weight(sign))).unwrap_or(u32::MAX)
 }
 
 /// Whether a text has letters of a script without spaces between words: East Asian except Korean, Thai, Lao, Burmese,
@@ -34,10 +34,10 @@ pub(super) fn has_unspaced(text: &str) -> bool {
     text.chars().any(|sign| sign.is_alphabetic() && is_unspaced(sign))
 }
 
-fn of(sign: char) -> u32 {
+fn sign_weight(sign: char) -> u32 {
     match sign {
         _ if sign.is_alphabetic() && u32::from(sign) >= 0x2e80 => WIDE_LETTER,
         _ if sign.is_alphabetic() => LETTER,
-        _ => OTHER,
+        _ => OTHER_SIGN,
     }
 }

@@ -5,8 +5,12 @@ use endmark_text::{Format, Verdict};
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
 /// Returns why a text has this verdict, with this reply as its last piece.
-pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Format, &Verdict)>) -> String {
-    let end = ended(reply);
+pub(super) fn verdict_reason(
+    judgement: Judgement,
+    reply: &Reply,
+    grammar: Option<(&Format, &Verdict)>,
+) -> String {
+    let end = describe_ending(reply);
     let text = match grammar {
         Some((format, Verdict::Whole)) => format!("is whole {format}"),
         Some((format, Verdict::Truncated(cut))) => {
@@ -25,7 +29,7 @@ pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Form
 }
 
 /// Returns how a reply ended, as the beginning of a sentence.
-pub(super) fn ended(reply: &Reply) -> String {
+pub(super) fn describe_ending(reply: &Reply) -> String {
     let stream = match reply.ending {
         Ending::Clean => None,
         Ending::UpstreamError => Some("the upstream reported an error in mid-reply"),

@@ -63,22 +63,22 @@ pub struct Stitched {
 pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     match chunks.split_first() {
         Some((first, rest)) if rest.len() > 1 => {
-            match chain::follow(first, rest, format, from).and_then(chained) {
+            match chain::follow(first, rest, format, from).and_then(chain_outcome) {
                 Some(stitched) => stitched,
-                None => one_by_one(chunks, format, from),
+                None => stitch_one_by_one(chunks, format, from),
             }
         }
-        Some(_) | None => one_by_one(chunks, format, from),
+        Some(_) | None => stitch_one_by_one(chunks, format, from),
     }
 }
 
 /// Returns the result of weighing all continuations together, or `None` if the reason must be found one continuation
 /// at a time.
-fn chained(chained: ChainResult) -> Option<Stitched> {
+fn chain_outcome(chained: ChainResult) -> Option<Stitched> {
     if !chained.is_whole {
         return None;
     }
-    let (outcome, error) = if chained.settled {
+    let (outcome, error) = if chained.is_settled {
         (Outcome::Whole, None)
     } else {
         let message = "several ways to join the continuations are plausible".to_owned();
@@ -88,7 +88,7 @@ fn chained(chained: ChainResult) -> Option<Stitched> {
 }
 
 /// Joins the continuations one after the other, as far as possible.
-fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
+fn stitch_one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let mut text = chunks.first().cloned().unwrap_or_default();
     let mut seams = Vec::new();
     let mut verdict = None;
@@ -109,7 +109,7 @@ fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
             }
             Err(error) => error,
         };
-        return failed(text, seams, error);
+        return failed_stitch(text, seams, error);
     }
     let verdict = verdict.unwrap_or_else(|| endmark_text::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
@@ -128,7 +128,7 @@ fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     Stitched { outcome, text, seams, error }
 }
 
-fn failed(so_far: String, mut seams: Vec<Seam>, error: MergeError) -> Stitched {
+fn failed_stitch(so_far: String, mut seams: Vec<Seam>, error: MergeError) -> Stitched {
     let reported = StitchError { code: error.code(), message: error.to_string() };
     let (outcome, text) = match error {
         MergeError::Ambiguous { best, .. } => {

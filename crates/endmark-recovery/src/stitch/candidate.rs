@@ -27,7 +27,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// Returns what is added to the first part after the glue.
-    pub(super) fn added<'a>(&self, joint: &Joint<'a>) -> &'a str {
+    pub(super) fn added_text<'a>(&self, joint: &Joint<'a>) -> &'a str {
         &joint.continuation[self.start..self.end]
     }
 
@@ -35,7 +35,7 @@ impl Candidate {
     pub(super) fn is_asked(&self, joint: &Joint<'_>) -> bool {
         let here = match joint.from {
             AskedFrom::Cut => joint.initial.len(),
-            AskedFrom::Token => joint.settled,
+            AskedFrom::Token => joint.settled_bytes,
             AskedFrom::Unknown => return false,
         };
         self.is_clean && self.keep == here

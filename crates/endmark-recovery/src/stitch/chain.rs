@@ -7,23 +7,23 @@ use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
 use super::decision::{self, DecisionSign, SeamLead};
-use super::evidence::grammar::NOT_AT_ITS_END;
+use super::evidence::grammar::UNFINISHED_COST;
 use super::evidence::{SupportedValue, doubts, weight};
-use super::identity::identity_of_text;
+use super::identity::text_identity;
 use super::joint::Joint;
 use super::plain;
-use super::seam::{AskedFrom, Seam, SeamStyle, beginning_of};
+use super::seam::{AskedFrom, Seam, SeamStyle, dropped_beginning};
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
 /// A path that costs this much more than the best one is dropped, in bits.
-const GIVEN_UP: f64 = 16.0;
+const MAX_EXTRA_COST: f64 = 16.0;
 
 /// Cost, in bits, of removing a part of white space alone that may belong to the text.
 const SPACE_DROPPED: f64 = 1.0;
 
 /// The most paths that are followed.
-const MOST: usize = 8;
+const MAX_PATHS: usize = 8;
 
 /// The gravest doubt about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ enum Doubt {
     /// A seam is a guess, however likely, or, in text, its continuation is more likely something else.
     Guessed,
     /// A continuation was taken for something else and left out.
-    LeftOut,
+    Dropped,
 }
 
 /// One way to join all parts so far.
@@ -58,7 +58,7 @@ struct PathRecord {
     /// In bits.
     cost: f64,
     /// Whether every continuation was joined at the requested position with nothing removed.
-    as_asked: bool,
+    is_as_requested: bool,
     /// The doubt about its seams that later parts cannot resolve.
     doubt: Doubt,
     /// The signs of its seams.
@@ -68,7 +68,7 @@ struct PathRecord {
 impl PathRecord {
     /// Returns the signs of all its seams and of one more.
     fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<DecisionSign> {
-        let mut signs = decision::signs_of(joint, &survivor.candidate, survivor.left_out_remark);
+        let mut signs = decision::story_signs(joint, &survivor.candidate, survivor.has_dropped_remark);
         signs.extend(&self.signs);
         signs
     }
@@ -79,7 +79,7 @@ pub(super) struct ChainResult {
     pub(super) text: String,
     pub(super) is_whole: bool,
     pub(super) seams: Vec<Seam>,
-    pub(super) settled: bool,
+    pub(super) is_settled: bool,
 }
 
 /// Joins a first part with all its continuations. Returns `None` if no path accepts them all.
@@ -93,7 +93,7 @@ pub(super) fn follow(
         is_whole: is_whole(&[initial], format),
         seams: Vec::new(),
         cost: 0.0,
-        as_asked: true,
+        is_as_requested: true,
         doubt: Doubt::None,
         signs: Vec::new(),
     };
@@ -102,7 +102,7 @@ pub(super) fn follow(
         let is_last = index + 1 == continuations.len();
         if continuation.trim().is_empty() {
             let steps =
-                paths.iter().flat_map(|path| behind_space(path, continuation, format, from)).collect();
+                paths.iter().flat_map(|path| paths_after_space(path, continuation, format, from)).collect();
             paths = likeliest(steps, format);
             continue;
         }
@@ -115,36 +115,36 @@ pub(super) fn follow(
             if joint.has_nothing_to_join() {
                 continue;
             }
-            let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
+            let Some((survivors, weighed)) = super::weigh_candidates(&joint) else { continue };
             // The part may also be something else. Then the next part continues from the same position. Nearly every
             // part can continue a text, so a part that follows something else is taken for something else, too.
             let record = PathRecord {
                 cost: path.record.cost + weighed.nothing,
-                as_asked: false,
-                doubt: Doubt::LeftOut,
+                is_as_requested: false,
+                doubt: Doubt::Dropped,
                 ..path.record.clone()
             };
             steps.push(Step { parts: [&path.text, "", ""], record });
-            if path.record.doubt == Doubt::LeftOut && !joint.has_grammar() {
+            if path.record.doubt == Doubt::Dropped && !joint.has_grammar() {
                 continue;
             }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
             let is_settled = |index: usize| weighed.is_settled() && weighed.best == index;
             for (index, (survivor, cost)) in survivors.iter().zip(&weighed.costs).enumerate() {
-                if *cost > cheapest + GIVEN_UP {
+                if *cost > cheapest + MAX_EXTRA_COST {
                     continue;
                 }
                 let candidate = &survivor.candidate;
                 let is_whole = survivor::is_whole(&joint, candidate);
                 let mut seams = path.record.seams.clone();
                 seams.push(survivor::seam(&joint, candidate, 0.0, 0));
-                let asked = candidate.is_asked(&joint) && !survivor.left_out_remark;
+                let asked = candidate.is_asked(&joint) && !survivor.has_dropped_remark;
                 let doubt = doubt(&joint, survivor, is_settled(index), &weighed);
                 let record = PathRecord {
                     is_whole,
                     seams,
-                    cost: path.record.cost + cost - if is_last || is_whole { 0.0 } else { NOT_AT_ITS_END },
-                    as_asked: path.record.as_asked && asked,
+                    cost: path.record.cost + cost - if is_last || is_whole { 0.0 } else { UNFINISHED_COST },
+                    is_as_requested: path.record.is_as_requested && asked,
                     doubt: path.record.doubt.max(doubt),
                     signs: path.record.signs_with(&joint, survivor),
                 };
@@ -152,7 +152,7 @@ pub(super) fn follow(
             }
         }
         paths = likeliest(steps, format);
-        if paths.iter().all(|path| path.record.doubt == Doubt::LeftOut) {
+        if paths.iter().all(|path| path.record.doubt == Doubt::Dropped) {
             return None;
         }
     }
@@ -174,8 +174,8 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Sup
         own.style == SeamStyle::Whitespace && !is_settled
             || weighed.something_else
             || plain::is_guessed(joint, own)
-            || joint.goes_round(own.repeated)
-            || plain::says_nothing_new(joint, survivor)
+            || joint.is_periodic(own.repeated)
+            || plain::adds_nothing(joint, survivor)
     };
     match (is_guessed || super::may_be_reasoning(joint, survivor), is_slight) {
         (true, _) => Doubt::Guessed,
@@ -193,15 +193,17 @@ fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     let least = steps.first().map_or(0.0, |step| step.record.cost);
     let mut known = Vec::new();
     let mut found: Vec<Path> = Vec::new();
-    for Step { parts, record } in steps.into_iter().take_while(|step| step.record.cost <= least + GIVEN_UP) {
+    for Step { parts, record } in
+        steps.into_iter().take_while(|step| step.record.cost <= least + MAX_EXTRA_COST)
+    {
         let text = parts.concat();
-        let value = identity_of_text(&text, reading);
+        let value = text_identity(&text, reading);
         match known.iter().position(|other| *other == value) {
             Some(same) if record.doubt < found[same].record.doubt => {
                 let cost = found[same].record.cost;
                 found[same] = Path { text, record: PathRecord { cost, ..record } };
             }
-            None if found.len() < MOST => {
+            None if found.len() < MAX_PATHS => {
                 known.push(value);
                 found.push(Path { text, record });
             }
@@ -223,11 +225,11 @@ fn is_whole(parts: &[&str], format: &Format) -> bool {
 fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainResult> {
     let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.record.cost)).sum::<f64>();
     let (left_out, mut paths): (Vec<_>, Vec<_>) =
-        paths.into_iter().partition(|path| path.record.doubt == Doubt::LeftOut);
+        paths.into_iter().partition(|path| path.record.doubt == Doubt::Dropped);
     let nothing = weight_of(&left_out);
     let has_grammar = matches!(format, Format::Json | Format::Jsonl);
     let asked_is_whole = from == AskedFrom::Cut
-        && paths.iter().skip(1).any(|path| path.record.as_asked && path.record.is_whole);
+        && paths.iter().skip(1).any(|path| path.record.is_as_requested && path.record.is_whole);
     let alternatives = paths.len().saturating_sub(1);
     if paths.is_empty() {
         return None;
@@ -235,7 +237,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     let Path { text, record: mut best } = paths.swap_remove(0);
     let (own, others) = (weight(best.cost), weight_of(&paths));
     let rival = paths.iter().map(|path| weight(path.record.cost)).fold(0.0, f64::max);
-    let ahead = SeamLead::of(own, others, rival, nothing);
+    let ahead = SeamLead::from_weights(own, others, rival, nothing);
     // The weights are those of single seams. Several seams are never surer than their share of the evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
     // Without a grammar every text is whole. Then a wrapper is never a tie, but text removed from within it is.
@@ -253,14 +255,14 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     for seam in &mut best.seams {
         (seam.confidence, seam.alternatives) = (probability, alternatives);
     }
-    let is_asked = best.as_asked && from == AskedFrom::Cut;
+    let is_asked = best.is_as_requested && from == AskedFrom::Cut;
     let cost = match is_asked {
         true => decision::COST_OF_WRONG_AS_ASKED,
         false if best.doubt == Doubt::Slight => decision::COST_OF_WRONG_ONCE_SENT,
         false => decision::COST_OF_WRONG,
     };
     Some(ChainResult {
-        settled: decision::settles(probability, cost)
+        is_settled: decision::settles(probability, cost)
             && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
             && best.doubt < Doubt::Guessed,
@@ -272,7 +274,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
 
 /// Returns the paths after a part of white space alone. Between tokens it has no effect. In text it belongs there if
 /// it was requested at the cut, and otherwise it may.
-fn behind_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
+fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =
         !space.is_empty() && (!joint.has_grammar() || joint.in_text && !space.contains(['\n', '\r']));
@@ -300,7 +302,7 @@ fn empty_seam(path: &Path, continuation: &str) -> Seam {
         at: path.text.len(),
         style: SeamStyle::Whitespace,
         dropped_bytes: continuation.len(),
-        dropped: beginning_of([continuation]),
+        dropped: dropped_beginning([continuation]),
         confidence: 1.0,
         alternatives: 0,
     }

@@ -5,12 +5,12 @@ use endmark_text::{Format, Verdict};
 use super::evidence::weight;
 use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
-use super::{is_same_value, survivor, weighed};
+use super::{is_same_value, survivor, weigh_candidates};
 
 /// The most candidates that are shown.
-const MOST: usize = 4;
+const MAX_SHOWN: usize = 4;
 /// A candidate that is this much less likely than the best is not shown, in bits.
-const GIVEN_UP: f64 = 10.0;
+const MAX_DISADVANTAGE: f64 = 10.0;
 
 /// Returns the texts that two parts may give, the likeliest first, at most four. They are the choices if
 /// [`merge_chunks`](super::merge_chunks) returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
@@ -29,7 +29,7 @@ pub fn candidates(initial: &str, continuation: &str, format: &Format, from: Aske
     if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.has_nothing_to_join() {
         return Vec::new();
     }
-    let Some((survivors, weighed)) = weighed(&joint) else { return Vec::new() };
+    let Some((survivors, weighed)) = weigh_candidates(&joint) else { return Vec::new() };
     let mut order: Vec<usize> = (0..survivors.len()).collect();
     order.sort_by(|left, right| weighed.costs[*left].total_cmp(&weighed.costs[*right]));
     // The requested story may come before a likelier one.
@@ -40,10 +40,11 @@ pub fn candidates(initial: &str, continuation: &str, format: &Format, from: Aske
     let mut found: Vec<Merged> = Vec::new();
     for index in order {
         let cost = weighed.costs[index] - least;
-        if found.len() == MOST || cost > GIVEN_UP && index != weighed.best {
+        if found.len() == MAX_SHOWN || cost > MAX_DISADVANTAGE && index != weighed.best {
             continue;
         }
-        let merged = survivor::merged(&joint, &survivors[index], weight(cost) / total, weighed.alternatives);
+        let merged =
+            survivor::into_merged(&joint, &survivors[index], weight(cost) / total, weighed.alternatives);
         let is_known = |other: &Merged| {
             if joint.has_grammar() {
                 is_same_value(&other.text, &merged.text)

@@ -23,7 +23,7 @@ pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 3.0;
 /// The same for text that a reader receives before the rest has come, and for text that may be the model's own.
 pub(super) const COST_OF_WRONG_ONCE_SENT: f64 = 150.0;
 /// Minimum lead, in bits, over the possibility that the continuation is something else.
-const IN_DOUBT: f64 = 2.5;
+const MIN_LEAD_OVER_NOTHING: f64 = 2.5;
 /// Weights are stored in this fraction of the log odds.
 const UNIT: f64 = 1024.0;
 /// Up to each of these bits the likelihood has its own weight. Beyond the last one more lead adds no certainty.
@@ -122,7 +122,7 @@ pub(super) struct SeamLead {
 impl SeamLead {
     /// Returns the lead of a value of this weight. `others` is the weight of all others together, `rival` that of the
     /// heaviest one.
-    pub(super) fn of(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
+    pub(super) fn from_weights(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
         let most = KNOTS[KNOTS.len() - 1];
         let ahead = |other: f64| {
             let bits = if other > 0.0 { (weight / other).log2() } else { most };
@@ -133,7 +133,7 @@ impl SeamLead {
 
     /// Whether the continuation may be something else.
     pub(super) fn may_be_nothing(self) -> bool {
-        self.nothing <= IN_DOUBT
+        self.nothing <= MIN_LEAD_OVER_NOTHING
     }
 }
 
@@ -187,18 +187,21 @@ pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Returns the signs that a story has regardless of its rivals.
-pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<DecisionSign> {
+pub(super) fn story_signs(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<DecisionSign> {
     let asked = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;
-    let dots_kept =
-        || story.is_clean && joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
+    let dots_kept = || {
+        story.is_clean
+            && joint.from != AskedFrom::Cut
+            && ellipsis::position_after(joint.continuation).is_some()
+    };
     let is_slight = (1..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated);
     let signs = [
         (DecisionSign::Any, true),
         (DecisionSign::Grammar, joint.has_grammar()),
         (DecisionSign::InString, joint.has_grammar() && joint.in_text),
         (DecisionSign::CleanAtCut, asked(AskedFrom::Cut) && story.keep == joint.initial.len()),
-        (DecisionSign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled),
+        (DecisionSign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled_bytes),
         (DecisionSign::CleanFromUnknown, asked(AskedFrom::Unknown)),
         (DecisionSign::Overlap, style(SeamStyle::Overlap)),
         (DecisionSign::Hair, (1..MAX_TRIVIAL_OVERLAP_BYTES).contains(&story.repeated)),
@@ -260,6 +263,6 @@ mod tests {
             let row = row(&[DecisionSign::Any], SeamLead { all: bits, rival: 0.0, nothing: 0.0 });
             assert!((row.iter().sum::<f64>() - bits - 1.0).abs() < 1e-9, "{bits}");
         }
-        assert!((SeamLead::of(0.0, 0.0, 0.0, 0.0).all - 30.0).abs() < 1e-9);
+        assert!((SeamLead::from_weights(0.0, 0.0, 0.0, 0.0).all - 30.0).abs() < 1e-9);
     }
 }

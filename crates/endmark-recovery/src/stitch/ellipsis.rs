@@ -3,14 +3,14 @@
 /// Returns the positions after dots of omission at the beginning of a text. The last of four dots may belong to the
 /// text.
 pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
-    let behind = after(text);
+    let behind = position_after(text);
     let signs = behind.map_or("", |end| text[..end].trim_start());
     let three = behind.filter(|_| signs == "....").map(|end| end - 1);
     behind.into_iter().chain(three)
 }
 
 /// Returns the position after dots of omission at the beginning of a text.
-pub(super) fn after(text: &str) -> Option<usize> {
+pub(super) fn position_after(text: &str) -> Option<usize> {
     let rest = text.trim_start();
     let indent = text.len() - rest.len();
     if let Some(bracketed) =

@@ -13,8 +13,8 @@ const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 
 /// Whether the cut went through an escape and the continuation, from this position on, has a character that the
 /// escape can represent.
-pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
-    let (Some(begun), Some(sign)) = (begun(joint), joint.continuation[start..].chars().next()) else {
+pub(super) fn completes_escape(joint: &Joint<'_>, start: usize) -> bool {
+    let (Some(begun), Some(sign)) = (cut_escape(joint), joint.continuation[start..].chars().next()) else {
         return false;
     };
     let is_escaped = !sign.is_ascii() || ESCAPED.contains(&sign);
@@ -24,20 +24,20 @@ pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
 }
 
 /// Whether the cut went through an escape.
-pub(super) fn is_begun(joint: &Joint<'_>) -> bool {
-    begun(joint).is_some()
+pub(super) fn is_cut_in_escape(joint: &Joint<'_>) -> bool {
+    cut_escape(joint).is_some()
 }
 
 /// Whether half a surrogate pair would remain, because what follows the cut is not the escape of the other half.
 pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
     let is_half = |begun: &str| begun.len() == "\\ud83d".len();
-    begun(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
+    cut_escape(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
 }
 
 /// Whether what follows the cut, from this position on, may be a word as well as the missing digits of an escape:
 /// `Cafe` after `\u00`.
 pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
-    let tail = begun(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
+    let tail = cut_escape(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
     let lacking = "\\u00e9".len().saturating_sub(tail.len());
     let rest = &joint.continuation[start..];
     let word = rest.split(|sign: char| !sign.is_alphabetic()).next().unwrap_or_default();
@@ -59,8 +59,8 @@ pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
 }
 
 /// Returns the received part of the escape.
-fn begun<'a>(joint: &Joint<'a>) -> Option<&'a str> {
-    let begun = joint.initial.get(joint.settled..).filter(|_| joint.in_text && joint.has_grammar())?;
+fn cut_escape<'a>(joint: &Joint<'a>) -> Option<&'a str> {
+    let begun = joint.initial.get(joint.settled_bytes..).filter(|_| joint.in_text && joint.has_grammar())?;
     begun.starts_with('\\').then_some(begun)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     const BEHIND: &str = r#" and went home."}"#;
     const NOT_ASKED_BEHIND_IT: [AskedFrom; 2] = [AskedFrom::Cut, AskedFrom::Unknown];
 
-    fn merged(first: &str, rest: &str, from: AskedFrom) -> Result<Merged, MergeError> {
+    fn merge_escape(first: &str, rest: &str, from: AskedFrom) -> Result<Merged, MergeError> {
         merge_chunks(first, rest, &Format::Json, from)
     }
 
@@ -86,13 +86,13 @@ mod tests {
                 let (begun, digits) = escape.split_at(at);
                 let first = [BEFORE, begun].concat();
                 for from in NOT_ASKED_BEHIND_IT {
-                    let joined = merged(&first, &[digits, BEHIND].concat(), from).unwrap().text;
+                    let joined = merge_escape(&first, &[digits, BEHIND].concat(), from).unwrap().text;
                     assert_eq!(joined, [BEFORE, escape, BEHIND].concat(), "{begun} {from:?}");
                     if letter == "<" && at < 3 {
                         // ASCII control characters have shorter escapes.
                         continue;
                     }
-                    let joined = merged(&first, &[letter, BEHIND].concat(), from).unwrap().text;
+                    let joined = merge_escape(&first, &[letter, BEHIND].concat(), from).unwrap().text;
                     assert_eq!(joined, [BEFORE, letter, BEHIND].concat(), "{begun} {from:?}");
                 }
             }
@@ -113,7 +113,7 @@ mod tests {
         ] {
             let (first, rest) = ([BEFORE, begun].concat(), [word, BEHIND].concat());
             for from in NOT_ASKED_BEHIND_IT {
-                let joined = merged(&first, &rest, from);
+                let joined = merge_escape(&first, &rest, from);
                 assert!(joined.is_err(), "{begun} {word} {from:?}: {joined:?}");
             }
         }
@@ -122,7 +122,8 @@ mod tests {
             [(r"\u00", "fcber"), (r"\u00", "e9 and"), (r"\u00e", "4gypten"), (r"\u00", "ea"), (r"\u", "00df")]
         {
             for from in NOT_ASKED_BEHIND_IT {
-                let joined = merged(&[BEFORE, begun].concat(), &[rest, BEHIND].concat(), from).unwrap().text;
+                let joined =
+                    merge_escape(&[BEFORE, begun].concat(), &[rest, BEHIND].concat(), from).unwrap().text;
                 assert_eq!(joined, [BEFORE, begun, rest, BEHIND].concat(), "{from:?}");
             }
         }
@@ -132,13 +133,13 @@ mod tests {
     fn no_character_is_lost_whose_escape_was_begun() {
         for begun in [r"\", r"\u", r"\u00", r"\ud83d", r"\ud83d\ude"] {
             for from in NOT_ASKED_BEHIND_IT {
-                let joined = merged(&[BEFORE, begun].concat(), BEHIND, from);
+                let joined = merge_escape(&[BEFORE, begun].concat(), BEHIND, from);
                 assert!(joined.is_err(), "{begun} {from:?}: {joined:?}");
             }
         }
         // Another character than the escape had begun.
         for (begun, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
-            let joined = merged(&[BEFORE, begun].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
+            let joined = merge_escape(&[BEFORE, begun].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
             // `è` is complete, not only begun.
             assert_eq!(joined.is_ok(), begun == r"\u00e8", "{begun}: {joined:?}");
         }

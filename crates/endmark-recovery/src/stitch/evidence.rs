@@ -16,11 +16,11 @@ use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
-use grammar::NEAR;
+use grammar::EXAMINED_CHARS;
 
 /// Bonus, in bits, for the requested story. Models follow a prompt less exactly than a prefill.
-const ASKED_AT_CUT: f64 = 3.0;
-const ASKED_AT_TOKEN: f64 = 1.5;
+const REQUESTED_AT_CUT_BONUS: f64 = 3.0;
+const REQUESTED_AT_TOKEN_BONUS: f64 = 1.5;
 
 /// Penalty, in bits, for a repeated periodic phrase when the model was told where to continue.
 const PERIOD_PENALTY: f64 = 10.0;
@@ -71,21 +71,22 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Support
             None => values.push((*identity, *cost)),
         }
     }
-    let nothing_bits = grammar::something_else(joint, &compared, survivors, &survivors[best]);
+    let nothing_bits = grammar::unexplained_cost(joint, &compared, survivors, &survivors[best]);
     let nothing = weight(nothing_bits);
     let others = values.iter().filter(|(identity, _)| *identity != identities[best]);
     let others = others.map(|(_, cost)| weight(*cost));
-    let ahead = SeamLead::of(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
+    let ahead =
+        SeamLead::from_weights(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
     let best = likeliest_story(survivors, &identities, best);
     let story = &survivors[best];
-    let mut signs = decision::signs_of(joint, &story.candidate, story.left_out_remark);
-    signs.extend(grammar::signs_beside(joint, survivors, &identities, best));
+    let mut signs = decision::story_signs(joint, &story.candidate, story.has_dropped_remark);
+    signs.extend(grammar::comparative_signs(joint, survivors, &identities, best));
     let probability = decision::probability(&signs, ahead);
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
-        || doubts::says_one_more_round(joint, story)
+        || doubts::drops_repeated_row(joint, story)
         || joint.in_text && signs.contains(&DecisionSign::MayBeAnew)
-        || doubts::contradicts_what_was_begun(joint, story)
+        || doubts::drops_unfinished_token(joint, story)
         || doubts::forgets_escapes(joint, story);
     let has = |sign| signs.contains(&sign);
     let may_be_meant = has(DecisionSign::GoesRound)
@@ -130,17 +131,21 @@ fn likeliest_story(survivors: &[Survivor], identities: &[u128], best: usize) -> 
 fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Survivor]) -> Vec<f64> {
     let before: Vec<char> = {
         let units = &joint.settled_units;
-        units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
+        units.chars(units.len().saturating_sub(EXAMINED_CHARS)..units.len()).collect()
     };
-    let around = joint.in_text.then(|| SurroundingText::of(joint));
-    let beginning_anew = if begins_anew(joint) { 24.0 } else { 0.0 };
+    let around = joint.in_text.then(|| SurroundingText::new(joint));
+    let beginning_anew = if begins_other_document(joint) { 24.0 } else { 0.0 };
     survivors
         .iter()
         .map(|survivor| {
             let candidate = &survivor.candidate;
             let mut cost = candidate.cost + compared.cost(survivor, survivors);
             if candidate.is_asked(joint) {
-                cost -= if joint.from == AskedFrom::Cut { ASKED_AT_CUT } else { ASKED_AT_TOKEN };
+                cost -= if joint.from == AskedFrom::Cut {
+                    REQUESTED_AT_CUT_BONUS
+                } else {
+                    REQUESTED_AT_TOKEN_BONUS
+                };
             }
             if candidate.opening == 0 && candidate.repeated < joint.initial.len() {
                 cost += beginning_anew;
@@ -149,12 +154,12 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Sur
                 && candidate.repeated == 0
                 && (candidate.start == 0 || candidate.style == SeamStyle::Preamble)
             {
-                cost += grammar::signs_of_a_new_turn(joint, around, &before, candidate.start);
+                cost += grammar::new_turn_evidence(joint, around, &before, candidate.start);
             }
-            if survivor.left_out_remark {
+            if survivor.has_dropped_remark {
                 cost += 1.0;
             }
-            if grammar::says_told_round(joint, survivor, survivors) {
+            if grammar::repeats_rows_unasked(joint, survivor, survivors) {
                 cost += PERIOD_PENALTY;
             }
             cost + grammar::form(survivor, survivors)
@@ -163,7 +168,7 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Sur
 }
 
 /// Whether the continuation begins a complete document that differs from the first part's.
-fn begins_anew(joint: &Joint<'_>) -> bool {
+fn begins_other_document(joint: &Joint<'_>) -> bool {
     let most = joint.initial.len().saturating_mul(2).min(8_000);
     let again = Units::read(preamble::head(joint.continuation, most), Reading::Structure);
     restart::diverges_from_start(&joint.settled_units, &again)

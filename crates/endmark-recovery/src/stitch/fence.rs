@@ -18,14 +18,14 @@ pub(super) fn opening(text: &str) -> Option<usize> {
 
 /// Returns the sign and the length of the last fence that a text opens and does not close, or `None` if the number of
 /// fence lines is even.
-pub(super) fn last_opened(text: &str) -> Option<(char, usize)> {
+pub(super) fn last_open_fence(text: &str) -> Option<(char, usize)> {
     let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
     let sign = line.chars().next()?;
     (lines(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
 }
 
 /// Returns what follows a closing fence at the beginning of this text.
-pub(super) fn closing(text: &str) -> Option<&str> {
+pub(super) fn rest_after_closing(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let rest = text.trim_start_matches(sign);
     let line_end = rest.find('\n').unwrap_or(rest.len());
@@ -56,7 +56,7 @@ pub(super) fn lines(text: &str) -> usize {
 const MAX_REMARKS: usize = 4;
 
 /// Returns where the line begins that closes a fence, if only remarks follow it.
-pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
+pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
     let mut end = body.len();
     let mut remarks = 0;
     for line in body.rsplit('\n') {
@@ -78,7 +78,7 @@ pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<
 /// Whether a fence that was opened before this text is closed at its end.
 pub(super) fn is_closed(body: &str) -> bool {
     let closes = |line: &str| is_fence_line(line) && line.chars().all(|sign| sign == '`' || sign == '~');
-    closing_line(body, closes).is_some()
+    closing_line_start(body, closes).is_some()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use endmark_text::{Format, Verdict};
 
 use super::joint::Joint;
 use super::seam::AskedFrom;
-use super::{best, decision, is_same_value, plain, survivor};
+use super::{best_candidate, decision, is_same_value, plain, survivor};
 
 /// The features of the likeliest seam of one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,19 +24,24 @@ pub fn names() -> Vec<String> {
 
 /// Returns the features of the likeliest seam of two parts, or `None` if nothing is decided or no likelihood may
 /// decide.
-pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<SeamFeatures> {
+pub fn seam_features(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+) -> Option<SeamFeatures> {
     let joint = Joint::new(initial, continuation, format, from);
     if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
         return None;
     }
-    let (survivor, weighed) = best(&joint)?;
+    let (survivor, weighed) = best_candidate(&joint)?;
     if weighed.is_tie
         || weighed.something_else
-        || !joint.has_grammar() && plain::says_nothing_new(&joint, &survivor)
+        || !joint.has_grammar() && plain::adds_nothing(&joint, &survivor)
     {
         return None;
     }
-    let merged = survivor::merged(&joint, &survivor, weighed.confidence, weighed.alternatives);
+    let merged = survivor::into_merged(&joint, &survivor, weighed.confidence, weighed.alternatives);
     let is_whole = joint.format == Format::Text || merged.verdict.is_whole();
     Some(SeamFeatures { row: weighed.row.to_vec(), text: merged.text, is_whole })
 }

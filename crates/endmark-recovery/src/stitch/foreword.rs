@@ -6,15 +6,15 @@ use super::register::{self, SurroundingText, is_rule};
 use super::{fence, preamble};
 
 /// How far into a continuation words before the JSON can reach, in bytes.
-const REACH: usize = 1_200;
+const MAX_FOREWORD_BYTES: usize = 1_200;
 /// The most lines that they can have.
 const MAX_LINES: usize = 8;
 /// Positions inside a line that are examined, and how far into it, in bytes.
-const MAX_IN_LINE: usize = 8;
-const REACH_IN_LINE: usize = 240;
+const MAX_LINE_POSITIONS: usize = 8;
+const MAX_LINE_BYTES: usize = 240;
 
 /// From this evidence on, in bits, words are taken for an announcement whatever their form.
-const TELLING: f64 = 3.0;
+const MIN_ANNOUNCEMENT_BITS: f64 = 3.0;
 
 /// Words before the JSON of a continuation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,13 +35,14 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
     if completes_literal(joint, continuation) {
         return Vec::new();
     }
-    let quoted = Quoted::end_of(joint.initial);
-    let of_line =
-        |line: &str, end: usize, behind: &str| of_line(joint, around, &quoted.left_out_of(line), end, behind);
-    let reach = preamble::head(continuation, REACH);
+    let quoted = QuotedEnd::quotation_end(joint.initial);
+    let of_line = |line: &str, end: usize, behind: &str| {
+        line_evidence(joint, around, &quoted.unquoted_line(line), end, behind)
+    };
+    let reach = preamble::head(continuation, MAX_FOREWORD_BYTES);
     let indent = reach.len() - reach.trim_start().len();
     let mut found = Vec::new();
-    in_line(reach, indent, joint.in_text, of_line, &mut found);
+    add_line_positions(reach, indent, joint.in_text, of_line, &mut found);
     let mut told: Option<f64> = None;
     let mut line_start = indent;
     let mut lines = 0;
@@ -75,7 +76,7 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
 
 /// Whether a text begins with the rest of the literal at the cut, apart from white space and dots.
 fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
-    let begun = if joint.in_text { "" } else { &joint.initial[joint.settled..] };
+    let begun = if joint.in_text { "" } else { &joint.initial[joint.settled_bytes..] };
     let rest = |literal: &'static str| literal.strip_prefix(begun).filter(|rest| !rest.is_empty());
     !begun.is_empty()
         && ["true", "false", "null"].into_iter().filter_map(rest).any(|rest| {
@@ -86,7 +87,7 @@ fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
 }
 
 /// Adds the positions after the sentences and colons of the first line.
-fn in_line(
+fn add_line_positions(
     reach: &str,
     indent: usize,
     in_text: bool,
@@ -94,8 +95,8 @@ fn in_line(
     found: &mut Vec<Foreword>,
 ) {
     let line = reach[indent..].lines().next().unwrap_or_default();
-    let line = preamble::head(line, REACH_IN_LINE);
-    let line = &line[..data_at(line, in_text)];
+    let line = preamble::head(line, MAX_LINE_BYTES);
+    let line = &line[..json_start(line, in_text)];
     let first = found.len();
     let is_marked = line.starts_with(['(', '[', '*']);
     let mut likelier = Vec::new();
@@ -105,7 +106,7 @@ fn in_line(
         let closes = wide
             || matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}')
             || is_marked && matches!(sign, ')' | ']' | '*');
-        if !closes || likelier.len() == MAX_IN_LINE || !wide && !line[behind..].starts_with(' ') {
+        if !closes || likelier.len() == MAX_LINE_POSITIONS || !wide && !line[behind..].starts_with(' ') {
             continue;
         }
         let end = indent + behind;
@@ -123,7 +124,7 @@ fn in_line(
 
 /// Returns where JSON begins in a line, shown by a sign that words do not have: a bracket or brace that closes
 /// something opened earlier, or an escape within a string.
-fn data_at(line: &str, in_text: bool) -> usize {
+fn json_start(line: &str, in_text: bool) -> usize {
     if in_text {
         return line.find('\\').unwrap_or(line.len());
     }
@@ -140,21 +141,21 @@ fn data_at(line: &str, in_text: bool) -> usize {
 }
 
 /// The end of the first part, without white space, as words before the JSON may quote it.
-struct Quoted(String);
+struct QuotedEnd(String);
 
-impl Quoted {
+impl QuotedEnd {
     /// The longest and shortest quotations that are searched for, in characters. Shorter ones may be a coincidence.
     const LONGEST: usize = 60;
     const SHORTEST: usize = 4;
 
-    fn end_of(before: &str) -> Self {
+    fn quotation_end(before: &str) -> Self {
         let near = &before[before.ceil_char_boundary(before.len().saturating_sub(8 * Self::LONGEST))..];
         let words: Vec<&str> = near.split_whitespace().collect();
         Self(words.join(" "))
     }
 
     /// Returns the line without its quotation, so that it is judged by its own words.
-    fn left_out_of<'l>(&self, line: &'l str) -> std::borrow::Cow<'l, str> {
+    fn unquoted_line<'l>(&self, line: &'l str) -> std::borrow::Cow<'l, str> {
         let ends = self.0.char_indices().rev().take(Self::LONGEST).map(|(at, _)| &self.0[at..]);
         let quoted = |end: &str| {
             let is_prose = |before: &str| {
@@ -178,12 +179,18 @@ impl Quoted {
 
 /// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it, or `None` if it
 /// cannot be one.
-fn of_line(joint: &Joint<'_>, around: &SurroundingText, line: &str, end: usize, behind: &str) -> Option<f64> {
+fn line_evidence(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    line: &str,
+    end: usize,
+    behind: &str,
+) -> Option<f64> {
     let bits = register::announces(joint, around, line, end, behind);
-    let closes_more = !joint.in_text && data_at(line, false) < line.len();
+    let closes_more = !joint.in_text && json_start(line, false) < line.len();
     let has_words = has_words(line) && !ends_as_json(line) && !closes_more;
     let formed = if joint.in_text { has_form(line) } else { has_words };
-    (formed || bits > TELLING && has_words).then_some(bits)
+    (formed || bits > MIN_ANNOUNCEMENT_BITS && has_words).then_some(bits)
 }
 
 /// Whether a line ends as one of JSON does. Then a part of it may precede the JSON, but not the whole line.
@@ -264,7 +271,7 @@ mod tests {
     fn ends(continuation: &str, in_text: bool) -> Vec<&str> {
         let initial = if in_text { "{\"a\": \"San Fran" } else { "{\"a\": [1, 2" };
         let joint = Joint::new(initial, continuation, &Format::Json, AskedFrom::Unknown);
-        forewords(&joint, &SurroundingText::of(&joint))
+        forewords(&joint, &SurroundingText::new(&joint))
             .iter()
             .map(|found| continuation[found.end..].trim_start())
             .collect()

@@ -16,14 +16,15 @@ pub(super) fn identities<'c>(
     candidates: impl Iterator<Item = &'c Candidate> + Clone,
 ) -> Vec<u128> {
     let settled = joint.settled_units.end;
-    let shared = candidates.clone().all(|candidate| candidate.keep >= settled.position) && !settled.in_word();
+    let shared =
+        candidates.clone().all(|candidate| candidate.keep >= settled.position) && !settled.is_in_word();
     let begin = if shared { settled } else { Walk::new(Reading::Structure) };
     let mut starts: Vec<usize> = candidates.clone().map(|candidate| candidate.start).collect();
     starts.sort_unstable();
     starts.dedup();
     let mut known = HashMap::new();
     let read: Vec<(Sum, Place)> =
-        candidates.map(|candidate| until_all_met(joint, candidate, begin, &starts, &mut known)).collect();
+        candidates.map(|candidate| read_until_shared(joint, candidate, begin, &starts, &mut known)).collect();
     // If all continue alike, the rest makes no difference.
     if read.windows(2).all(|two| two[0].1 == two[1].1) {
         return read.into_iter().map(|(sum, _)| sum.number()).collect();
@@ -36,13 +37,13 @@ pub(super) fn identities<'c>(
             while walk.step(&joint.continuation[..end], |code, _, _| rest.add(code)) {}
             rest
         });
-        sum.followed_by(*rest).number()
+        sum.append(*rest).number()
     };
     read.into_iter().map(with_rest).collect()
 }
 
 /// Returns the number of a whole text, to be compared with those of other whole texts.
-pub(super) fn identity_of_text(text: &str, reading: Reading) -> u128 {
+pub(super) fn text_identity(text: &str, reading: Reading) -> u128 {
     let (mut walk, mut sum) = (Walk::new(reading), Sum::default());
     while walk.step(text, |code, _, _| sum.add(code)) {}
     sum.number()
@@ -56,7 +57,7 @@ type Place = (Walk, usize);
 
 /// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to there,
 /// and that position.
-fn until_all_met(
+fn read_until_shared(
     joint: &Joint<'_>,
     candidate: &Candidate,
     begin: Walk,
@@ -74,16 +75,16 @@ fn until_all_met(
     let before = text.len() - part.len();
     let mut meetings = starts.iter().copied().skip_while(|start| *start < candidate.start).peekable();
     let mut passed = Vec::new();
-    let mut walk = begin.moved_to(0);
+    let mut walk = begin.move_to(0);
     let mut sum = Sum::default();
-    let place = |walk: &Walk| (walk.moved_to(walk.position - before + candidate.start), candidate.end);
+    let place = |walk: &Walk| (walk.move_to(walk.position - before + candidate.start), candidate.end);
     let end = loop {
         if walk.position >= before {
             let at = walk.position - before + candidate.start;
             if meetings.peek().is_some_and(|start| at >= *start) {
                 meetings.next();
                 if let Some((rest, end)) = known.get(&place(&walk)) {
-                    sum = sum.followed_by(*rest);
+                    sum = sum.append(*rest);
                     break *end;
                 }
                 passed.push((place(&walk), sum));
@@ -106,7 +107,7 @@ fn until_all_met(
 /// those of its parts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
-    lanes: [u64; 2],
+    residues: [u64; 2],
     count: u64,
 }
 
@@ -115,39 +116,39 @@ const BASES: [u64; 2] = [0x0f2b_63a9_45c1_87d3, 0x1a7d_9c35_e0b4_2f69];
 
 impl Sum {
     fn number(self) -> u128 {
-        u128::from(self.lanes[0]) << 64 | u128::from(self.lanes[1])
+        u128::from(self.residues[0]) << 64 | u128::from(self.residues[1])
     }
 
     #[inline]
     fn add(&mut self, code: u32) {
-        for (lane, base) in self.lanes.iter_mut().zip(BASES) {
-            *lane = reduced(u128::from(*lane) * u128::from(base) + u128::from(code) + 1);
+        for (lane, base) in self.residues.iter_mut().zip(BASES) {
+            *lane = reduce(u128::from(*lane) * u128::from(base) + u128::from(code) + 1);
         }
         self.count += 1;
     }
 
-    fn followed_by(self, rest: Self) -> Self {
-        let mut lanes = rest.lanes;
-        for ((lane, first), base) in lanes.iter_mut().zip(self.lanes).zip(BASES) {
-            *lane = reduced(u128::from(first) * u128::from(power(base, rest.count)) + u128::from(*lane));
+    fn append(self, rest: Self) -> Self {
+        let mut lanes = rest.residues;
+        for ((lane, first), base) in lanes.iter_mut().zip(self.residues).zip(BASES) {
+            *lane = reduce(u128::from(first) * u128::from(power(base, rest.count)) + u128::from(*lane));
         }
-        Self { lanes, count: self.count + rest.count }
+        Self { residues: lanes, count: self.count + rest.count }
     }
 
     /// Returns the sum without its first units.
     fn without(self, first: Self) -> Self {
         let count = self.count - first.count;
-        let mut lanes = self.lanes;
-        for ((lane, first), base) in lanes.iter_mut().zip(first.lanes).zip(BASES) {
-            let shifted = reduced(u128::from(first) * u128::from(power(base, count)));
-            *lane = reduced(u128::from(*lane) + u128::from(PRIME - shifted));
+        let mut lanes = self.residues;
+        for ((lane, first), base) in lanes.iter_mut().zip(first.residues).zip(BASES) {
+            let shifted = reduce(u128::from(first) * u128::from(power(base, count)));
+            *lane = reduce(u128::from(*lane) + u128::from(PRIME - shifted));
         }
-        Self { lanes, count }
+        Self { residues: lanes, count }
     }
 }
 
 #[inline]
-fn reduced(product: u128) -> u64 {
+fn reduce(product: u128) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "both halves are taken, and neither is longer than 64 bits"
@@ -160,9 +161,9 @@ fn power(base: u64, mut exponent: u64) -> u64 {
     let (mut result, mut square) = (1, base);
     while exponent > 0 {
         if exponent & 1 == 1 {
-            result = reduced(u128::from(result) * u128::from(square));
+            result = reduce(u128::from(result) * u128::from(square));
         }
-        square = reduced(u128::from(square) * u128::from(square));
+        square = reduce(u128::from(square) * u128::from(square));
         exponent >>= 1;
     }
     result
@@ -183,10 +184,10 @@ mod tests {
         let whole = sum(0..1_000);
         for split in [0, 1, 17, 999, 1_000] {
             let (first, rest) = (sum(0..split), sum(split..1_000));
-            assert_eq!(first.followed_by(rest), whole);
+            assert_eq!(first.append(rest), whole);
             assert_eq!(whole.without(first), rest);
         }
-        assert_ne!(sum([1, 2]).lanes, sum([2, 1]).lanes);
-        assert_ne!(sum([0]).lanes, sum([0, 0]).lanes);
+        assert_ne!(sum([1, 2]).residues, sum([2, 1]).residues);
+        assert_ne!(sum([0]).residues, sum([0, 0]).residues);
     }
 }

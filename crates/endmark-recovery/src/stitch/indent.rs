@@ -11,7 +11,7 @@ const MAX_BITS: f64 = 14.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LineIndent {
     /// The line before opens something.
-    behind_opening: bool,
+    follows_opening: bool,
     /// This line closes something.
     closing: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Indents {
 
 impl Indents {
     /// Reads the lines of both sides that the seam does not touch.
-    pub(super) fn of(before: &str, after: &str) -> Self {
+    pub(super) fn from_sides(before: &str, after: &str) -> Self {
         let mut indents = Self::default();
         let end = before.rfind('\n').map_or(0, |at| at + 1);
         let tail: Vec<&str> = before[..end].lines().rev().take(MAX_LINES).collect();
@@ -54,7 +54,7 @@ impl Indents {
         let seen = f64::from(self.changes.get(&(place, change)).copied().unwrap_or(0));
         let lines = f64::from(self.lines.get(&place).copied().unwrap_or(0));
         // Among unseen changes, no change and one step in or out are the likeliest.
-        let unseen = match (change, place.behind_opening) {
+        let unseen = match (change, place.follows_opening) {
             (0, false) => 0.5,
             (0 | 1 | 2 | 4, true) | (-4 | -2 | -1, false) => 0.1,
             _ if change % 2 != 0 => 0.003,
@@ -68,7 +68,10 @@ fn place(before: &str, text: &str) -> LineIndent {
     let before = before.trim_end();
     let opens = before.ends_with(['{', '(', '[', ':', ','])
         || before.ends_with('>') && before.trim_start().starts_with('<') && !before.contains("</");
-    LineIndent { behind_opening: opens, closing: text.starts_with(['}', ')', ']']) || text.starts_with("</") }
+    LineIndent {
+        follows_opening: opens,
+        closing: text.starts_with(['}', ')', ']']) || text.starts_with("</"),
+    }
 }
 
 /// Returns the width of a line's indentation. A tab counts as four.

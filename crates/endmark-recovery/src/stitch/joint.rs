@@ -9,20 +9,20 @@ use endmark_text::{Format, Verdict};
 use super::fence;
 use super::overlap::Ends;
 use super::reasoning::{self, ReasoningSigns};
-use super::register::of_code;
+use super::register::is_code_character;
 use super::repetition;
 use super::seam::AskedFrom;
 use super::units::{Reading, Units};
 
 /// Longest distance, in bytes, from the last settled token to the cut in nearly all texts. The detector is saved
 /// there, so that no text is read twice.
-const NEAR_THE_CUT: usize = 4_096;
+const SAVED_STATE_BYTES: usize = 4_096;
 
 /// How the model was asked to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContinuationMode {
     /// By a prompt, as far as is known. The answer may contain remarks about the text.
-    InWords,
+    Prompt,
     /// By a prompt, and the answer proved where it continues. Its end belongs to the text, unless it addresses a
     /// reader whom the text never addresses.
     Proven,
@@ -45,16 +45,16 @@ pub(super) struct Joint<'a> {
     /// The reasoning at the beginning of the continuation.
     pub(super) reasoning: &'a str,
     /// The signs of reasoning in the first part and in the request.
-    pub(super) known: ReasoningSigns,
+    pub(super) known_signs: ReasoningSigns,
     /// The format of the merged text; never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
-    pub(super) asked: ContinuationMode,
+    pub(super) mode: ContinuationMode,
     /// The first part is settled up to this byte.
-    pub(super) settled: usize,
+    pub(super) settled_bytes: usize,
     /// The detector's state at the end of the first part and of its settled part.
-    at_cut: Detector,
-    at_settled: Detector,
+    state_at_cut: Detector,
+    state_at_settled: Detector,
     /// The verdict on the first part.
     pub(super) verdict: Verdict,
     /// The units of the settled part of the first part, and of all of it.
@@ -79,23 +79,23 @@ pub(super) struct Joint<'a> {
 impl<'a> Joint<'a> {
     /// Whether this range of the continuation has an unknown sign of reasoning, or ends in a part of one.
     pub(super) fn has_reasoning_sign(&self, start: usize, end: usize) -> bool {
-        let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known));
-        reasoning::has_sign_within(self.continuation, (start, end), self.known, places)
+        let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known_signs));
+        reasoning::has_sign_within(self.continuation, (start, end), self.known_signs, places)
     }
 
     pub(super) fn new(initial: &'a str, continuation: &'a str, format: &Format, from: AskedFrom) -> Self {
-        Self::knowing(initial, continuation, format, from, ReasoningSigns::default())
+        Self::with_reasoning_signs(initial, continuation, format, from, ReasoningSigns::default())
     }
 
     /// As `new`, for a request with these signs of reasoning.
-    pub(super) fn knowing(
+    pub(super) fn with_reasoning_signs(
         initial: &'a str,
         continuation: &'a str,
         format: &Format,
         from: AskedFrom,
         known: ReasoningSigns,
     ) -> Self {
-        let known = known.and(ReasoningSigns::of(initial));
+        let known = known.union(ReasoningSigns::from_text(initial));
         let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
         let length = lead.length().unwrap_or(continuation.len());
         let (reasoning, continuation) = continuation.split_at(length);
@@ -104,9 +104,9 @@ impl<'a> Joint<'a> {
         let dropped = initial.len() - sound_initial.len() + continuation.len() - sound_continuation.len();
         let lost_character =
             sound_initial.len() < initial.len() && continuation.starts_with(char::REPLACEMENT_CHARACTER);
-        let format = resolved(format, sound_initial);
+        let format = resolve_format(format, sound_initial);
         let has_grammar = matches!(format, Format::Json | Format::Jsonl);
-        let near = sound_initial.len().saturating_sub(NEAR_THE_CUT);
+        let near = sound_initial.len().saturating_sub(SAVED_STATE_BYTES);
         let mut near_cut = Detector::new(&format);
         near_cut.push(&sound_initial.as_bytes()[..near]);
         let mut at_cut = near_cut.clone();
@@ -142,13 +142,13 @@ impl<'a> Joint<'a> {
             continuation: sound_continuation,
             signs: OnceCell::new(),
             reasoning,
-            known,
+            known_signs: known,
             format,
             from,
-            asked: ContinuationMode::InWords,
-            settled,
-            at_cut,
-            at_settled,
+            mode: ContinuationMode::Prompt,
+            settled_bytes: settled,
+            state_at_cut: at_cut,
+            state_at_settled: at_settled,
             verdict,
             settled_units,
             units,
@@ -160,8 +160,8 @@ impl<'a> Joint<'a> {
     }
 
     /// Sets how the model was asked to continue.
-    pub(super) fn asked(self, asked: ContinuationMode) -> Self {
-        Self { asked, ..self }
+    pub(super) fn with_mode(self, asked: ContinuationMode) -> Self {
+        Self { mode: asked, ..self }
     }
 
     /// Whether the grammar of JSON decides about a seam.
@@ -179,27 +179,28 @@ impl<'a> Joint<'a> {
             _ => false,
         };
         let rest = self.continuation.trim();
-        let is_rest = !rest.is_empty() && fence::closing(rest).is_none_or(|behind| !behind.trim().is_empty());
+        let is_rest = !rest.is_empty()
+            && fence::rest_after_closing(rest).is_none_or(|behind| !behind.trim().is_empty());
         can_end && self.verdict.is_whole() && is_rest && rest != self.initial.trim()
     }
 
     /// Whether the first part ends in a token that may still change.
     pub(super) fn has_unsettled(&self) -> bool {
-        self.settled < self.initial.len()
+        self.settled_bytes < self.initial.len()
     }
 
     /// Returns the saved state of the detector after the first `keep` bytes of the first part.
     pub(super) fn state_at(&self, keep: usize) -> Detector {
-        if keep == self.initial.len() { self.at_cut.clone() } else { self.at_settled.clone() }
+        if keep == self.initial.len() { self.state_at_cut.clone() } else { self.state_at_settled.clone() }
     }
 
     /// Returns how unlikely it is, in bits, that the first `keep` bytes are followed by a repetition of their last
     /// `length` bytes.
-    pub(super) fn surprise_of_repetition(&self, keep: usize, length: usize) -> f64 {
+    pub(super) fn repetition_cost(&self, keep: usize, length: usize) -> f64 {
         if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
             return *known;
         }
-        let surprise = repetition::surprise_of_repetition(
+        let surprise = repetition::repetition_cost(
             &self.initial[..keep],
             length,
             self.ends.borrow_mut().entry(keep).or_default(),
@@ -209,25 +210,25 @@ impl<'a> Joint<'a> {
     }
 
     /// Returns the shortest period of the last `length` bytes of the first part, in bytes.
-    pub(super) fn period_of_end(&self, length: usize) -> usize {
+    pub(super) fn final_period(&self, length: usize) -> usize {
         let text = self.initial.as_bytes();
         self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
     }
 
     /// Whether the last `length` bytes of the first part are periodic, or repeat what precedes them. Then the number
     /// of periods is unknown.
-    pub(super) fn goes_round(&self, length: usize) -> bool {
+    pub(super) fn is_periodic(&self, length: usize) -> bool {
         let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
         let twice = length * 2;
         length > 0
             && !end.trim().is_empty()
-            && (self.period_of_end(length) * 2 <= length
-                || twice <= self.initial.len() && self.period_of_end(twice) <= length)
+            && (self.final_period(length) * 2 <= length
+                || twice <= self.initial.len() && self.final_period(twice) <= length)
     }
 
     /// Returns the units of the first `keep` bytes of the first part, read as its format.
     pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
-        if keep == self.settled { &self.settled_units } else { &self.units }
+        if keep == self.settled_bytes { &self.settled_units } else { &self.units }
     }
 
     /// Returns the ways to read text of this format where it is unknown what is open.
@@ -241,14 +242,14 @@ impl<'a> Joint<'a> {
     }
 
     /// Whether a fence at the beginning of the continuation would be on a line of its own if joined unchanged.
-    pub(super) fn fence_stands_alone(&self) -> bool {
+    pub(super) fn has_separate_fence(&self) -> bool {
         let blank = self.continuation.len() - self.continuation.trim_start().len();
         self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
     }
 
     /// Whether the continuation is one code block from beginning to end that the first part did not announce. The
     /// block is then a wrapper and not a part of the text.
-    pub(super) fn looks_wrapped(&self) -> bool {
+    pub(super) fn is_single_block(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
         closed && fence::lines(self.initial) == 0 && !self.announces_block()
@@ -258,7 +259,7 @@ impl<'a> Joint<'a> {
     pub(super) fn announces_block(&self) -> bool {
         let line = self.initial.trim_end().lines().next_back().unwrap_or_default();
         let behind = fence::opening(self.continuation).map_or("", |length| &self.continuation[length..]);
-        line.ends_with(':') && !line.contains(of_code) && !behind.starts_with([' ', '\t'])
+        line.ends_with(':') && !line.contains(is_code_character) && !behind.starts_with([' ', '\t'])
     }
 }
 
@@ -270,7 +271,7 @@ pub(super) struct Readings<'j> {
 }
 
 impl<'j> Readings<'j> {
-    pub(super) fn of(joint: &'j Joint<'j>) -> Self {
+    pub(super) fn new(joint: &'j Joint<'j>) -> Self {
         Self { joint, at_cut: OnceCell::new(), at_settled: OnceCell::new() }
     }
 
@@ -286,7 +287,7 @@ impl<'j> Readings<'j> {
 
 /// Resolves `auto`: JSON if the first part can be a beginning of it, otherwise the detected format if the text begins
 /// with a tag or has the form of Markdown.
-fn resolved(format: &Format, initial: &str) -> Format {
+fn resolve_format(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();
     }

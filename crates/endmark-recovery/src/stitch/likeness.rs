@@ -11,12 +11,12 @@ use super::units::{Reading, Units};
 /// The longest counted sequence.
 const ORDER: usize = 6;
 /// Slots for the sequences of general texts, and the most for one text.
-const SLOTS_AT_LARGE: usize = 1 << 19;
+const GENERAL_SLOTS: usize = 1 << 19;
 const SLOTS: usize = 1 << 17;
 /// Slots that are examined for a sequence.
 const PROBES: usize = 8;
 /// Weight of the text itself in relation to general texts.
-const OWN: f64 = 4.0;
+const OWN_TEXT_WEIGHT: f64 = 4.0;
 
 /// Lines of many kinds, and common words of seven languages.
 const PRIMER: &str = include_str!("primer.txt");
@@ -56,12 +56,12 @@ impl Counts {
     fn count(&mut self, context: &[u32], next: u32) {
         let mut hashes = [START; ORDER];
         for length in 1..=context.len() {
-            hashes[length] = extended(hashes[length - 1], context[context.len() - length]);
+            hashes[length] = extend_hash(hashes[length - 1], context[context.len() - length]);
         }
         // From the longest context down to the first known one: shorter ones count the number of contexts that a unit
         // follows, not how often it does.
         for hash in hashes[..=context.len()].iter().rev() {
-            let Some(pair) = entry(&mut self.pairs, with(*hash, next)) else { continue };
+            let Some(pair) = entry(&mut self.pairs, combine_hash(*hash, next)) else { continue };
             pair.count = pair.count.saturating_add(1);
             let is_new = pair.count == 1;
             if let Some(all) = entry(&mut self.contexts, *hash) {
@@ -75,12 +75,12 @@ impl Counts {
     }
 
     /// Returns how often any unit followed a context, how many different units did, and how often this one did.
-    fn of(&self, context: u64, pair: u64) -> (f64, f64, f64) {
-        let all = found(&self.contexts, context);
+    fn look_up(&self, context: u64, pair: u64) -> (f64, f64, f64) {
+        let all = find_entry(&self.contexts, context);
         if all.count == 0 {
             return (0.0, 0.0, 0.0);
         }
-        (f64::from(all.count), f64::from(all.followers), f64::from(found(&self.pairs, pair).count))
+        (f64::from(all.count), f64::from(all.followers), f64::from(find_entry(&self.pairs, pair).count))
     }
 }
 
@@ -102,7 +102,7 @@ fn entry(table: &mut [Entry], hash: u64) -> Option<&mut Entry> {
     Some(&mut table[index])
 }
 
-fn found(table: &[Entry], hash: u64) -> Entry {
+fn find_entry(table: &[Entry], hash: u64) -> Entry {
     let (first, tag) = place(table.len(), hash);
     let mask = table.len() - 1;
     (first..first + PROBES)
@@ -114,20 +114,20 @@ fn found(table: &[Entry], hash: u64) -> Entry {
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the hash of a context that is one unit longer.
-fn extended(hash: u64, code: u32) -> u64 {
+fn extend_hash(hash: u64, code: u32) -> u64 {
     (hash ^ u64::from(code)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
 /// Returns the hash of a context and what follows it.
-fn with(hash: u64, next: u32) -> u64 {
+fn combine_hash(hash: u64, next: u32) -> u64 {
     (hash ^ (u64::from(next) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
 }
 
 /// Returns the counts of general texts.
-fn texts_at_large() -> &'static Counts {
+fn text_counts() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
-        let mut counts = Counts::new(SLOTS_AT_LARGE);
+        let mut counts = Counts::new(GENERAL_SLOTS);
         let mut read = |text: &str| counts.read(&Units::read(text, Reading::Plain).codes);
         // Each list begins with the most common words, which count for more.
         for (line, words) in WORDS.lines().enumerate() {
@@ -155,7 +155,7 @@ fn texts_at_large() -> &'static Counts {
 }
 
 /// Returns the counts of general JSON. It has less than general texts, since strings have any content.
-fn json_at_large() -> &'static Counts {
+fn json_counts() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
         let mut counts = Counts::new(1 << 16);
@@ -174,19 +174,19 @@ pub(super) fn is_common(word: &str) -> bool {
 
 /// How likely units follow each other around a seam.
 pub(super) struct Likeness {
-    own: Counts,
+    own_counts: Counts,
     at_large: &'static Counts,
 }
 
 impl Likeness {
     /// Reads the text before the seam, and the text after it that is not in question.
-    pub(super) fn of(before: &[u32], after: &[u32], reading: Reading) -> Self {
+    pub(super) fn read(before: &[u32], after: &[u32], reading: Reading) -> Self {
         let slots = ((before.len() + after.len()) * ORDER * 2).next_power_of_two().clamp(1 << 10, SLOTS);
         let mut own = Counts::new(slots);
         own.read(before);
         own.read(after);
-        let at_large = if reading == Reading::Plain { texts_at_large() } else { json_at_large() };
-        Self { own, at_large }
+        let at_large = if reading == Reading::Plain { text_counts() } else { json_counts() };
+        Self { own_counts: own, at_large }
     }
 
     /// Returns how unlikely it is, in bits, that `after` follows `before`.
@@ -205,18 +205,18 @@ impl Likeness {
         let mut hash = START;
         for length in 0..ORDER.min(text.len() + 1) {
             if length > 0 {
-                hash = extended(hash, text[text.len() - length]);
+                hash = extend_hash(hash, text[text.len() - length]);
             }
-            let pair = with(hash, next);
-            let (own, own_followers, own_these) = self.own.of(hash, pair);
-            let (others, other_followers, other_these) = self.at_large.of(hash, pair);
-            let total = OWN * own + others;
+            let pair = combine_hash(hash, next);
+            let (own, own_followers, own_these) = self.own_counts.look_up(hash, pair);
+            let (others, other_followers, other_these) = self.at_large.look_up(hash, pair);
+            let total = OWN_TEXT_WEIGHT * own + others;
             if total == 0.0 {
                 break;
             }
-            let these = (OWN * own_these + other_these).min(total);
+            let these = (OWN_TEXT_WEIGHT * own_these + other_these).min(total);
             // A context that many units have followed is likely to be followed by a new one.
-            let open = 0.6 * (OWN * own_followers).max(other_followers) + 0.4;
+            let open = 0.6 * (OWN_TEXT_WEIGHT * own_followers).max(other_followers) + 0.4;
             share = (these + open * share) / (total + open);
         }
         share

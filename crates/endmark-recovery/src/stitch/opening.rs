@@ -29,18 +29,18 @@ impl Opening {
         Self { start: 0, style: None, cost: 0.0, fence: None, own_line: false, announced: 0.0, quoted: None };
 
     /// Returns what begins here, with this removed as well.
-    pub(super) fn then(self, start: usize, style: SeamStyle, cost: f64) -> Self {
+    pub(super) fn advance(self, start: usize, style: SeamStyle, cost: f64) -> Self {
         Self { start, style: self.style.or(Some(style)), cost: self.cost + cost, ..self }
     }
 
     /// Returns what begins after the fence that opens here, if one does.
-    pub(super) fn behind_fence(self, text: &str, cost: f64) -> Option<Self> {
+    pub(super) fn after_fence(self, text: &str, cost: f64) -> Option<Self> {
         let rest = &text[self.start..];
         let length = fence::opening(rest)?;
         let signs = rest.trim_start();
         let sign = signs.chars().next()?;
         let count = signs.len() - signs.trim_start_matches(sign).len();
-        let unwrapped = self.then(self.start + length, SeamStyle::Fence, cost);
+        let unwrapped = self.advance(self.start + length, SeamStyle::Fence, cost);
         Some(Self { fence: Some((sign, count)), own_line: true, ..unwrapped })
     }
 
@@ -48,7 +48,7 @@ impl Opening {
     pub(super) fn in_quotation(self, text: &str, cost: f64) -> Option<Self> {
         let inside = quotation::inside(&text[self.start..])?;
         let quoted = Some(self.start + inside.end);
-        Some(Self { quoted, ..self.then(self.start + inside.start, SeamStyle::Quotation, cost) })
+        Some(Self { quoted, ..self.advance(self.start + inside.start, SeamStyle::Quotation, cost) })
     }
 
     /// Whether nothing was removed.

@@ -11,40 +11,40 @@ use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis};
 
 /// The most openings that are examined.
-const MOST: usize = 24;
+const MAX_OPENINGS: usize = 24;
 
 /// Returns all openings of the continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
-    let broken = broken_at(joint);
+    let broken = grammar_break(joint);
     // Words within text that is valid JSON belong to it. Only within a string they may not.
     let is_in_front = |foreword: &Foreword| {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
     };
-    for foreword in forewords(joint, &SurroundingText::of(joint)).into_iter().filter(is_in_front) {
+    for foreword in forewords(joint, &SurroundingText::new(joint)).into_iter().filter(is_in_front) {
         let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
         let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..Opening::BARE };
-        found.push(behind(joint, begun, foreword));
+        found.push(after_foreword(joint, begun, foreword));
     }
     for index in 0..found.len() {
-        found.extend(found[index].behind_fence(text, 1.0));
+        found.extend(found[index].after_fence(text, 1.0));
     }
     for index in 0..found.len() {
         for length in ellipsis::places(&text[found[index].start..]) {
             let cost = if may_be_its_own(joint, found[index].start + length) { 10.0 } else { 5.0 };
-            found.push(found[index].then(found[index].start + length, SeamStyle::Ellipsis, cost));
+            found.push(found[index].advance(found[index].start + length, SeamStyle::Ellipsis, cost));
         }
     }
     for index in 0..found.len() {
-        spaced(joint, found[index], &mut found);
+        add_spaced(joint, found[index], &mut found);
     }
     // Keep the likeliest way to each position.
     found.sort_by(|left, right| left.start.cmp(&right.start).then(left.cost.total_cmp(&right.cost)));
     found.dedup_by_key(|opening| opening.start);
     found.sort_by(|left, right| left.cost.total_cmp(&right.cost));
-    found.truncate(MOST);
+    found.truncate(MAX_OPENINGS);
     found
 }
 
@@ -55,7 +55,7 @@ fn may_be_its_own(joint: &Joint<'_>, end: usize) -> bool {
 }
 
 /// Adds the openings after white space before the part.
-fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
+fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let rest = &text[opening.start..];
     let spaces = rest.len() - rest.trim_start().len();
@@ -81,21 +81,21 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     if in_line && rest.starts_with(' ') {
         let behind_dots = ["...", "\u{2026}"].iter().any(|dots| text[..opening.start].ends_with(dots));
         let one = if opening.style == Some(SeamStyle::Preamble) && !behind_dots { -3.0 } else { 1.0 };
-        found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
+        found.push(opening.advance(opening.start + 1, SeamStyle::Whitespace, one));
     }
     if spaces > 1 || !in_line || breaks > 0 {
         // A whole indentation is never added to a string.
         let indented = u32::try_from(spaces - breaks).unwrap_or(u32::MAX).saturating_sub(1).min(6);
         let indented = if joint.in_text { 2.0 * f64::from(indented) } else { 0.0 };
-        found.push(opening.then(opening.start + spaces, SeamStyle::Whitespace, cost + indented));
+        found.push(opening.advance(opening.start + spaces, SeamStyle::Whitespace, cost + indented));
     }
     if breaks > 0 && breaks != spaces {
-        found.push(opening.then(opening.start + breaks, SeamStyle::Whitespace, cost));
+        found.push(opening.advance(opening.start + breaks, SeamStyle::Whitespace, cost));
     }
 }
 
 /// Returns where the continuation violates the grammar if it is joined unchanged.
-fn broken_at(joint: &Joint<'_>) -> Option<usize> {
+fn grammar_break(joint: &Joint<'_>) -> Option<usize> {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());
     match detector.verdict() {
@@ -105,7 +105,7 @@ fn broken_at(joint: &Joint<'_>) -> Option<usize> {
 }
 
 /// Returns the opening after words before a part of JSON.
-fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
+fn after_foreword(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
     let mut cost = if joint.in_text {
         (7.5 - 0.55 * foreword.bits).clamp(1.5, 9.0)
     } else {
@@ -115,9 +115,9 @@ fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
         cost = f64::min(cost, 3.0);
     }
     if !foreword.ends_line {
-        return bare.then(foreword.end, SeamStyle::Preamble, cost + if joint.in_text { 4.0 } else { 2.0 });
+        return bare.advance(foreword.end, SeamStyle::Preamble, cost + if joint.in_text { 4.0 } else { 2.0 });
     }
     let rest = &joint.continuation[foreword.end..];
     let blank = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
-    bare.then(foreword.end + blank, SeamStyle::Preamble, cost)
+    bare.advance(foreword.end + blank, SeamStyle::Preamble, cost)
 }

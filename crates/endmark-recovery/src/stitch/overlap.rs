@@ -6,7 +6,7 @@ use super::units::Codes;
 
 /// The most lengths that are examined: half of them the longest, half the shortest. A text with more is periodic, and
 /// the lengths between add no evidence.
-const MOST: usize = 12;
+const MAX_OVERLAPS: usize = 12;
 
 /// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all
 /// of them occur there.
@@ -29,13 +29,13 @@ pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
 /// Returns the numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
 pub(super) fn overlaps(tail: &Codes, head: &Codes) -> Vec<usize> {
     let longest = tail.len().min(head.len());
-    bounded(every_overlap(&tail[tail.len() - longest..], &head[..longest]))
+    longest_and_shortest(every_overlap(&tail[tail.len() - longest..], &head[..longest]))
 }
 
 /// Returns the longest and the shortest of these lengths.
-fn bounded(mut lengths: Vec<usize>) -> Vec<usize> {
-    if lengths.len() > MOST {
-        lengths.drain(MOST / 2..lengths.len() - MOST / 2);
+fn longest_and_shortest(mut lengths: Vec<usize>) -> Vec<usize> {
+    if lengths.len() > MAX_OVERLAPS {
+        lengths.drain(MAX_OVERLAPS / 2..lengths.len() - MAX_OVERLAPS / 2);
     }
     lengths
 }
@@ -100,7 +100,7 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
 }
 
 /// Returns the last of these that satisfies the predicate.
-pub(super) fn last_of<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
+pub(super) fn find_last<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
     // Tests many at once, since the predicate rarely holds.
     const MANY: usize = 64;
     let mut end = all.len();
@@ -118,24 +118,24 @@ pub(super) fn last_of<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     /// For each suffix, the length of its longest proper prefix that is also its suffix.
-    shorter: Vec<usize>,
+    shorter_prefixes: Vec<usize>,
     /// How often the occurrences of a suffix were requested.
-    asked: usize,
+    request_count: usize,
     /// For each position, counted from the end, how long the text before it ends as the whole text does.
-    alike: Vec<u32>,
+    suffix_matches: Vec<u32>,
 }
 
 impl Ends {
     /// Returns the length of the shortest period of the last `length` bytes, or `length` if they are not periodic.
     pub(super) fn period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
-        if self.shorter.len() <= length {
+        if self.shorter_prefixes.len() <= length {
             // Reversed, a suffix has the same period, and a longer suffix extends a shorter one.
             let longest = (2 * length).min(text.len());
             let backwards: Vec<u8> = text[text.len() - longest..].iter().rev().copied().collect();
-            self.shorter = self_overlaps(&backwards);
+            self.shorter_prefixes = self_overlaps(&backwards);
         }
-        length - self.shorter[length]
+        length - self.shorter_prefixes[length]
     }
 
     /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`, and how many of these
@@ -146,8 +146,8 @@ impl Ends {
             // A suffix longer than the preceding text cannot occur in it.
             return (0, 0);
         }
-        self.asked += 1;
-        if self.asked > ASKED_OFTEN && u32::try_from(text.len()).is_ok() {
+        self.request_count += 1;
+        if self.request_count > TABLE_REQUESTS && u32::try_from(text.len()).is_ok() {
             return self.places_by_table(text, length, most);
         }
         let repeated = &text[start..];
@@ -160,8 +160,8 @@ impl Ends {
     }
 
     fn places_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
-        if self.alike.is_empty() {
-            self.alike = alike(text);
+        if self.suffix_matches.is_empty() {
+            self.suffix_matches = suffix_matches(text);
         }
         let least = u32::try_from(length).unwrap_or(u32::MAX);
         let (mut places, mut again) = (0, 0);
@@ -170,11 +170,11 @@ impl Ends {
         let mut end = text.len() - length + 1;
         while end > length
             && places < u32::try_from(most).unwrap_or(u32::MAX)
-            && let Some(place) = last_of(&self.alike[length..end], |alike| alike >= least)
+            && let Some(place) = find_last(&self.suffix_matches[length..end], |alike| alike >= least)
         {
             let place = length + place;
             places += 1;
-            again += u32::from(self.alike[place - length] >= least);
+            again += u32::from(self.suffix_matches[place - length] >= least);
             end = (place + 1).saturating_sub(length);
         }
         (places, again)
@@ -182,11 +182,11 @@ impl Ends {
 }
 
 /// From this many requests on, a table answers them.
-const ASKED_OFTEN: usize = 2;
+const TABLE_REQUESTS: usize = 2;
 
 /// Returns, for each number of bytes removed from the end of a text, how long the rest ends as the text does (the Z
 /// array of the reversed text).
-fn alike(text: &[u8]) -> Vec<u32> {
+fn suffix_matches(text: &[u8]) -> Vec<u32> {
     let last = text.len().saturating_sub(1);
     let mut alike = vec![0; text.len()];
     let (mut from, mut to) = (0_usize, 0_usize);
@@ -210,7 +210,8 @@ fn alike(text: &[u8]) -> Vec<u32> {
 mod tests {
     use super::super::units::{Reading, Units};
     use super::{
-        ASKED_OFTEN, Codes, Ends, MOST, WINDOW, begins_before, bounded, every_overlap, may_overlap, overlaps,
+        Codes, Ends, MAX_OVERLAPS, TABLE_REQUESTS, WINDOW, begins_before, every_overlap,
+        longest_and_shortest, may_overlap, overlaps,
     };
 
     #[test]
@@ -246,9 +247,9 @@ mod tests {
             for length in 0..text.len() {
                 for most in [1, 3, 4_096] {
                     let searched = Ends::default().places(text, length, most);
-                    let mut ends = Ends { asked: ASKED_OFTEN, ..Ends::default() };
+                    let mut ends = Ends { request_count: TABLE_REQUESTS, ..Ends::default() };
                     assert_eq!(ends.places(text, length, most), searched, "{length} {most}");
-                    assert!(searched.0 == 0 || !ends.alike.is_empty());
+                    assert!(searched.0 == 0 || !ends.suffix_matches.is_empty());
                 }
             }
         }
@@ -258,7 +259,7 @@ mod tests {
     fn repetitions_that_all_differ_in_the_end_are_found_as_well() {
         let [mut tail, head] = [("ab".repeat(9_000)), "ab".repeat(8_000)];
         tail.push('c');
-        let every = |tail: &str, head: &str| bounded(every_overlap(&units(tail), &units(head)));
+        let every = |tail: &str, head: &str| longest_and_shortest(every_overlap(&units(tail), &units(head)));
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
         let head = head + "c" + &"ab".repeat(3_000);
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
@@ -268,7 +269,7 @@ mod tests {
             let (tail, head) = (unit.repeat(30), unit.repeat(29) + "!");
             let found = overlaps(&units(&tail), &units(&head));
             assert_eq!(found, every(&tail, &head), "{period}");
-            assert_eq!(found.len(), MOST);
+            assert_eq!(found.len(), MAX_OVERLAPS);
         }
     }
 
@@ -296,7 +297,7 @@ mod tests {
             let window: String = head.chars().take(WINDOW).collect();
             let (tail_units, head_units) = (units(&tail), units(&head));
             let every = every_overlap(&tail_units, &head_units);
-            assert_eq!(overlaps(&tail_units, &head_units), bounded(every.clone()), "{seed}");
+            assert_eq!(overlaps(&tail_units, &head_units), longest_and_shortest(every.clone()), "{seed}");
             let has_long = every.first().is_some_and(|longest| *longest > WINDOW);
             assert!(!has_long || begins_before(&tail_units, &units(&window)), "{seed}");
             assert!(every.is_empty() || may_overlap(&tail, &head), "{seed}");

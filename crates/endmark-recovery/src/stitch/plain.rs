@@ -15,7 +15,7 @@ mod otherwise;
 mod story;
 mod weigh;
 
-pub(super) use ending::begun_json;
+pub(super) use ending::json_state_after;
 
 use super::candidate::Candidate;
 use super::evidence::SupportedValue;
@@ -54,7 +54,7 @@ fn has_line_ends_like(text: &str, rest: &str) -> bool {
 }
 
 /// Whether a survivor adds nothing to the first part, although the continuation has content.
-pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+pub(super) fn adds_nothing(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let candidate = &survivor.candidate;
     let added = joint.continuation.get(candidate.start..candidate.end).unwrap_or_default();
     added.trim().is_empty() && !joint.continuation.trim().is_empty()
@@ -62,13 +62,13 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
 
 /// Returns the positions in the continuation at which its own text may begin.
 pub(super) fn opening_places(joint: &Joint<'_>) -> Vec<usize> {
-    opening::openings(joint, &SurroundingText::of(joint)).iter().map(|opening| opening.start).collect()
+    opening::openings(joint, &SurroundingText::new(joint)).iter().map(|opening| opening.start).collect()
 }
 
 /// Weighs all joins of a text without grammar.
-pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
+pub(super) fn weigh_joins(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
     let likeness = weigh::likeness(joint);
-    let around = SurroundingText::of(joint);
+    let around = SurroundingText::new(joint);
     let stories = story::stories(joint, &around);
     let weighed = weigh::weigh(joint, &likeness, &around, &stories)?;
     Some((stories.into_iter().map(survivor).collect(), weighed))
@@ -81,23 +81,23 @@ pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
 
 /// Returns where the text ends in a continuation after a JSON document, if only a closing remark follows it.
 pub(super) fn end_before_leave(joint: &Joint<'_>) -> Option<usize> {
-    ending::end_before_leave(joint, &SurroundingText::of(joint)).map(|end| end.at)
+    ending::end_before_leave(joint, &SurroundingText::new(joint)).map(|end| end.position)
 }
 
 /// Returns where the text ends in a continuation that continues at the cut after an opening.
 pub(super) fn end_at_cut(joint: &Joint<'_>, opening: &Opening) -> usize {
-    let tails = ending::Tails::of(joint, &SurroundingText::of(joint));
+    let tails = ending::Tails::new(joint, &SurroundingText::new(joint));
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
     let ends = ending::ends(joint, opening, 0, (fence::lines(before), line), &tails);
     let likeliest = ends.into_iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
-    likeliest.map_or(joint.continuation.len(), |end| end.at)
+    likeliest.map_or(joint.continuation.len(), |end| end.position)
 }
 
 pub(super) fn survivor(story: Candidate) -> Survivor {
     Survivor {
-        standing: GrammarState::NotAsked,
-        left_out_remark: story.style == super::SeamStyle::Remark,
+        grammar_state: GrammarState::NotAsked,
+        has_dropped_remark: story.style == super::SeamStyle::Remark,
         candidate: story,
     }
 }

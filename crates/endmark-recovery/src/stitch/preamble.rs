@@ -19,7 +19,7 @@ pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
 
 /// Whether what follows the end of a document is a remark about it or its closing fence: anything that is not JSON.
 pub(super) fn is_remark(mut rest: &str) -> bool {
-    while let Some(after) = super::fence::closing(rest.trim()) {
+    while let Some(after) = super::fence::rest_after_closing(rest.trim()) {
         rest = after;
     }
     let text = rest.trim();
@@ -37,7 +37,7 @@ pub(super) fn is_remark(mut rest: &str) -> bool {
 
 /// Whether a text is a beginning of JSON.
 pub(super) fn begins_json(text: &str) -> bool {
-    let mut detector = endmark_text::detect::Detector::of_strict_json();
+    let mut detector = endmark_text::detect::Detector::for_strict_json();
     detector.push(text.as_bytes());
     !detector.is_malformed()
 }

@@ -12,15 +12,15 @@ use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Reading, Units, character};
 
 /// A shorter repetition is a few letters, in bytes.
-const FEW: usize = 8;
+const TRIVIAL_REPETITION_BYTES: usize = 8;
 
 /// Returns all candidates of a joint.
 pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
-    let readings = Readings::of(joint);
+    let readings = Readings::new(joint);
     for opening in openings(joint) {
-        as_it_stands(joint, opening, &mut found);
-        behind_repetition(joint, &readings, opening, &mut found);
+        add_unchanged(joint, opening, &mut found);
+        add_after_repetition(joint, &readings, opening, &mut found);
     }
     // One join may have several stories. Keep the likeliest.
     let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
@@ -31,7 +31,7 @@ pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
 
 /// The positions in the first part at which a continuation can begin: the cut, and the end of the settled part.
 fn places(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
-    let settled = joint.has_unsettled().then_some(joint.settled);
+    let settled = joint.has_unsettled().then_some(joint.settled_bytes);
     std::iter::once(joint.initial.len()).chain(settled)
 }
 
@@ -50,13 +50,13 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
     }
 }
 
-fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
         // The token at the cut is written again from its beginning. A model that did not see it may write another
         // one.
         let odd = match joint.from {
-            _ if at_cut || writes_anew(joint, opening.start) => 0.0,
+            _ if at_cut || rewrites_token(joint, opening.start) => 0.0,
             AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
             AskedFrom::Token if !joint.in_text => 4.0,
             AskedFrom::Unknown if !joint.in_text => 3.0,
@@ -75,7 +75,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             && (joint.initial.contains('\n') || joint.continuation.contains('\n'))
             && joint.continuation[opening.start..].trim_start().starts_with(['{', '[']);
         let odd = odd + if breaks_row { 6.0 } else { 0.0 } + if joins_rows { 12.0 } else { 0.0 };
-        let odd = odd + lost_character(joint, opening.start, at_cut);
+        let odd = odd + lost_character_cost(joint, opening.start, at_cut);
         let exact = if at_cut { SeamStyle::Exact } else { SeamStyle::Token };
         let plain = Candidate {
             keep,
@@ -90,7 +90,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             fenced: opening.fence.is_some(),
             announced: opening.announced,
         };
-        if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
+        if at_cut && joint.in_text && may_lack_whitespace(joint, opening) {
             // No string can contain a raw line break. It may replace an escaped one, or a space.
             let left_out = &joint.continuation[..opening.start];
             let meant = left_out.contains('\n') && left_out.trim().is_empty();
@@ -111,18 +111,18 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
 
 /// Returns the cost, in bits, of a lost character whose escape was cut. A model that saw the escape continues it or
 /// writes the character. Hexadecimal digits that form a word may be either.
-fn lost_character(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
+fn lost_character_cost(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     let is_lost = if at_cut {
         escape::stays_half(joint, start)
             || (joint.from != AskedFrom::Token && escape::may_be_a_word(joint, start))
     } else {
-        joint.from != AskedFrom::Token && escape::is_begun(joint) && !writes_anew(joint, start)
+        joint.from != AskedFrom::Token && escape::is_cut_in_escape(joint) && !rewrites_token(joint, start)
     };
     if is_lost { 24.0 } else { 0.0 }
 }
 
 /// Whether neither side of the seam has white space, so that some may have been lost.
-fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
+fn may_lack_whitespace(joint: &Joint<'_>, opening: Opening) -> bool {
     // No white space is lost after an opening sign or before a closing one.
     let opens = |sign: char| sign.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(sign);
     let closes = |sign: char| sign.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(sign);
@@ -131,7 +131,7 @@ fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
     ends_bare && !rest.is_empty() && !rest.starts_with(closes)
 }
 
-fn behind_repetition(
+fn add_after_repetition(
     joint: &Joint<'_>,
     readings: &Readings<'_>,
     opening: Opening,
@@ -139,7 +139,7 @@ fn behind_repetition(
 ) {
     let body = &joint.continuation[opening.start..];
     for reading in joint.readings() {
-        let mut again = Units::read_some(body, *reading, WINDOW);
+        let mut again = Units::read_up_to(body, *reading, WINDOW);
         let mut is_all = again.end.position == body.len();
         for keep in places(joint) {
             let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
@@ -174,7 +174,7 @@ fn repetition(
     count: usize,
 ) -> Candidate {
     let first = units.len() - count;
-    let beginning = units.start_of(first);
+    let beginning = units.unit_start(first);
     let letters = units.chars(first..units.len()).filter(|sign| sign.is_alphanumeric()).take(4).count();
     let is_all = first == 0;
     let style = if is_all || begins_part(units, first) && count > 1 {
@@ -182,20 +182,27 @@ fn repetition(
     } else {
         SeamStyle::Overlap
     };
-    let mut start = opening.start + again.end_of(count);
+    let mut start = opening.start + again.units_end(count);
     let rest = &joint.continuation[start..];
     if !joint.in_text && joint.initial[..keep].ends_with(char::is_whitespace) {
         // Between tokens the existing white space suffices.
         start += rest.len() - rest.trim_start().len();
     }
     let mut cost = opening.cost;
-    if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
+    if keep < joint.initial.len() && !joint.in_text && !rewrites_token(joint, start) {
         cost += 20.0;
     }
-    cost += lost_character(joint, start, keep == joint.initial.len());
+    cost += lost_character_cost(joint, start, keep == joint.initial.len());
     // Layout between tokens does not count as letters.
-    let signs = || units.chars(first..units.len()).filter(|sign| !sign.is_whitespace()).take(FEW).count();
-    let few = keep - beginning < FEW || !joint.in_text && signs() < FEW;
+    let signs = || {
+        units
+            .chars(first..units.len())
+            .filter(|sign| !sign.is_whitespace())
+            .take(TRIVIAL_REPETITION_BYTES)
+            .count()
+    };
+    let few =
+        keep - beginning < TRIVIAL_REPETITION_BYTES || !joint.in_text && signs() < TRIVIAL_REPETITION_BYTES;
     cost += match joint.from {
         // Two numbers and a comma are not a likely repetition either.
         AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 8.0,
@@ -231,10 +238,10 @@ fn repetition(
 }
 
 /// Whether the continuation writes the token at the cut again, from this position on.
-fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
+fn rewrites_token(joint: &Joint<'_>, start: usize) -> bool {
     let rest = &joint.continuation[start..];
     let rest = if joint.in_text { rest } else { rest.trim_start() };
-    rest.starts_with(&joint.initial[joint.settled..]) || escape::is_written_out(joint, start)
+    rest.starts_with(&joint.initial[joint.settled_bytes..]) || escape::completes_escape(joint, start)
 }
 
 /// Whether an open object, array or string begins at this unit.

@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::joint::{ContinuationMode, Joint};
 use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
-use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejected, rows, survivor};
+use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejection_reason, rows, survivor};
 
 /// Joins a cut text with an answer that is proven to follow it. `before` is the text or fence at the beginning of the
 /// answer. After the end of the text that fence may be closed, or a remark may follow, unless the answer `is_cut`
@@ -26,11 +26,11 @@ pub(crate) fn merge_proven(
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
     let asked = if is_cut { ContinuationMode::Unfinished } else { ContinuationMode::Proven };
-    let joint = Joint::knowing(initial, rest, format, AskedFrom::Cut, known).asked(asked);
+    let joint = Joint::with_reasoning_signs(initial, rest, format, AskedFrom::Cut, known).with_mode(asked);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));
     }
-    let mut bare = bare(&joint);
+    let mut bare = unchanged_candidate(&joint);
     if joint.format == Format::Jsonl && !joint.in_text {
         // As it streams: nothing after the seam is examined.
         let fit = rows::fit(&joint.state_at(bare.keep), joint.initial, joint.continuation, "");
@@ -39,11 +39,11 @@ pub(crate) fn merge_proven(
     let survivor = if joint.has_grammar() {
         survivor::verify(&joint, vec![bare]).pop()
     } else {
-        let own = Opening { fence: fence::last_opened(before), ..Opening::BARE };
+        let own = Opening { fence: fence::last_open_fence(before), ..Opening::BARE };
         Some(plain::survivor(Candidate { end: plain::end_at_cut(&joint, &own), ..bare }))
     };
-    let Some(survivor) = survivor else { return Err(rejected(&joint, initial, rest)) };
-    let merged = survivor::merged(&joint, &survivor, 1.0, 0);
+    let Some(survivor) = survivor else { return Err(rejection_reason(&joint, initial, rest)) };
+    let merged = survivor::into_merged(&joint, &survivor, 1.0, 0);
     if may_be_reasoning(&joint, &survivor) {
         return Err(MergeError::Ambiguous { best: Box::new(merged), alternatives: 0 });
     }
@@ -56,7 +56,7 @@ pub(crate) fn merge_proven(
 }
 
 /// Returns the candidate that adds the rest unchanged.
-fn bare(joint: &Joint<'_>) -> Candidate {
+fn unchanged_candidate(joint: &Joint<'_>) -> Candidate {
     Candidate {
         keep: joint.initial.len(),
         glue: "",

@@ -7,7 +7,8 @@ const MARKS: [(char, char); 7] =
     [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('»', '«'), ('「', '」'), ('`', '`')];
 
 /// Prefixes that code writes directly before a string.
-const OF_STRINGS: [&str; 14] = ["f", "r", "b", "u", "c", "L", "R", "U", "u8", "rb", "br", "rf", "fr", "cr"];
+const STRING_PREFIXES: [&str; 14] =
+    ["f", "r", "b", "u", "c", "L", "R", "U", "u8", "rb", "br", "rf", "fr", "cr"];
 
 /// Returns the content of the one quotation that a text consists of, or `None` if it has several.
 pub(super) fn inside(text: &str) -> Option<Range<usize>> {
@@ -45,7 +46,7 @@ pub(super) fn breaks_word(before: &str, text: &str) -> bool {
     let word = before.rsplit(|sign: char| !sign.is_alphanumeric()).next().unwrap_or_default();
     before.ends_with(char::is_lowercase)
         && text[open.len_utf8()..].starts_with(char::is_lowercase)
-        && !OF_STRINGS.contains(&word)
+        && !STRING_PREFIXES.contains(&word)
 }
 
 /// Returns the mark that begins a text, and the one that ends the quotation. A code fence is not a quotation.

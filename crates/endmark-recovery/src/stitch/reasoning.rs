@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use super::register::of_code;
+use super::register::is_code_character;
 
 /// The beginnings and ends of reasoning, by kind of sign. Signs without an end are complete by themselves.
 const SIGNS: &str = include_str!("reasoning/signs.txt");
@@ -30,15 +30,15 @@ fn kinds() -> impl Iterator<Item = Kind> {
 ///
 /// ```
 /// use endmark_recovery::stitch::ReasoningSigns;
-/// assert_ne!(ReasoningSigns::of("Explain `<think>`."), ReasoningSigns::default());
-/// assert_eq!(ReasoningSigns::of("Explain thinking."), ReasoningSigns::default());
+/// assert_ne!(ReasoningSigns::from_text("Explain `<think>`."), ReasoningSigns::default());
+/// assert_eq!(ReasoningSigns::from_text("Explain thinking."), ReasoningSigns::default());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ReasoningSigns(u32);
 
 impl ReasoningSigns {
     /// Returns the signs in a text.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let begun = places(text).filter_map(|place| text.get(place..));
         let kinds_of = |text| kinds().enumerate().filter(move |(_, kind)| kind_begins(*kind, text));
         Self(begun.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
@@ -49,9 +49,9 @@ impl ReasoningSigns {
     /// ```
     /// use endmark_recovery::stitch::ReasoningSigns;
     /// let request = br#"{"content": "Explain \u003Cthink\u003E."}"#;
-    /// assert_eq!(ReasoningSigns::of_json(request), ReasoningSigns::of("<think>"));
+    /// assert_eq!(ReasoningSigns::from_json(request), ReasoningSigns::from_text("<think>"));
     /// ```
-    pub fn of_json(document: &[u8]) -> Self {
+    pub fn from_json(document: &[u8]) -> Self {
         const ESCAPES: [(&str, &str); 8] = [
             ("\\u003c", "<"),
             ("\\u003C", "<"),
@@ -68,12 +68,12 @@ impl ReasoningSigns {
                 text = text.replace(escape, sign).into();
             }
         }
-        Self::of(&text)
+        Self::from_text(&text)
     }
 
     /// Returns these signs and others.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -119,7 +119,7 @@ pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, lea
         let rest = continuation.get(length..).unwrap_or_default();
         let body = rest.trim_start();
         let Some((begin, end)) = signs.iter().find(|sign| kind_begins(**sign, body)) else {
-            let is_part = body.len() >= least && signs.iter().any(|(begin, _)| is_part_of(body, begin));
+            let is_part = body.len() >= least && signs.iter().any(|(begin, _)| is_proper_prefix(body, begin));
             return match length {
                 _ if is_part => Lead::Unfinished,
                 0 => Lead::Nothing,
@@ -161,7 +161,7 @@ pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
         sign.is_alphabetic() && !sign.is_uppercase()
             || matches!(sign, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ' ')
     });
-    last_line.is_empty() || is_open && goes_on && !last_line.contains(of_code)
+    last_line.is_empty() || is_open && goes_on && !last_line.contains(is_code_character)
 }
 
 /// Returns where an unknown sign of reasoning begins in a text, or a part of one at its end of at least `least`
@@ -171,7 +171,7 @@ fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> 
         let rest = text.get(*place..).unwrap_or_default();
         kinds().enumerate().any(|(kind, (begin, end))| {
             let is_here =
-                |sign: &str| starts_with(rest, sign) || rest.len() >= least && is_part_of(rest, sign);
+                |sign: &str| starts_with(rest, sign) || rest.len() >= least && is_proper_prefix(rest, sign);
             !known.has(kind) && [Some(begin), end].into_iter().flatten().any(is_here)
         })
     })
@@ -201,7 +201,7 @@ pub(super) fn has_sign_within(
 }
 
 /// Returns what follows the reasoning after a finished document. It is not part of the document.
-pub(super) fn behind(rest: &str, known: ReasoningSigns) -> &str {
+pub(super) fn rest_after_reasoning(rest: &str, known: ReasoningSigns) -> &str {
     let body = rest.trim_start();
     match lead("", body, known, MIN_PARTIAL_BYTES) {
         Lead::Reasoning(length) => body.get(length..).unwrap_or_default(),
@@ -217,34 +217,34 @@ pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
 /// How far a text that is still arriving has no sign of reasoning (PC-9).
 #[derive(Debug, Clone)]
 pub struct SignWatch {
-    known: ReasoningSigns,
-    clear: usize,
+    known_signs: ReasoningSigns,
+    clear_bytes: usize,
     is_over: bool,
 }
 
 impl SignWatch {
     /// Starts with an empty text that may have these signs.
     pub fn new(known: ReasoningSigns) -> Self {
-        Self { known, clear: 0, is_over: false }
+        Self { known_signs: known, clear_bytes: 0, is_over: false }
     }
 
     /// Returns the number of bytes read before the first sign, or before a possible beginning of one.
     pub fn clear(&self) -> usize {
-        self.clear
+        self.clear_bytes
     }
 
     /// Reads all that has arrived, which must begin with what was read before. Returns the number of bytes before the
     /// first sign, or before a possible beginning of one.
     pub fn read(&mut self, text: &str) -> usize {
         if !self.is_over {
-            let rest = text.get(self.clear..).unwrap_or_default();
-            let found = first_sign(rest, self.known, 1);
-            self.clear += found.unwrap_or(rest.len());
+            let rest = text.get(self.clear_bytes..).unwrap_or_default();
+            let found = first_sign(rest, self.known_signs, 1);
+            self.clear_bytes += found.unwrap_or(rest.len());
             // A whole sign cannot change any more.
-            let rest = text.get(self.clear..).unwrap_or_default();
+            let rest = text.get(self.clear_bytes..).unwrap_or_default();
             self.is_over = !rest.is_empty() && rest.len() >= LONGEST_SIGN_BYTES;
         }
-        self.clear
+        self.clear_bytes
     }
 }
 
@@ -279,7 +279,7 @@ fn starts_with(text: &str, sign: &str) -> bool {
 }
 
 /// Whether a text is a proper prefix of a sign.
-fn is_part_of(text: &str, sign: &str) -> bool {
+fn is_proper_prefix(text: &str, sign: &str) -> bool {
     text.len() < sign.len() && sign.get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
 }
 

@@ -19,22 +19,22 @@ use pieces::Sums;
 /// A longer line is never a remark, in bytes.
 pub(super) const LONGEST: usize = 400;
 /// A remark about a text is rarely longer than this, in characters.
-const LONG: usize = 100;
+const MAX_REMARK_CHARS: usize = 100;
 /// The letters of a shorter line are weak evidence, in characters.
-const SHORT: usize = 14;
+const MIN_EVIDENCE_CHARS: usize = 14;
 /// Text that is searched for the words of a line, on each side of it, in bytes.
-const REACH: usize = 6_000;
+const SEARCHED_BYTES: usize = 6_000;
 /// Shorter words occur everywhere and are ignored, in characters.
 const SHORT_WORD: usize = 4;
 
 /// Penalty, in bits, for an announcement that restates the beginning in other words.
-const RESTATED: f64 = -8.0;
+const RESTATEMENT_PENALTY: f64 = -8.0;
 /// Penalty, in bits, for an announcement or a remark that occurs elsewhere in the text.
-const SAID_BEFORE: f64 = -10.0;
+const REPEATED_REMARK_PENALTY: f64 = -10.0;
 
 /// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an
 /// answer, and to treat it as text if its letters do not occur in the text.
-const UNADDRESSED: f64 = 2.0;
+const MIN_UNADDRESSED_BITS: f64 = 2.0;
 
 /// Ways in which a model talks about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) enum Register {
     /// It announces that the rest follows.
     Announcing,
     /// It states that the text is finished.
-    Leaving,
+    ClosingRemark,
     /// It refuses, or asks a question.
     Answering,
 }
@@ -60,11 +60,11 @@ pub(super) struct SurroundingText {
 }
 
 impl SurroundingText {
-    pub(super) fn of(joint: &Joint<'_>) -> Self {
+    pub(super) fn new(joint: &Joint<'_>) -> Self {
         let (initial, text) = (joint.initial, joint.continuation);
-        let before = &initial[initial.ceil_char_boundary(initial.len().saturating_sub(REACH))..];
-        let head = &text[..text.floor_char_boundary(REACH + 4 * LONGEST)];
-        let tail_start = text.ceil_char_boundary(text.len().saturating_sub(REACH + 4 * LONGEST));
+        let before = &initial[initial.ceil_char_boundary(initial.len().saturating_sub(SEARCHED_BYTES))..];
+        let head = &text[..text.floor_char_boundary(SEARCHED_BYTES + 4 * LONGEST)];
+        let tail_start = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES + 4 * LONGEST));
         Self {
             is_wide: is_wide(before),
             before: before.to_ascii_lowercase(),
@@ -76,8 +76,8 @@ impl SurroundingText {
 
     /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1.
     /// Without longer words it is 0.5.
-    fn known(&self, line: &str, other: &str) -> f64 {
-        known(line, [&self.before, other])
+    fn known_share(&self, line: &str, other: &str) -> f64 {
+        known_word_share(line, [&self.before, other])
     }
 
     /// Whether this line occurs verbatim before the seam. Lines without words do not count.
@@ -86,7 +86,7 @@ impl SurroundingText {
     }
 
     /// Returns what follows this position of the continuation.
-    fn behind(&self, at: usize) -> &str {
+    fn text_after(&self, at: usize) -> &str {
         self.head.get(at..).unwrap_or_default()
     }
 
@@ -98,7 +98,7 @@ impl SurroundingText {
 
 /// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Without longer words it
 /// is 0.5.
-fn known(line: &str, texts: [&str; 2]) -> f64 {
+fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     let line = line.to_ascii_lowercase();
     let words = line.split(|sign: char| !sign.is_alphanumeric());
     let mut words: Vec<&str> =
@@ -118,14 +118,15 @@ fn known(line: &str, texts: [&str; 2]) -> f64 {
 /// Whether this line occurs verbatim in one of these texts. Lines without words do not count.
 fn has(line: &str, texts: [&str; 2]) -> bool {
     let line = line.to_ascii_lowercase();
-    line.len() >= SHORT && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
+    line.len() >= MIN_EVIDENCE_CHARS
+        && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
 }
 
 /// Log odds that the pieces of a line belong to a register rather than to a text.
 fn score(register: Register, sums: &Sums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
-        Register::Leaving => -0.8534,
+        Register::ClosingRemark => -0.8534,
         Register::Answering => -1.5564,
     };
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
@@ -145,7 +146,7 @@ pub(super) fn announces(
     if text.is_empty() || text.len() > LONGEST || closes_emphasis(joint.initial, text) {
         return f64::NEG_INFINITY;
     }
-    let sums = Sums::of(text);
+    let sums = Sums::from_line(text);
     let core = text.trim_end_matches(['*', '_', ' ']);
     let begins_low = text.starts_with(char::is_lowercase);
     let in_word = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == '_');
@@ -159,9 +160,9 @@ pub(super) fn announces(
     -2.27
         + 2.13 * score(Register::Announcing, &sums)
         - 1.16 * score(Register::Answering, &sums)
-        - 3.86 * around.known(text, around.behind(end))
+        - 3.86 * around.known_share(text, around.text_after(end))
         + weight(core.ends_with([':', '：']), 5.21)
-        + weight(is_end_of_sentence(core), -0.68)
+        + weight(ends_sentence(core), -0.68)
         + weight(is_bracketed(text), 2.67)
         + weight(text.starts_with('#'), 1.81)
         + weight(alone, 1.09)
@@ -170,15 +171,15 @@ pub(super) fn announces(
         + weight(paragraph, 0.1)
         + weight(begins_low, -5.26)
         + weight(begins_with_sign && !is_bracketed(text), -3.06)
-        + weight(length > LONG, -0.36)
+        + weight(length > MAX_REMARK_CHARS, -0.36)
         // One or two words with a colon are as often a heading or a field.
-        + weight(length < SHORT && !alone && !is_bracketed(text), -1.32)
+        + weight(length < MIN_EVIDENCE_CHARS && !alone && !is_bracketed(text), -1.32)
         + weight(is_wide(text) != around.is_wide, 1.26)
         + weight(joint.initial.ends_with('\n'), -0.73)
-        + weight(text.contains(of_code), -1.41)
+        + weight(text.contains(is_code_character), -1.41)
         + weight(["---\n", "***\n", "___\n"].iter().any(|rule| next.starts_with(rule)), 1.79)
-        + weight(restates_beginning(joint.initial, text), RESTATED)
-        + weight(around.has(text), SAID_BEFORE)
+        + weight(restates_beginning(joint.initial, text), RESTATEMENT_PENALTY)
+        + weight(around.has(text), REPEATED_REMARK_PENALTY)
 }
 
 /// Returns the marks of emphasis or code that are open at the cut, in its line.
@@ -220,22 +221,27 @@ fn restates_beginning(initial: &str, line: &str) -> bool {
 
 /// Returns the evidence, in bits, that a line of any length is an announcement and not text.
 pub(super) fn likelier_announcing(line: &str) -> f64 {
-    Sums::of(line).weight(Register::Announcing) / 8.0
+    Sums::from_line(line).weight(Register::Announcing) / 8.0
 }
 
 /// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
 /// text. `before` is what precedes them in the continuation. Below zero they belong to the text: removing words of
 /// the text is worse than leaving a remark in it.
-pub(super) fn takes_leave(joint: &Joint<'_>, around: &SurroundingText, before: &str, part: &str) -> f64 {
+pub(super) fn closing_remark_evidence(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    before: &str,
+    part: &str,
+) -> f64 {
     let text = part.trim();
     let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
-    let bits = reads_as_leave(joint, around, before, part);
+    let bits = closing_remark_score(joint, around, before, part);
     if bits == f64::NEG_INFINITY {
         return bits;
     }
-    if joint.asked == ContinuationMode::Proven {
-        let is_said_to_reader =
-            address::has(Address::Reader, text) && score(Register::Leaving, &Sums::of(text)) > 0.0;
+    if joint.mode == ContinuationMode::Proven {
+        let is_said_to_reader = address::has(Address::Reader, text)
+            && score(Register::ClosingRemark, &Sums::from_line(text)) > 0.0;
         return if is_said_to_reader {
             bits.min(address::is_document([joint.initial, before]))
         } else {
@@ -243,22 +249,22 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &SurroundingText, before: &
         };
     }
     let last = last_line(before);
-    let behind_code = last.ends_with([']', '>', '~']) || last.contains(of_code);
+    let behind_code = last.ends_with([']', '>', '~']) || last.contains(is_code_character);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
         // A line that addresses the reader may have any subject, above all in a text that does so itself. Code does
         // not.
-        (false, true) if score(Register::Leaving, &Sums::of(text)) <= 0.0 => f64::NEG_INFINITY,
+        (false, true) if score(Register::ClosingRemark, &Sums::from_line(text)) <= 0.0 => f64::NEG_INFINITY,
         (false, true) if behind_code => bits,
         (false, true) => bits.min(address::is_document([joint.initial, before])),
-        (false, false) if bits < UNADDRESSED => f64::NEG_INFINITY,
-        (false, false) => UNADDRESSED,
+        (false, false) if bits < MIN_UNADDRESSED_BITS => f64::NEG_INFINITY,
+        (false, false) => MIN_UNADDRESSED_BITS,
     };
-    if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
+    if is_foreign(text, texts) { bits.max(MIN_UNADDRESSED_BITS) } else { bits }
 }
 
 /// Whether lines address the reader about the answer, even in a text that addresses its reader.
-pub(super) fn is_leave_to_reader(
+pub(super) fn addresses_reader_at_end(
     joint: &Joint<'_>,
     around: &SurroundingText,
     before: &str,
@@ -267,12 +273,17 @@ pub(super) fn is_leave_to_reader(
     let text = part.trim();
     let is_addressed = address::has(Address::Reader, text) || address::has(Address::Answer, text);
     is_addressed
-        && score(Register::Leaving, &Sums::of(text)) > 0.0
-        && reads_as_leave(joint, around, before, part) >= 0.0
+        && score(Register::ClosingRemark, &Sums::from_line(text)) > 0.0
+        && closing_remark_score(joint, around, before, part) >= 0.0
 }
 
 /// Returns the evidence, in bits, from words and form that lines are a closing remark about an answer.
-pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &SurroundingText, before: &str, part: &str) -> f64 {
+pub(super) fn closing_remark_score(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    before: &str,
+    part: &str,
+) -> f64 {
     let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
@@ -294,11 +305,11 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &SurroundingText, before
     let is_wide_around = texts.into_iter().any(is_wide);
     let [to_reader, of_answer] =
         [Address::Reader, Address::Answer].map(|address| address::has(address, text));
-    let score = score(Register::Leaving, &Sums::of(text));
-    -2.41 + 0.78 * score - 0.42 * known(text, texts)
+    let score = score(Register::ClosingRemark, &Sums::from_line(text));
+    -2.41 + 0.78 * score - 0.42 * known_word_share(text, texts)
         + weight(to_reader, 2.43)
         + weight(of_answer, 1.86)
-        + weight(is_end_of_sentence(core), 2.06)
+        + weight(ends_sentence(core), 2.06)
         + weight(core.ends_with([':', '：']), -2.06)
         + weight(is_bracketed(text), 5.55)
         + weight(breaks > 1, 0.55)
@@ -306,50 +317,50 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &SurroundingText, before
         + weight(text.starts_with(char::is_lowercase), -3.67)
         + weight(begins_with_sign && !is_bracketed(text), 2.43)
         // A semicolon also occurs in sentences.
-        + weight(text.contains(|sign| sign != ';' && of_code(sign)), -5.0)
+        + weight(text.contains(|sign| sign != ';' && is_code_character(sign)), -5.0)
         + weight(is_wide(text) != is_wide_around, 1.77)
         + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.7)
-        + weight(text.chars().count() > LONG, 0.02)
+        + weight(text.chars().count() > MAX_REMARK_CHARS, 0.02)
         + weight(text.contains('\n'), -1.12)
         + weight(is_rule(last), 3.41)
-        + weight(has(text, texts), SAID_BEFORE)
+        + weight(has(text, texts), REPEATED_REMARK_PENALTY)
 }
 
 /// Returns the evidence, in bits, that a continuation begins as a separate answer and does not continue the text.
 pub(super) fn answers(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
-    answers_with(joint, around, 0)
+    answer_evidence(joint, around, 0)
 }
 
 /// As [`answers`], for the first line from this position of the continuation.
-pub(super) fn answers_with(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
+pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();
     let text = &line[..line.floor_char_boundary(LONGEST)];
     let end = start + rest.len() - rest.trim_start().len() + text.len();
-    let sums = Sums::of(text);
+    let sums = Sums::from_line(text);
     let bits = 1.25 + 0.57 * score(Register::Answering, &sums) + 0.28 * score(Register::Announcing, &sums)
-        - 6.56 * around.known(text, around.behind(end))
+        - 6.56 * around.known_share(text, around.text_after(end))
         + weight(text.ends_with(['?', '？']), 8.51)
         + weight(text.ends_with(['.', '!', '。', '！']), 6.86)
         + weight(text.ends_with(':'), -1.69)
         + weight(text.starts_with(char::is_lowercase), -7.27)
-        + weight(text.chars().count() > LONG, -2.1)
+        + weight(text.chars().count() > MAX_REMARK_CHARS, -2.1)
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
         + weight(is_wide(text) != around.is_wide, 4.99)
-        + weight(text.contains(of_code), -5.0);
+        + weight(text.contains(is_code_character), -5.0);
     // Half of the fitted pairs were answers. In practice answers are rare.
     (bits - 1.5).clamp(-3.0, 16.0)
 }
 
 /// Corrects a score, in bits. It was fitted on samples of which half are remarks and is too flat for lines of texts:
 /// scores below `flat_below` are exaggerated.
-pub(super) fn steeper(score: f64, flat_below: f64) -> f64 {
+pub(super) fn steepen(score: f64, flat_below: f64) -> f64 {
     const TIMES: f64 = 3.0;
     score.min(flat_below - TIMES * (flat_below - score))
 }
 
 /// Whether a character occurs in code rather than in sentences.
-pub(super) fn of_code(sign: char) -> bool {
+pub(super) fn is_code_character(sign: char) -> bool {
     matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
 }
 
@@ -376,7 +387,7 @@ fn weight(holds: bool, bits: f64) -> f64 {
     if holds { bits } else { 0.0 }
 }
 
-fn is_end_of_sentence(text: &str) -> bool {
+fn ends_sentence(text: &str) -> bool {
     text.ends_with(['.', '!', '?', '…', '。', '！', '？', '।'])
 }
 
@@ -392,7 +403,7 @@ fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
     let letters = line.chars().filter(|sign| sign.is_alphabetic() && !sign.is_ascii());
     !is_wide(line)
         && letters.flat_map(char::to_lowercase).any(|sign| !stands(sign))
-        && known(line, texts) == 0.0
+        && known_word_share(line, texts) == 0.0
 }
 
 /// Whether a text has letters of a non-Latin script.
@@ -407,10 +418,10 @@ mod tests {
 
     const TEXT: &str = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
 
-    fn announced(line: &str, behind: &str) -> f64 {
+    fn announcement_evidence(line: &str, behind: &str) -> f64 {
         let continuation = [line, behind].concat();
         let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
-        announces(&joint, &SurroundingText::of(&joint), line, line.len(), behind)
+        announces(&joint, &SurroundingText::new(&joint), line, line.len(), behind)
     }
 
     #[test]
@@ -422,7 +433,7 @@ mod tests {
             "Вот остальная часть ответа:",
             "下面接着输出剩下的内容：",
         ] {
-            assert!(announced(line, "\n\nts that came in.") > 4.0, "{line}");
+            assert!(announcement_evidence(line, "\n\nts that came in.") > 4.0, "{line}");
         }
     }
 
@@ -430,7 +441,7 @@ mod tests {
     fn lines_of_the_text_are_none() {
         for line in ["ts that came in with the tide.", "The gulls came back to the harbour.", "Boats: twelve"]
         {
-            assert!(announced(line, "\nMore of it.") < 0.0, "{line}");
+            assert!(announcement_evidence(line, "\nMore of it.") < 0.0, "{line}");
         }
     }
 
@@ -440,7 +451,7 @@ mod tests {
             let before = "ts that came in with the tide.\n\n";
             let continuation = [before, part].concat();
             let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
-            takes_leave(&joint, &SurroundingText::of(&joint), before, part)
+            closing_remark_evidence(&joint, &SurroundingText::new(&joint), before, part)
         };
         assert!(left("The whole document is complete now.") > 4.0);
         assert!(left("Damit ist die Antwort vollständig.") > 4.0);

@@ -4,26 +4,26 @@
 use super::overlap::Ends;
 
 /// How far back a text is compared with itself, in units.
-const REACH: usize = 8_192;
+const COMPARED_UNITS: usize = 8_192;
 /// The most earlier occurrences of a repeated part that are examined.
 const MAX_PLACES: usize = 4_096;
 
 /// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
 /// how the text continued after earlier occurrences of them. A table of zeros is likely to repeat, a sentence is not.
-pub(super) fn surprise_of_repetition(text: &str, length: usize, ends: &mut Ends) -> f64 {
+pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
     let period = ends.period(text.as_bytes(), repeated.len());
     if period * 2 > repeated.len() {
-        return surprise_of_saying_again(text, start, ends);
+        return repeated_part_cost(text, start, ends);
     }
     // A periodic text, such as rows that are all alike, continues as easily as before.
     let once = text.floor_char_boundary(text.len() - period);
-    surprise_of_saying_again(text, once, ends).min(surprise_of_saying_again(text, start, ends))
+    repeated_part_cost(text, once, ends).min(repeated_part_cost(text, start, ends))
 }
 
-/// As [`surprise_of_repetition`], for the end of a text from this position on as one part.
-fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
+/// As [`repetition_cost`], for the end of a text from this position on as one part.
+fn repeated_part_cost(text: &str, start: usize, ends: &mut Ends) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
         return 0.0;
@@ -51,10 +51,10 @@ fn weight(text: &str) -> f64 {
 /// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and
 /// how many units of `after` still follow the period. Rows that are alike continue alike: the estimate uses how long
 /// the text has been periodic, before and after.
-pub(super) fn surprise_of_going_round(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
+pub(super) fn periodicity_cost(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());
-    let behind = pairs.take(REACH).take_while(|(now, then)| now == then).count();
+    let behind = pairs.take(COMPARED_UNITS).take_while(|(now, then)| now == then).count();
     let said = codes[earlier..].iter().chain(after);
     let ahead = said.zip(after).take_while(|(then, now)| now == then).count();
     let [alike, lag] = [behind + ahead, lag].map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
@@ -64,7 +64,7 @@ pub(super) fn surprise_of_going_round(codes: &[u32], lag: usize, after: &[u32]) 
 
 #[cfg(test)]
 mod tests {
-    use super::surprise_of_going_round;
+    use super::periodicity_cost;
     use crate::stitch::units::{Reading, Units};
 
     fn codes(text: &str) -> Vec<u32> {
@@ -75,10 +75,10 @@ mod tests {
     fn rows_that_are_alike_go_on_alike() {
         let rows = codes(&"[0, 0, 1], ".repeat(9));
         let row = codes("[0, 0, 1], ").len();
-        assert!(surprise_of_going_round(&rows, row, &[]).0 < 1.0);
-        assert!(surprise_of_going_round(&rows, row + 1, &[]).0 > 10.0);
+        assert!(periodicity_cost(&rows, row, &[]).0 < 1.0);
+        assert!(periodicity_cost(&rows, row + 1, &[]).0 > 10.0);
         let two = codes("[0, 0, 1], [0, 0");
-        assert!(surprise_of_going_round(&two, row, &[]).0 > 7.0);
-        assert!(surprise_of_going_round(&two, row, &codes(", 1], [0, 0, 1]")).0 < 3.0, "it goes on alike");
+        assert!(periodicity_cost(&two, row, &[]).0 > 7.0);
+        assert!(periodicity_cost(&two, row, &codes(", 1], [0, 0, 1]")).0 < 3.0, "it goes on alike");
     }
 }

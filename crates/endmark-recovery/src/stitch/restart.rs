@@ -6,29 +6,29 @@
 
 use memchr::memmem;
 
-use super::overlap::last_of;
+use super::overlap::find_last;
 use super::seam::AskedFrom;
 use super::units::{CHARACTER, Units, character, is_content};
 
 /// A shorter common beginning may be a coincidence, in characters.
-const SHARED_BY_CHANCE: usize = 14;
+const MIN_SHARED_CHARS: usize = 14;
 
 /// A shorter repetition may be a coincidence, in bytes.
-const SAID_AGAIN: usize = 40;
+const MIN_REPEATED_BYTES: usize = 40;
 
 /// How much of a text is searched for other occurrences of a beginning, in units.
-const REACH: usize = 64_000;
+const SEARCHED_UNITS: usize = 64_000;
 
 /// Whether the continuation begins the cut text, or its last line or sentence, again and then differs before it
 /// reaches the cut.
 pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
-    let text_start = last_of(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
+    let text_start = find_last(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
     let text = &initial.codes[text_start..];
-    let line = last_of(text, |code| code & CHARACTER == u32::from('\n')).map_or(0, |at| at + 1);
+    let line = find_last(text, |code| code & CHARACTER == u32::from('\n')).map_or(0, |at| at + 1);
     let ends = |code: u32| [b'.', b'!', b'?'].map(u32::from).contains(&(code & CHARACTER));
     let mut before = text.len().saturating_sub(1);
     let sentence = std::iter::from_fn(|| {
-        before = last_of(&text[..before], ends)?;
+        before = find_last(&text[..before], ends)?;
         Some(before + 1)
     })
     .find(|at| character(text[*at]).is_whitespace());
@@ -46,23 +46,23 @@ pub(super) fn diverges_from_start(initial: &Units<'_>, continuation: &Units<'_>)
 /// Whether `head` begins like `path` for longer than a coincidence, and differs before the end of `path`.
 fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     let shared = path.iter().zip(head).take_while(|(left, right)| left == right).count();
-    if shared == path.len() || shared == head.len() || shared < SHARED_BY_CHANCE {
+    if shared == path.len() || shared == head.len() || shared < MIN_SHARED_CHARS {
         return false;
     }
     let beginning: Vec<char> = path[..shared.min(80)].iter().map(|code| character(*code)).collect();
-    let words = beginning.split(|sign| !in_word(*sign)).filter(|word| !word.is_empty()).count();
+    let words = beginning.split(|sign| !is_word_character(*sign)).filter(|word| !word.is_empty()).count();
     // A beginning that the text itself repeats, such as that of list items, is no evidence.
     let sample = &path[..shared.min(64)];
-    let searched = &text[text.len().saturating_sub(REACH)..];
+    let searched = &text[text.len().saturating_sub(SEARCHED_UNITS)..];
     let places = searched.windows(sample.len()).filter(|window| *window == sample).take(3).count();
     words >= 3 && places < 3
 }
 
 /// A passage that the first part contains once and the continuation repeats.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SaidAgain {
+pub(super) struct RepeatedPassage {
     /// Its position in the continuation.
-    pub(super) at: usize,
+    pub(super) position: usize,
     /// How much of the text around it is repeated as well, from 0 to 1.
     pub(super) share: f64,
 }
@@ -71,17 +71,17 @@ pub(super) struct SaidAgain {
 /// once: its beginning, or its end if the continuation was not requested at the cut. A model that continues does not
 /// do that after the seam. A model does that restarts after a remark, quotes its input, or loops. If a text contains
 /// a sentence twice, the sentences around it differ.
-pub(super) fn said_again(
+pub(super) fn find_repeated_passage(
     initial: &str,
     continuation: &str,
     added: usize,
     from: AskedFrom,
-) -> Option<SaidAgain> {
+) -> Option<RepeatedPassage> {
     let text = initial.trim();
-    let (beginning, behind) = text.split_at(text.floor_char_boundary(SAID_AGAIN));
-    let (before, end) = text.split_at(text.ceil_char_boundary(text.len().saturating_sub(SAID_AGAIN)));
+    let (beginning, behind) = text.split_at(text.floor_char_boundary(MIN_REPEATED_BYTES));
+    let (before, end) = text.split_at(text.ceil_char_boundary(text.len().saturating_sub(MIN_REPEATED_BYTES)));
     let is_telling = |part: &str| {
-        part.len() >= SAID_AGAIN - 4
+        part.len() >= MIN_REPEATED_BYTES - 4
             && part.split_whitespace().count() >= 3
             && memmem::find_iter(text.as_bytes(), part).take(2).count() == 1
     };
@@ -92,26 +92,29 @@ pub(super) fn said_again(
     // A loop also repeats what follows its beginning and what precedes its end.
     let of_beginning = place(beginning).map(|at| {
         let goes_on = [head(behind), head(&continuation[added..at])].concat();
-        SaidAgain { at, share: shared(head(&goes_on), head(&continuation[at + beginning.len()..])) }
+        RepeatedPassage {
+            position: at,
+            share: shared(head(&goes_on), head(&continuation[at + beginning.len()..])),
+        }
     });
     let of_end = place(end).filter(|_| from != AskedFrom::Cut).map(|at| {
         let ahead = shared(tail(before), tail(&continuation[..at]));
         let behind = shared(head(&continuation[added..]), head(&continuation[at + end.len()..]));
-        SaidAgain { at, share: ahead.max(behind) }
+        RepeatedPassage { position: at, share: ahead.max(behind) }
     });
     [of_beginning, of_end].into_iter().flatten().max_by(|left, right| left.share.total_cmp(&right.share))
 }
 
 /// Text around a repeated passage that is compared, and the size of its pieces, in bytes.
-const AROUND: usize = 240;
+const COMPARED_BYTES: usize = 240;
 const PIECE: usize = 12;
 
 fn head(text: &str) -> &str {
-    &text[..text.floor_char_boundary(AROUND)]
+    &text[..text.floor_char_boundary(COMPARED_BYTES)]
 }
 
 fn tail(text: &str) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(AROUND))..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(COMPARED_BYTES))..]
 }
 
 /// Returns how much of a text occurs in another one, from 0 to 1. For an empty text it is 1.
@@ -125,7 +128,7 @@ fn shared(text: &str, other: &str) -> f64 {
 
 /// Returns the position in the continuation at which the first part ends, if the continuation repeats it with other
 /// white space.
-pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Option<usize> {
+pub(super) fn position_after_reflowed(initial: &str, continuation: &str) -> Option<usize> {
     const LEAST: usize = 40;
     if continuation.starts_with(initial) {
         let is_long = initial.chars().filter(|sign| !sign.is_whitespace()).take(LEAST).count() == LEAST;
@@ -151,6 +154,6 @@ pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Opti
 }
 
 /// Whether a character is part of a word.
-pub(super) fn in_word(character: char) -> bool {
+pub(super) fn is_word_character(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }

@@ -11,7 +11,7 @@ const MAX_LINES: usize = 20;
 
 /// Adds a lost line break between two rows at a seam, and removes one in the middle of a row. The values stay the
 /// same, but a line-by-line reader needs the lines.
-pub(super) fn set_apart(joint: &Joint<'_>, survivors: &mut [Survivor]) {
+pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     if joint.format != Format::Jsonl || joint.in_text {
         return;
     }
@@ -57,7 +57,7 @@ pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
 /// Whether the last line is a row: one value, and nothing else.
 fn ends_with_row(kept: &str) -> bool {
     let line = kept.rsplit('\n').next().unwrap_or_default().trim();
-    let mut detector = Detector::of_strict_json();
+    let mut detector = Detector::for_strict_json();
     detector.push(line.as_bytes());
     line.ends_with(['}', ']', '"']) && detector.is_whole()
 }
@@ -76,32 +76,32 @@ mod tests {
     use crate::stitch::{AskedFrom, merge_chunks};
     use endmark_text::Format;
 
-    fn joined(initial: &str, continuation: &str) -> String {
+    fn join(initial: &str, continuation: &str) -> String {
         merge_chunks(initial, continuation, &Format::Jsonl, AskedFrom::Cut).unwrap().text
     }
 
     #[test]
     fn a_lost_line_break_between_rows_comes_back() {
         assert_eq!(
-            joined("{\"a\": 1}\n{\"a\": 2}", "{\"a\": 3}\n{\"a\": 4}\n"),
+            join("{\"a\": 1}\n{\"a\": 2}", "{\"a\": 3}\n{\"a\": 4}\n"),
             "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\n{\"a\": 4}\n"
         );
-        assert_eq!(joined("{\"a\": 1}", "{\"a\": 2}"), "{\"a\": 1}\n{\"a\": 2}");
+        assert_eq!(join("{\"a\": 1}", "{\"a\": 2}"), "{\"a\": 1}\n{\"a\": 2}");
     }
 
     #[test]
     fn a_line_break_in_a_row_goes() {
         assert_eq!(
-            joined("{\"a\": 1, \"b\": 2}\n{\"a\": 3,", "\n \"b\": 4}\n{\"a\": 5, \"b\": 6}\n"),
+            join("{\"a\": 1, \"b\": 2}\n{\"a\": 3,", "\n \"b\": 4}\n{\"a\": 5, \"b\": 6}\n"),
             "{\"a\": 1, \"b\": 2}\n{\"a\": 3, \"b\": 4}\n{\"a\": 5, \"b\": 6}\n"
         );
     }
 
     #[test]
     fn values_that_have_no_lines_of_their_own_stay_as_they_are() {
-        assert_eq!(joined("{\"a\": 1}{\"a\": 2}", "{\"a\": 3}"), "{\"a\": 1}{\"a\": 2}{\"a\": 3}");
+        assert_eq!(join("{\"a\": 1}{\"a\": 2}", "{\"a\": 3}"), "{\"a\": 1}{\"a\": 2}{\"a\": 3}");
         assert_eq!(
-            joined("{\n \"a\": 1,\n \"b\": 2\n}\n{\n \"a\": 3,", "\n \"b\": 4\n}\n"),
+            join("{\n \"a\": 1,\n \"b\": 2\n}\n{\n \"a\": 3,", "\n \"b\": 4\n}\n"),
             "{\n \"a\": 1,\n \"b\": 2\n}\n{\n \"a\": 3,\n \"b\": 4\n}\n"
         );
     }

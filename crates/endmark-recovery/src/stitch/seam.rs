@@ -110,17 +110,17 @@ pub struct Seam {
 
 impl Seam {
     /// Adds these parts, which precede everything that the seam dropped, to what it dropped.
-    pub(crate) fn with_dropped(self, parts: &[&str]) -> Self {
+    pub(crate) fn prepend_dropped(self, parts: &[&str]) -> Self {
         Self {
             dropped_bytes: self.dropped_bytes + parts.iter().map(|part| part.len()).sum::<usize>(),
-            dropped: beginning_of(parts.iter().copied().chain([self.dropped.as_str()])),
+            dropped: dropped_beginning(parts.iter().copied().chain([self.dropped.as_str()])),
             ..self
         }
     }
 }
 
 /// Returns the beginning of these parts, as in [`Seam::dropped`].
-pub(crate) fn beginning_of<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
+pub(crate) fn dropped_beginning<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     const MAX_CHARS: usize = 80;
     parts.into_iter().flat_map(str::chars).take(MAX_CHARS).collect()
 }

@@ -12,16 +12,16 @@ use endmark_text::{Format, Verdict};
 use super::joint::{ContinuationMode, Joint, Readings};
 use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
-use super::{best, decision, openings, overlap, plain, quotation, tail, units};
+use super::{best_candidate, decision, openings, overlap, plain, quotation, tail, units};
 
 /// Bytes that must have arrived for the first pass. Each further pass is at twice the length.
-const FIRST_LOOK: usize = 96;
+const FIRST_PASS_BYTES: usize = 96;
 
 /// Bytes after a seam that must have arrived at the first pass that found it.
-const SEEN_BEHIND: usize = 32;
+const MIN_BYTES_AFTER_SEAM: usize = 32;
 
 /// A shorter repetition of the first part may be the beginning of anything, in units.
-const TELLING: usize = 12;
+const MIN_REPEATED_UNITS: usize = 12;
 
 /// A continuation that is still arriving, and how much of it certainly belongs to the joined text (PC-4, PC-9).
 ///
@@ -48,11 +48,11 @@ pub struct StitchStream {
     from: AskedFrom,
     /// Whether the server is known to continue the same message.
     in_message: bool,
-    known: ReasoningSigns,
+    known_signs: ReasoningSigns,
     received: String,
     next_look: usize,
     /// The seam that the last pass found.
-    found: Option<SeamPosition>,
+    seam_position: Option<SeamPosition>,
     state: State,
 }
 
@@ -95,24 +95,24 @@ impl StitchStream {
             format: format.clone(),
             from,
             in_message: false,
-            known: ReasoningSigns::default(),
+            known_signs: ReasoningSigns::default(),
             received: String::new(),
-            next_look: FIRST_LOOK,
-            found: None,
+            next_look: FIRST_PASS_BYTES,
+            seam_position: None,
             state: State::Open,
         }
     }
 
     /// As [`new`](Self::new), for a server that is known to continue the same message, as in
     /// [`continue_message`](super::continue_message).
-    pub fn in_message(initial: &str, format: &Format) -> Self {
+    pub fn for_same_message(initial: &str, format: &Format) -> Self {
         Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
     }
 
     /// Sets the signs of reasoning in the request.
     #[must_use]
-    pub fn knowing(self, known: ReasoningSigns) -> Self {
-        Self { known, ..self }
+    pub fn with_reasoning_signs(self, known: ReasoningSigns) -> Self {
+        Self { known_signs: known, ..self }
     }
 
     /// Adds the next text.
@@ -145,8 +145,10 @@ impl StitchStream {
         let (found, tail) = self.place(seen).unzip();
         match (&self.state, found) {
             (State::Open, _) => {
-                if let (Some(place), Some(tail)) = (found.filter(|place| self.found == Some(*place)), tail) {
-                    let known = self.known.and(ReasoningSigns::of(&self.initial));
+                if let (Some(place), Some(tail)) =
+                    (found.filter(|place| self.seam_position == Some(*place)), tail)
+                {
+                    let known = self.known_signs.union(ReasoningSigns::from_text(&self.initial));
                     self.state = State::Settled { place, tail, watch: SignWatch::new(known) };
                 }
             }
@@ -156,29 +158,30 @@ impl StitchStream {
             }
             (State::Settled { .. } | State::Doubted { .. }, _) => {}
         }
-        self.found = found;
+        self.seam_position = found;
     }
 
     /// Returns the seam that is settled after the first `seen` bytes, with a reader of what follows, if no later text
     /// could give it another story.
     fn place(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
         let received = &self.received[..seen];
-        let joint = Joint::knowing(&self.initial, received, &self.format, self.from, self.known);
-        let joint = if self.in_message { joint.asked(ContinuationMode::ByMessage) } else { joint };
+        let joint =
+            Joint::with_reasoning_signs(&self.initial, received, &self.format, self.from, self.known_signs);
+        let joint = if self.in_message { joint.with_mode(ContinuationMode::ByMessage) } else { joint };
         if matches!(joint.verdict, Verdict::Malformed { .. })
             || joint.has_nothing_to_join()
             || joint.continuation.trim().is_empty()
         {
             return None;
         }
-        let (best, weighed) = best(&joint)?;
+        let (best, weighed) = best_candidate(&joint)?;
         let candidate = best.candidate;
         let is_settled = weighed.is_settled()
             && decision::settles(weighed.confidence, decision::COST_OF_WRONG_ONCE_SENT)
             && !weighed.something_else
             // White space alone proves nothing: wait for more text.
             && candidate.style != SeamStyle::Whitespace;
-        let is_seen = candidate.start + SEEN_BEHIND <= seen;
+        let is_seen = candidate.start + MIN_BYTES_AFTER_SEAM <= seen;
         let is_clear = !may_be_a_repetition(&joint)
             && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
             && (candidate.is_asked(&joint) || !may_end_as_asked(&joint))
@@ -194,8 +197,9 @@ impl StitchStream {
         };
         let mut state = joint.state_at(place.keep);
         state.push(place.glue.as_bytes());
-        let begun = plain::begun_json(&joint.format, &[&joint.initial[..place.keep], place.glue].concat());
-        Some((place, Box::new(tail::Tail::of_text(&joint.format, state, begun, place.fenced))))
+        let begun =
+            plain::json_state_after(&joint.format, &[&joint.initial[..place.keep], place.glue].concat());
+        Some((place, Box::new(tail::Tail::for_text(&joint.format, state, begun, place.fenced))))
     }
 }
 
@@ -233,14 +237,14 @@ fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     } else {
         plain::opening_places(joint)
     };
-    let units = Readings::of(joint);
+    let units = Readings::new(joint);
     readings.any(|reading| {
-        let said = units.at(joint.settled, *reading);
+        let said = units.at(joint.settled_bytes, *reading);
         begins.iter().any(|begin| {
             let again = units::Units::read(&joint.continuation[*begin..], *reading);
             // The last units may belong to a token that has not arrived completely.
             let known = &again.codes[..again.len().saturating_sub(2)];
-            known.len() < TELLING || overlap::occurs(known, &said.codes)
+            known.len() < MIN_REPEATED_UNITS || overlap::occurs(known, &said.codes)
         })
     })
 }

@@ -7,16 +7,16 @@ use endmark_text::{Format, Verdict};
 
 use super::candidate::Candidate;
 use super::joint::Joint;
-use super::seam::{Merged, Seam, SeamStyle, beginning_of};
+use super::seam::{Merged, Seam, SeamStyle, dropped_beginning};
 use super::{preamble, reasoning};
 
 /// A candidate whose text is whole or a valid beginning.
 #[derive(Debug)]
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
-    pub(super) standing: GrammarState,
+    pub(super) grammar_state: GrammarState,
     /// Whether a remark after the end was removed.
-    pub(super) left_out_remark: bool,
+    pub(super) has_dropped_remark: bool,
 }
 
 /// What the grammar finds in a joined text.
@@ -63,7 +63,7 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
     if left_out_remark && candidate.style == SeamStyle::Exact {
         candidate.style = SeamStyle::Remark;
     }
-    Some(Survivor { candidate, standing, left_out_remark })
+    Some(Survivor { candidate, grammar_state: standing, has_dropped_remark: left_out_remark })
 }
 
 /// Runs of the detector through the continuation from the saved state. If two runs reach a position in the same
@@ -73,7 +73,7 @@ struct SurvivorRuns<'a> {
     /// The positions at which candidates begin. Runs may meet there.
     starts: Vec<usize>,
     /// States of earlier runs, by position and requested end, with their results.
-    known: HashMap<(usize, usize), Vec<(Detector, End)>>,
+    cache: HashMap<(usize, usize), Vec<(Detector, End)>>,
 }
 
 impl<'a> SurvivorRuns<'a> {
@@ -81,7 +81,7 @@ impl<'a> SurvivorRuns<'a> {
         let mut starts: Vec<usize> = candidates.iter().map(|candidate| candidate.start).collect();
         starts.sort_unstable();
         starts.dedup();
-        Self { joint, starts, known: HashMap::new() }
+        Self { joint, starts, cache: HashMap::new() }
     }
 
     /// Returns the result for a candidate's text.
@@ -99,11 +99,11 @@ impl<'a> SurvivorRuns<'a> {
             if detector.is_malformed() {
                 break;
             }
-            let known = self.known.get(&(meeting, candidate.end));
+            let known = self.cache.get(&(meeting, candidate.end));
             met = known
                 .into_iter()
                 .flatten()
-                .find(|(other, _)| detector.goes_on_like(other))
+                .find(|(other, _)| detector.behaves_like(other))
                 .map(|(_, end)| *end);
             if met.is_some() {
                 break;
@@ -124,7 +124,7 @@ impl<'a> SurvivorRuns<'a> {
             }
         });
         for (meeting, detector) in passed {
-            self.known.entry((meeting, candidate.end)).or_default().push((detector, end));
+            self.cache.entry((meeting, candidate.end)).or_default().push((detector, end));
         }
         end
     }
@@ -135,7 +135,8 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     let rejected = end.err()??;
     // The white space of the remark belongs to the remark, so that it differs from a broken document.
     let body = joint.continuation.get(candidate.start..rejected)?;
-    let body = if joint.format == Format::Jsonl { before_bracketed(joint, body, rejected) } else { body };
+    let body =
+        if joint.format == Format::Jsonl { text_before_bracketed(joint, body, rejected) } else { body };
     let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
     // Text with rows is not a remark about rows.
@@ -144,14 +145,14 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
             .lines()
             .map(str::trim)
             .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
-    let said = reasoning::behind(rest, joint.known);
+    let said = reasoning::rest_after_reasoning(rest, joint.known_signs);
     let is_remark = said.trim().is_empty() || preamble::is_remark(said);
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
 /// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row and is
 /// not one: `[End of output]`, `---`.
-fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
+fn text_before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
     let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
         return body;
     };
@@ -168,14 +169,14 @@ fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) ->
 
 /// Returns the parts of the joined text of a candidate.
 pub(super) fn parts<'a>(joint: &Joint<'a>, candidate: &Candidate) -> [&'a str; 3] {
-    [&joint.initial[..candidate.keep], candidate.glue, candidate.added(joint)]
+    [&joint.initial[..candidate.keep], candidate.glue, candidate.added_text(joint)]
 }
 
 /// Returns the detector after the joined text of a candidate.
 fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
     let mut detector = joint.state_at(candidate.keep);
     detector.push(candidate.glue.as_bytes());
-    detector.push(candidate.added(joint).as_bytes());
+    detector.push(candidate.added_text(joint).as_bytes());
     detector
 }
 
@@ -197,7 +198,7 @@ pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, al
         at: candidate.keep + candidate.glue.len(),
         style,
         dropped_bytes: received - used,
-        dropped: beginning_of([
+        dropped: dropped_beginning([
             &joint.initial[candidate.keep..],
             &joint.continuation[..candidate.start],
             &joint.continuation[candidate.end..],
@@ -205,11 +206,16 @@ pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, al
         confidence,
         alternatives,
     };
-    seam.with_dropped(&[joint.reasoning])
+    seam.prepend_dropped(&[joint.reasoning])
 }
 
 /// Returns the merged text of a survivor with its seam.
-pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
+pub(super) fn into_merged(
+    joint: &Joint<'_>,
+    survivor: &Survivor,
+    confidence: f64,
+    alternatives: usize,
+) -> Merged {
     let candidate = &survivor.candidate;
     Merged {
         text: parts(joint, candidate).concat(),

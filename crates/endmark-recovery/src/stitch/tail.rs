@@ -7,7 +7,7 @@ use endmark_text::detect::Detector;
 use super::plain;
 
 /// Bytes at the end of a text without a defined end that may be remarks.
-const HELD: usize = plain::MAX_LEFT_OUT;
+const MAX_REMARK_BYTES: usize = plain::MAX_LEFT_OUT;
 
 /// Bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
 const FENCE: usize = 64;
@@ -29,10 +29,10 @@ enum Rule {
     /// The grammar defines where the text ends. Nothing after that is certain.
     Ends(Detector),
     /// Whole after each value or element. What follows one is certain once the next one has begun.
-    EndsOften {
+    MayEnd {
         detector: Detector,
         /// The last value.
-        last: Last,
+        last: LastPart,
     },
     /// No grammar: the last paragraphs may be remarks, and a last fence may close a wrapper.
     Prose {
@@ -46,7 +46,7 @@ enum Rule {
 
 /// The last part of a text whose grammar does not define its end.
 #[derive(Debug, Clone, Copy)]
-enum Last {
+enum LastPart {
     /// Nothing that can be a value.
     NoValue,
     /// A value, or the beginning of one.
@@ -61,8 +61,8 @@ impl Tail {
         let rule = match format {
             Format::Json => Rule::Ends(state),
             Format::Jsonl | Format::Tags => {
-                let last = if state.is_whole() { Last::NoValue } else { Last::Value };
-                Rule::EndsOften { last, detector: state }
+                let last = if state.is_whole() { LastPart::NoValue } else { LastPart::Value };
+                Rule::MayEnd { last, detector: state }
             }
             Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => {
                 Rule::Prose { fenced, closing: None, end: 0 }
@@ -72,7 +72,7 @@ impl Tail {
     }
 
     /// As `new`, for a text without grammar that may be a JSON document. After its end a closing remark may follow.
-    pub(super) fn of_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
+    pub(super) fn for_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
         match begun {
             Some(begun) => Self::new(&Format::Json, begun, fenced),
             None => Self::new(format, state, fenced),
@@ -99,7 +99,7 @@ impl Tail {
                     }
                 }
             }
-            Rule::EndsOften { detector, last } => {
+            Rule::MayEnd { detector, last } => {
                 for (at, character) in fresh.char_indices() {
                     if detector.is_malformed() {
                         break;
@@ -109,17 +109,17 @@ impl Tail {
                     let here = self.read + at;
                     if !character.is_whitespace() && was_whole {
                         *last = match character {
-                            '{' | '"' | '<' => Last::Value,
-                            '[' => Last::Bracket(here),
-                            _ => Last::NoValue,
+                            '{' | '"' | '<' => LastPart::Value,
+                            '[' => LastPart::Bracket(here),
+                            _ => LastPart::NoValue,
                         };
                     }
                     // After a value, only the beginning of another value is not a remark, whatever its first letter.
                     // `[End of output]` is a remark, and is recognised after its first word.
                     let is_told = match *last {
-                        Last::NoValue => false,
-                        Last::Value => true,
-                        Last::Bracket(begun) => here - begun >= WORD || detector.is_whole(),
+                        LastPart::NoValue => false,
+                        LastPart::Value => true,
+                        LastPart::Bracket(begun) => here - begun >= WORD || detector.is_whole(),
                     };
                     let is_of_value = is_told && (!detector.is_whole() || !character.is_whitespace());
                     if is_of_value && !detector.is_malformed() {
@@ -135,7 +135,7 @@ impl Tail {
                 if !fresh.trim_end().is_empty() {
                     *end = self.read + fresh.trim_end().len();
                 }
-                let certain = before_last_lines(&rest[..*end]).min(closing.unwrap_or(rest.len()));
+                let certain = length_before_last_lines(&rest[..*end]).min(closing.unwrap_or(rest.len()));
                 self.certain = self.certain.max(certain);
             }
         }
@@ -155,8 +155,8 @@ fn last_fence(text: &str) -> Option<usize> {
 
 /// Returns the length of a text without its last lines that may be remarks. A remark begins a line and has a limited
 /// length.
-fn before_last_lines(text: &str) -> usize {
-    let least = text.floor_char_boundary(text.len().saturating_sub(HELD));
+fn length_before_last_lines(text: &str) -> usize {
+    let least = text.floor_char_boundary(text.len().saturating_sub(MAX_REMARK_BYTES));
     text[least..].find('\n').map_or(text.len(), |at| least + at)
 }
 

@@ -13,20 +13,20 @@ const LEAVES: f64 = 2.5;
 const ANNOUNCES: f64 = 0.0;
 
 /// Whether an answer that proves no seam reads as an apology, a question, a refusal or a statement about the reply.
-pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
+pub(crate) fn is_about_reply(initial: &str, answer: &str) -> bool {
     let joint = Joint::new(initial, answer, &Format::Text, AskedFrom::Unknown);
-    let around = SurroundingText::of(&joint);
+    let around = SurroundingText::new(&joint);
     let text = answer.trim();
     let first = text.split("\n\n").next().unwrap_or_default();
     let line = first.lines().next().unwrap_or_default();
-    let leaves = |part: &str| register::reads_as_leave(&joint, &around, "\n\n", part);
+    let leaves = |part: &str| register::closing_remark_score(&joint, &around, "\n\n", part);
     register::answers(&joint, &around) > ANSWERS || leaves(first) > LEAVES || leaves(line) > LEAVES
 }
 
 /// Whether the first words of an answer announce something and do not continue the text.
 pub(crate) fn announces(initial: &str, words: &str) -> bool {
     let joint = Joint::new(initial, words, &Format::Text, AskedFrom::Unknown);
-    let around = SurroundingText::of(&joint);
+    let around = SurroundingText::new(&joint);
     let start = words.len() - words.trim_start().len();
     let end =
         words.get(start..).and_then(|text| text.find('\n')).map_or(words.len(), |length| start + length);
@@ -51,7 +51,7 @@ mod tests {
             "As an AI language model, I cannot see the previous message.",
             "I don't have access to the earlier message.",
         ] {
-            assert!(speaks_of_the_reply(TEXT, answer), "{answer}");
+            assert!(is_about_reply(TEXT, answer), "{answer}");
         }
     }
 
@@ -63,7 +63,7 @@ mod tests {
             "vessels were lying still.",
             "5;\n    print(x)\n}",
         ] {
-            assert!(!speaks_of_the_reply(TEXT, answer), "{answer}");
+            assert!(!is_about_reply(TEXT, answer), "{answer}");
         }
     }
 

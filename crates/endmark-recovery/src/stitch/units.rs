@@ -24,7 +24,7 @@ pub(super) enum Reading {
 }
 
 /// Units between two positions from which a text can be read again.
-const BETWEEN_MARKS: usize = 256;
+const MARK_INTERVAL_UNITS: usize = 256;
 
 /// The units of a text, with a way back from a unit to its position.
 #[derive(Debug, Default, Clone)]
@@ -89,11 +89,11 @@ impl Reader {
     }
 
     /// Continues reading, in a text that begins with what was read before, up to `most` units or slightly more.
-    fn read_on(&mut self, text: &str, most: usize) {
+    fn read_further(&mut self, text: &str, most: usize) {
         self.codes.reserve(text.len().min(most).saturating_sub(self.codes.len()));
         while self.end.position < text.len() && self.codes.len() < most {
             self.marks.push((self.codes.len(), self.end));
-            let enough = most.min(self.codes.len() + BETWEEN_MARKS);
+            let enough = most.min(self.codes.len() + MARK_INTERVAL_UNITS);
             while self.codes.len() < enough {
                 let most = enough - self.codes.len();
                 let letters = self.end.letters(&text.as_bytes()[self.end.position..], most);
@@ -115,13 +115,13 @@ impl Reader {
 impl<'a> Units<'a> {
     /// Reads the units of a text.
     pub(super) fn read(text: &'a str, reading: Reading) -> Self {
-        Self::read_some(text, reading, usize::MAX)
+        Self::read_up_to(text, reading, usize::MAX)
     }
 
     /// Reads a text up to `most` units or slightly more.
-    pub(super) fn read_some(text: &'a str, reading: Reading, most: usize) -> Self {
+    pub(super) fn read_up_to(text: &'a str, reading: Reading, most: usize) -> Self {
         let mut reader = Reader::new(reading);
-        reader.read_on(text, most);
+        reader.read_further(text, most);
         reader.units(text)
     }
 
@@ -129,16 +129,16 @@ impl<'a> Units<'a> {
     pub(super) fn read_both(text: &'a str, beginning: usize, reading: Reading) -> (Self, Self) {
         let mut reader = Reader::new(reading);
         let first = &text[..beginning];
-        reader.read_on(first, usize::MAX);
+        reader.read_further(first, usize::MAX);
         if beginning == text.len() {
             return (reader.units(first), Self::default());
         }
-        if reader.end.in_word() {
+        if reader.end.is_in_word() {
             // The units of a word or a number depend on how it continues.
             return (reader.units(first), Self::read(text, reading));
         }
         let (count, marks, end) = (reader.codes.len(), reader.marks.clone(), reader.end);
-        reader.read_on(text, usize::MAX);
+        reader.read_further(text, usize::MAX);
         let all = reader.units(text);
         let codes = Codes { count, ..all.codes.clone() };
         (Self { text: first, codes, marks, end, ends_in_content: end.content }, all)
@@ -149,13 +149,13 @@ impl<'a> Units<'a> {
     }
 
     /// Returns the byte offset after the first `count` units.
-    pub(super) fn end_of(&self, count: usize) -> usize {
+    pub(super) fn units_end(&self, count: usize) -> usize {
         count.checked_sub(1).and_then(|last| self.place(last)).map_or(0, |(_, end)| end)
     }
 
     /// Returns the byte offset at which the unit with this index begins, or the end of the text.
-    pub(super) fn start_of(&self, index: usize) -> usize {
-        self.place(index).map_or_else(|| self.end_of(self.len()), |(start, _)| start)
+    pub(super) fn unit_start(&self, index: usize) -> usize {
+        self.place(index).map_or_else(|| self.units_end(self.len()), |(start, _)| start)
     }
 
     /// Returns where a unit begins and ends.
@@ -216,14 +216,14 @@ impl Walk {
     }
 
     /// Whether the last token is a word, which may continue.
-    pub(super) fn in_word(&self) -> bool {
+    pub(super) fn is_in_word(&self) -> bool {
         self.word_end == Some(self.position)
     }
 
     /// Moves this reading to another position, as if the preceding text had another length.
-    pub(super) fn moved_to(self, position: usize) -> Self {
+    pub(super) fn move_to(self, position: usize) -> Self {
         // Of a word it only matters whether it ends exactly here.
-        let word_end = if self.in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
+        let word_end = if self.is_in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
         Self { position, word_end, ..self }
     }
 
@@ -262,7 +262,7 @@ impl Walk {
             }
             (true, _) => unit(u32::from(letter) | CONTENT, position, end),
             (false, ' ' | '\t' | '\r' | '\n' | '\u{feff}') => {}
-            (false, '0'..='9') if !self.in_word() => {
+            (false, '0'..='9') if !self.is_in_word() => {
                 if self.word_end.is_some() {
                     unit(u32::from(' '), position, position);
                 }
@@ -272,7 +272,7 @@ impl Walk {
             (false, _) => {
                 let in_word = letter.is_alphanumeric() || matches!(letter, '.' | '+' | '-');
                 // White space that separates two words has a meaning: `1 2` is not `12`.
-                if in_word && self.word_end.is_some() && !self.in_word() {
+                if in_word && self.word_end.is_some() && !self.is_in_word() {
                     unit(u32::from(' '), position, position);
                 }
                 unit(u32::from(letter), position, end);
@@ -356,10 +356,10 @@ mod tests {
             let units = Units::read(&text, reading);
             assert_eq!(*units.codes, expected.iter().map(|(code, ..)| *code).collect::<Vec<_>>());
             for (index, (_, start, end)) in expected.iter().enumerate() {
-                assert_eq!((units.start_of(index), units.end_of(index + 1)), (*start, *end), "{index}");
+                assert_eq!((units.unit_start(index), units.units_end(index + 1)), (*start, *end), "{index}");
             }
-            assert_eq!(units.start_of(units.len()), units.end_of(units.len()));
-            let some = Units::read_some(&text, reading, 300);
+            assert_eq!(units.unit_start(units.len()), units.units_end(units.len()));
+            let some = Units::read_up_to(&text, reading, 300);
             assert!((300..320).contains(&some.len()));
             assert_eq!(*some.codes, units.codes[..some.len()]);
             for beginning in
@@ -372,7 +372,7 @@ mod tests {
                     (&*alone.codes, alone.end, alone.ends_in_content)
                 );
                 assert_eq!(first.codes.lowest_bytes().len(), first.len());
-                assert_eq!(first.start_of(first.len() / 2), alone.start_of(first.len() / 2));
+                assert_eq!(first.unit_start(first.len() / 2), alone.unit_start(first.len() / 2));
                 // A text that continues within an escape is read again.
                 let goes_on = units.codes.starts_with(&first.codes);
                 assert!(beginning == text.len() || !goes_on || *all.codes == *units.codes, "{beginning}");

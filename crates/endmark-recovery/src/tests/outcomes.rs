@@ -23,7 +23,7 @@ mod merging {
         merge_chunks(initial, continuation, &Format::Json, from)
     }
 
-    fn stitched(initial: &str, continuation: &str, from: AskedFrom) -> (Outcome, &'static str, String) {
+    fn stitch_outcome(initial: &str, continuation: &str, from: AskedFrom) -> (Outcome, &'static str, String) {
         let chunks = [initial.to_owned(), continuation.to_owned()];
         let Stitched { outcome, text, error, .. } = stitch(&chunks, &Format::Json, from);
         (outcome, error.map_or("", |error| error.code), text)
@@ -32,7 +32,7 @@ mod merging {
     #[test]
     fn merge_whole() {
         assert_eq!(merge("[1, 2", "3]", AskedFrom::Cut).unwrap().text, "[1, 23]");
-        assert_eq!(stitched("[1, 2", "3]", AskedFrom::Cut), (Outcome::Whole, "", "[1, 23]".to_owned()));
+        assert_eq!(stitch_outcome("[1, 2", "3]", AskedFrom::Cut), (Outcome::Whole, "", "[1, 23]".to_owned()));
     }
 
     #[test]
@@ -46,7 +46,7 @@ mod merging {
         let MergeError::Ambiguous { best, alternatives } = error else { panic!("{error:?}") };
         assert_eq!((alternatives, best.seam.alternatives), (1, 1));
         assert_eq!(
-            stitched("[1, 2", "3]", AskedFrom::Unknown),
+            stitch_outcome("[1, 2", "3]", AskedFrom::Unknown),
             (Outcome::Ambiguous, "ambiguous", best.text.clone())
         );
         let error = |alternatives| MergeError::Ambiguous { best: best.clone(), alternatives }.to_string();
@@ -61,7 +61,7 @@ mod merging {
         let MergeError::StillTruncated { merged } = error else { panic!("{error:?}") };
         assert_eq!(merged.text, "[1, 2, ");
         let expected = (Outcome::Error, "still_truncated", "[1, 2, ".to_owned());
-        assert_eq!(stitched("[1, ", "2, ", AskedFrom::Token), expected);
+        assert_eq!(stitch_outcome("[1, ", "2, ", AskedFrom::Token), expected);
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod merging {
         let MergeError::Malformed { attempt, verified_len, .. } = error else { panic!("{error:?}") };
         assert_eq!((attempt.as_str(), verified_len), ("[1, }2]", 4));
         let expected = (Outcome::Error, "malformed", "[1, ".to_owned());
-        assert_eq!(stitched("[1, }", "2]", AskedFrom::Cut), expected);
+        assert_eq!(stitch_outcome("[1, }", "2]", AskedFrom::Cut), expected);
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod merging {
         let MergeError::NoSeam { attempt, verified_len, .. } = error else { panic!("{error:?}") };
         assert_eq!((attempt.as_str(), verified_len), ("[1,  \n", 4));
         let expected = (Outcome::Error, "no_seam", "[1, ".to_owned());
-        assert_eq!(stitched("[1, ", " \n", AskedFrom::Cut), expected);
+        assert_eq!(stitch_outcome("[1, ", " \n", AskedFrom::Cut), expected);
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod merging {
                 };
                 assert_eq!((attempt, verified_len), (format!("[1]{rest}"), 3));
                 assert_eq!(
-                    stitched("[1]", rest, from),
+                    stitch_outcome("[1]", rest, from),
                     (Outcome::Error, "nothing_to_join", "[1]".to_owned())
                 );
             }
@@ -139,33 +139,35 @@ mod resuming {
         })
     }
 
-    fn exhausted(answer: impl Fn() -> Answer) -> ExhaustedCause {
-        match resume(Reply::stopped("[1, 2", Stop::Limit), answer) {
+    fn exhausted_cause(answer: impl Fn() -> Answer) -> ExhaustedCause {
+        match resume(Reply::with_stop("[1, 2", Stop::Limit), answer) {
             ResumeOutcome::Exhausted(exhausted) => exhausted.cause,
             other => panic!("{other:?}"),
         }
     }
 
-    fn says(text: &'static str, stop: Stop, join: Join) -> impl Fn() -> Answer {
-        move || Ok((Reply::stopped(text, stop), join))
+    fn answer_saying(text: &'static str, stop: Stop, join: Join) -> impl Fn() -> Answer {
+        move || Ok((Reply::with_stop(text, stop), join))
     }
 
     #[test]
     fn resume_outcome_whole() {
-        let outcome = resume(Reply::stopped("[1, 2", Stop::Limit), says("3]", Stop::Normal, Join::Exact));
+        let outcome =
+            resume(Reply::with_stop("[1, 2", Stop::Limit), answer_saying("3]", Stop::Normal, Join::Exact));
         assert!(matches!(outcome, ResumeOutcome::Whole { text, attempts: 1, .. } if text == "[1, 23]"));
     }
 
     #[test]
     fn resume_outcome_passed() {
-        let outcome = resume(Reply::stopped("[1, 2", Stop::Refused), || panic!("it is asked"));
+        let outcome = resume(Reply::with_stop("[1, 2", Stop::Refused), || panic!("it is asked"));
         assert_eq!(outcome, ResumeOutcome::Passed);
     }
 
     #[test]
     fn resume_outcome_exhausted() {
-        let first = Reply::stopped("[1, 2", Stop::Limit);
-        let ResumeOutcome::Exhausted(end) = resume(first, says(", 3", Stop::Limit, Join::Exact)) else {
+        let first = Reply::with_stop("[1, 2", Stop::Limit);
+        let ResumeOutcome::Exhausted(end) = resume(first, answer_saying(", 3", Stop::Limit, Join::Exact))
+        else {
             panic!("not exhausted")
         };
         assert_eq!((end.attempts, end.merged_raw.as_str(), end.verified_len), (2, "[1, 2, 3, 3", 11));
@@ -173,71 +175,74 @@ mod resuming {
 
     #[test]
     fn exhausted_cause_attempts() {
-        assert_eq!(exhausted(says(", 3", Stop::Limit, Join::Exact)), ExhaustedCause::Attempts);
+        assert_eq!(exhausted_cause(answer_saying(", 3", Stop::Limit, Join::Exact)), ExhaustedCause::Attempts);
     }
 
     #[test]
     fn exhausted_cause_no_progress() {
-        assert_eq!(exhausted(says("", Stop::Normal, Join::Exact)), ExhaustedCause::NoProgress);
+        assert_eq!(exhausted_cause(answer_saying("", Stop::Normal, Join::Exact)), ExhaustedCause::NoProgress);
     }
 
     #[test]
     fn exhausted_cause_ambiguous() {
         let unknown = Join::Stitched(AskedFrom::Unknown);
-        assert_eq!(exhausted(says("3]", Stop::Normal, unknown)), ExhaustedCause::Ambiguous);
+        assert_eq!(exhausted_cause(answer_saying("3]", Stop::Normal, unknown)), ExhaustedCause::Ambiguous);
     }
 
     #[test]
     fn exhausted_cause_refused() {
-        assert_eq!(exhausted(says("No.", Stop::Refused, Join::Exact)), ExhaustedCause::Refused);
+        assert_eq!(
+            exhausted_cause(answer_saying("No.", Stop::Refused, Join::Exact)),
+            ExhaustedCause::Refused
+        );
     }
 
     #[test]
     fn exhausted_cause_stopped() {
-        let cancelled = || Ok((Reply::broken(", 3", Ending::Cancelled), Join::Exact));
-        assert_eq!(exhausted(cancelled), ExhaustedCause::Stopped);
+        let cancelled = || Ok((Reply::broken_off(", 3", Ending::Cancelled), Join::Exact));
+        assert_eq!(exhausted_cause(cancelled), ExhaustedCause::Stopped);
     }
 
     #[test]
     fn ask_failure_rejected() {
         let failure = AskFailure::Rejected("prefill".to_owned());
         assert_eq!(failure.to_string(), "the request was refused: prefill");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Rejected);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Rejected);
     }
 
     #[test]
     fn ask_failure_lost() {
         let failure = AskFailure::Lost("reset".to_owned());
         assert_eq!(failure.to_string(), "no answer arrived: reset");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
     fn ask_failure_unfit() {
         let failure = AskFailure::Unfit("other whitespace".to_owned());
         assert_eq!(failure.to_string(), "the answer does not continue the text: other whitespace");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
     fn ask_failure_unusable() {
         let failure = AskFailure::Unusable("an image".to_owned());
         assert_eq!(failure.to_string(), "the answer cannot be joined: an image");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::NoProgress);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::NoProgress);
     }
 
     #[test]
     fn ask_failure_final() {
         let failure = AskFailure::Final("no such model".to_owned());
         assert_eq!(failure.to_string(), "the request was refused permanently: no such model");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Refused);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Refused);
     }
 
     #[test]
     fn ask_failure_budget() {
         let failure = AskFailure::Budget("100 tokens".to_owned());
         assert_eq!(failure.to_string(), "no budget is left: 100 tokens");
-        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Budget);
+        assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Budget);
     }
 }
 
@@ -258,7 +263,7 @@ mod defaults {
 
     #[test]
     fn a_broken_reply_says_nothing() {
-        let reply = Reply::broken("a", Ending::Dropped);
+        let reply = Reply::broken_off("a", Ending::Dropped);
         assert_eq!((reply.stop, reply.output_tokens, reply.limit, reply.reasoned), (None, None, None, false));
     }
 }

@@ -11,7 +11,7 @@ impl Store {
     /// Returns this owner's summaries of conversations with this first turn.
     pub async fn summaries(&self, owner: &str, first_sha256: &str) -> Result<Vec<KeptSummary>, StoreError> {
         let (owner, first) = (owner.to_owned(), first_sha256.to_owned());
-        self.writer.write(move |session| compactions::of(session, &owner, &first)).await
+        self.writer.write(move |session| compactions::summaries_for(session, &owner, &first)).await
     }
 
     /// Keeps a summary for this owner until it has not been used for `keep_days` days (0 means forever).

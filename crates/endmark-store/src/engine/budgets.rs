@@ -6,14 +6,14 @@ use std::path::Path;
 use endmark_context::budget::{Account, Level, Period, Scope, Standing, Unit, oldest_kept_window};
 use rusqlite::{Connection, params};
 
-use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, Raised, UsedUp};
+use crate::budgets::{BudgetRow, BudgetWarning, Claim, Hold, HoldOutcome, Raised, RefusingBudget};
 use crate::calls::{Call, Charge};
 use crate::engine::integers::{integer, natural};
 use crate::engine::{Fault, Reader, journal};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
-use crate::ledger::encoding::clipped;
-use crate::owner::{self, Dead};
+use crate::ledger::encoding::clip;
+use crate::owner::{self, DeadOwner};
 
 /// Holds a call in all its budgets, or returns the budget that does not admit it. Leases of this process that are not
 /// in use are reclaimed first, so the decision is exact.
@@ -22,13 +22,13 @@ pub(crate) fn hold(
     owner: &str,
     leases: &Leases,
     hold: &Hold,
-) -> Result<Held, Fault> {
+) -> Result<HoldOutcome, Fault> {
     // The call is already over: its caller did not wait for this hold, and nothing would settle it.
     let is_over: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
-        .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))?;
+        .query_row(params![clip(&hold.request_id), hold.call], |row| row.get(0))?;
     if is_over {
-        return Ok(Held::fits(Vec::new(), std::iter::empty()));
+        return Ok(HoldOutcome::fits(Vec::new(), std::iter::empty()));
     }
     let mut accounts = Vec::with_capacity(hold.claims.len());
     for claim in &hold.claims {
@@ -40,28 +40,34 @@ pub(crate) fn hold(
     let Some((claim, account)) = used_up.or_else(|| accounts.iter().find(is_too_full)) else {
         let mut warnings = Vec::new();
         for (claim, account) in &accounts {
-            enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::of(claim), claim.amount)?;
+            enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::new(claim), claim.amount)?;
             leases.note(claim, claim.amount);
             warnings.extend(warning(connection, claim, account.level())?);
         }
         forget_old_rates(connection, leases, &hold.claims)?;
-        return Ok(Held::fits(warnings, accounts.into_iter()));
+        return Ok(HoldOutcome::fits(warnings, accounts.into_iter()));
     };
     // An amount that is only held is not spent: a session stays open if the rest of its budget is held by other
     // calls.
     let is_ending = |(claim, account): &(&Claim, Account)| {
-        claim.scope == Scope::Session && account.is_closed_by(claim.amount)
+        claim.scope == Scope::Session && account.is_closing_call(claim.amount)
     };
     let is_closable = |(claim, account): &(&Claim, Account)| match claim.scope {
         Scope::Session => !account.is_closed,
         _ => account.admits(claim.closing_amount),
     };
     if !hold.may_close || !accounts.iter().any(is_ending) || !accounts.iter().all(is_closable) {
-        return Ok(Held::UsedUp(UsedUp { claim: (*claim).clone(), account: *account }));
+        return Ok(HoldOutcome::Exhausted(RefusingBudget { claim: (*claim).clone(), account: *account }));
     }
     for used in &accounts {
         let (claim, _) = used;
-        enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::of(claim), claim.closing_amount)?;
+        enter(
+            connection,
+            owner,
+            (&hold.request_id, hold.call),
+            &BudgetKey::new(claim),
+            claim.closing_amount,
+        )?;
         if is_ending(used) {
             connection
                 .prepare_cached(
@@ -71,7 +77,7 @@ pub(crate) fn hold(
                 .execute(params![claim.scope.name(), claim.subject, claim.window, claim.unit.name()])?;
         }
     }
-    Ok(Held::Closing)
+    Ok(HoldOutcome::Closing)
 }
 
 /// Returns the current state of a budget: the stored counters plus other processes' leases and this process's calls.
@@ -81,7 +87,7 @@ fn account_now(
     leases: &Leases,
     claim: &Claim,
 ) -> rusqlite::Result<Account> {
-    let Standing { account, .. } = standing(connection, owner, &BudgetKey::of(claim), claim.limit)?;
+    let Standing { account, .. } = read_standing(connection, owner, &BudgetKey::new(claim), claim.limit)?;
     let (unwritten, in_use) = leases.recall(claim);
     Ok(Account {
         spent: account.spent.saturating_add(unwritten),
@@ -92,7 +98,7 @@ fn account_now(
 
 /// Reads a budget with what others hold and spend of it. The budget's name is a table of its own: SQLite would plan a
 /// join by parameters again at each execution, which costs as much as a hundred thousand instructions.
-const STANDING: &str = "
+const READ_STANDING: &str = "
     SELECT coalesce(b.spent, 0), coalesce(b.held, 0), coalesce(b.extra, 0), coalesce(b.is_closed, 0),
       coalesce(b.warned_percent, 0),
       (SELECT coalesce(sum(l.amount), 0) FROM budget_leases l WHERE l.scope = k.scope AND l.subject = k.subject
@@ -107,13 +113,13 @@ const STANDING: &str = "
 
 /// Returns a budget without the lease of this process. The leases of other processes count as held, and amounts that
 /// other instances spent or may spend are included.
-pub(super) fn standing(
+pub(super) fn read_standing(
     connection: &Connection,
     owner: &str,
     key: &BudgetKey,
     limit: u64,
 ) -> rusqlite::Result<Standing> {
-    connection.prepare_cached(STANDING)?.query_row(
+    connection.prepare_cached(READ_STANDING)?.query_row(
         params![key.scope.name(), key.subject, key.window, key.unit.name(), owner],
         |row| {
             let amount = |column: usize| row.get::<_, i64>(column).map(natural);
@@ -143,7 +149,7 @@ pub(super) fn enter(
     key: &BudgetKey,
     amount: u64,
 ) -> rusqlite::Result<()> {
-    let amount = of_call(amount);
+    let amount = call_integer(amount);
     let BudgetKey { scope, subject, window, unit } = key;
     let (scope, unit) = (scope.name(), unit.name());
     connection
@@ -157,7 +163,7 @@ pub(super) fn enter(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
-        .execute(params![clipped(request_id), call, scope, unit, subject, window, owner, amount])?;
+        .execute(params![clip(request_id), call, scope, unit, subject, window, owner, amount])?;
     Ok(())
 }
 
@@ -182,7 +188,7 @@ fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Re
 }
 
 /// An entry that is still held.
-struct Open {
+struct OpenEntry {
     scope: String,
     unit: String,
     subject: String,
@@ -190,14 +196,14 @@ struct Open {
     held: u64,
 }
 
-fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlite::Result<Vec<Open>> {
+fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlite::Result<Vec<OpenEntry>> {
     connection
         .prepare_cached(
             "SELECT scope, unit, subject, window, held FROM budget_entries
              WHERE request_id = ?1 AND call = ?2 AND spent IS NULL",
         )?
-        .query_map(params![clipped(request_id), call], |row| {
-            Ok(Open {
+        .query_map(params![clip(request_id), call], |row| {
+            Ok(OpenEntry {
                 scope: row.get(0)?,
                 unit: row.get(1)?,
                 subject: row.get(2)?,
@@ -227,14 +233,14 @@ pub(crate) fn settle(connection: &Connection, call: &Call, is_new: bool) -> rusq
 fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
     let (scope, unit) = (charge.scope.name(), charge.unit.name());
     let subject = call.started.subject(charge.scope);
-    let (held, spent) = (of_call(charge.held), of_call(call.cost(unit, charge.held)));
+    let (held, spent) = (call_integer(charge.held), call_integer(call.cost(unit, charge.held)));
     let is_new = connection
         .prepare_cached(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7, ?8) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
-            clipped(&call.started.request_id),
+            clip(&call.started.request_id),
             call.started.call,
             scope,
             unit,
@@ -259,14 +265,14 @@ fn close(
     connection: &Connection,
     request_id: &str,
     call: u32,
-    entry: &Open,
+    entry: &OpenEntry,
     spent: u64,
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "UPDATE budget_entries SET spent = ?5 WHERE request_id = ?1 AND call = ?2 AND scope = ?3 AND unit = ?4",
         )?
-        .execute(params![clipped(request_id), call, entry.scope, entry.unit, of_call(spent)])?;
+        .execute(params![clip(request_id), call, entry.scope, entry.unit, call_integer(spent)])?;
     connection
         .prepare_cached(
             "UPDATE budgets SET held = held - ?5, spent = min(spent + ?6, ?7)
@@ -277,8 +283,8 @@ fn close(
             entry.subject,
             entry.window,
             entry.unit,
-            of_call(entry.held),
-            of_call(spent),
+            call_integer(entry.held),
+            call_integer(spent),
             SUM_LIMIT
         ])?;
     Ok(())
@@ -302,13 +308,13 @@ pub(crate) fn release(
                 entry.subject,
                 entry.window,
                 entry.unit,
-                of_call(entry.held),
+                call_integer(entry.held),
                 closes
             ])?;
     }
     connection
         .prepare_cached("DELETE FROM budget_entries WHERE request_id = ?1 AND call = ?2 AND spent IS NULL")?
-        .execute(params![clipped(request_id), call])?;
+        .execute(params![clip(request_id), call])?;
     Ok(())
 }
 
@@ -318,7 +324,7 @@ pub(crate) fn release(
 pub(crate) fn settle_interrupted(
     connection: &Connection,
     database: &Path,
-    left: &[Dead],
+    left: &[DeadOwner],
 ) -> rusqlite::Result<()> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM budget_entries WHERE spent IS NULL")?
@@ -364,7 +370,7 @@ pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64)
 /// Deletes the windows of rate limits that ended some minutes ago, when the first call of a new window is held.
 fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) -> Result<(), Fault> {
     let is_windowed =
-        |claim: &&Claim| claim.scope == Scope::Rate && Period::of_window(&claim.window) == Period::Minute;
+        |claim: &&Claim| claim.scope == Scope::Rate && Period::from_window(&claim.window) == Period::Minute;
     let claim = claims.iter().find(is_windowed).filter(|claim| leases.is_new_window(&claim.window));
     let Some(oldest) = claim.and_then(|claim| oldest_kept_window(&claim.window)) else { return Ok(()) };
     for table in ["budgets", "journal_shares", "journal_changes"] {
@@ -422,7 +428,7 @@ impl Reader {
                 })?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 }
 
@@ -436,13 +442,13 @@ const AMOUNT_LIMIT: i64 = 1 << 60;
 const CALL_LIMIT: i64 = 1 << 46;
 
 /// Converts an amount to an SQLite integer.
-pub(super) fn amount(value: u64) -> i64 {
+pub(super) fn budget_integer(value: u64) -> i64 {
     integer(value).min(AMOUNT_LIMIT)
 }
 
 /// Converts what a call holds or costs to an SQLite integer.
-fn of_call(value: u64) -> i64 {
-    amount(value).min(CALL_LIMIT)
+fn call_integer(value: u64) -> i64 {
+    budget_integer(value).min(CALL_LIMIT)
 }
 
 #[cfg(test)]
@@ -473,7 +479,7 @@ mod tests {
                    ('session', 'a', 'ever', 'tokens', 'q', 30, 0), ('session', 'b', 'ever', 'tokens', 'p', 9, 0)",
             )
             .unwrap();
-        let read = |subject: &str| standing(&session, "own", &key(subject), 100).unwrap();
+        let read = |subject: &str| read_standing(&session, "own", &key(subject), 100).unwrap();
         let account = |spent, held, limit| Account { spent, held, limit, is_closed: false, elsewhere: 0 };
         let expected = |account, other_owners| Standing {
             account,
@@ -497,7 +503,7 @@ mod tests {
         let in_journal = Account { elsewhere: 73, ..account(12, 125, 140) };
         assert_eq!(read("a"), of_journal(in_journal, 2));
         assert_eq!(read("c"), of_journal(Account { elsewhere: 100, ..account(0, 100, 100) }, 0));
-        let statement = session.prepare_cached(STANDING).unwrap();
+        let statement = session.prepare_cached(READ_STANDING).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 }

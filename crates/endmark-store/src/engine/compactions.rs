@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use super::integers::integer;
-use super::outputs::{SECONDS_A_DAY, unix_seconds};
+use super::outputs::{SECONDS_PER_DAY, unix_seconds};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::Fault;
 
 /// Separates items. JSON never contains this character unescaped.
-const BETWEEN_ITEMS: &str = "\u{1e}";
+const ITEM_SEPARATOR: &str = "\u{1e}";
 
 /// Returns the summaries of conversations with this first turn, and marks them as used now. The times of use
 /// have a resolution of one hour.
-pub(crate) fn of(
+pub(crate) fn summaries_for(
     connection: &Connection,
     owner: &str,
     first_sha256: &str,
@@ -31,7 +31,7 @@ pub(crate) fn of(
             first_sha256: first_sha256.to_owned(),
             turns: number(0)?,
             sha256: row.get(1)?,
-            items: items_of(&items),
+            items: split_items(&items),
             mode: row.get(3)?,
             tokens_before: number(4)?,
             tokens_after: number(5)?,
@@ -49,12 +49,12 @@ pub(crate) fn of(
 }
 
 /// Splits the stored items of a summary.
-pub(crate) fn items_of(items: &str) -> Vec<String> {
-    items.split(BETWEEN_ITEMS).map(str::to_owned).collect()
+pub(crate) fn split_items(items: &str) -> Vec<String> {
+    items.split(ITEM_SEPARATOR).map(str::to_owned).collect()
 }
 
 /// Parses the stored amounts that a summary dropped.
-pub(crate) fn dropped_of(dropped: &str) -> BTreeMap<String, u64> {
+pub(crate) fn parse_dropped(dropped: &str) -> BTreeMap<String, u64> {
     let counts = dropped.lines().filter_map(|line| line.split_once(' '));
     counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
 }
@@ -77,7 +77,7 @@ pub(crate) fn keep(
             kept.first_sha256,
             integer(kept.turns),
             kept.sha256,
-            kept.items.join(BETWEEN_ITEMS),
+            kept.items.join(ITEM_SEPARATOR),
             kept.mode,
             integer(kept.tokens_before),
             integer(kept.tokens_after),
@@ -123,6 +123,6 @@ pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault>
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
-        .execute([SECONDS_A_DAY, unix_seconds()])?;
+        .execute([SECONDS_PER_DAY, unix_seconds()])?;
     Ok(forgotten as u64)
 }

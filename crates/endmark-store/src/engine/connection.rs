@@ -16,7 +16,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) fn open_for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |error| StoreError::of_sqlite(path, &error);
+    let failed = |error| StoreError::from_sqlite(path, &error);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(busy_timeout).map_err(failed)?;
     use_wal(&connection, busy_timeout).map_err(failed)?;
@@ -33,10 +33,10 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
         return Err(StoreError::NoFile { path: path.to_owned() });
     }
     if !path.is_file() {
-        return Err(StoreError::of_no_file(path));
+        return Err(StoreError::not_a_file(path));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |error| StoreError::of_sqlite(path, &error);
+    let failed = |error| StoreError::from_sqlite(path, &error);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     Ok(connection)
@@ -45,7 +45,7 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
 /// Creates the file with permissions for its owner only, or removes the permissions of other users. SQLite
 /// gives the write-ahead log and the shared memory the same permissions.
 fn make_private(path: &Path) -> Result<(), StoreError> {
-    let failed = |error| StoreError::of_io(path, &error);
+    let failed = |error| StoreError::from_io(path, &error);
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     #[cfg(unix)]
@@ -53,7 +53,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     let file = options.open(path).map_err(failed)?;
     // Check before changing permissions: the path may be a device that everybody uses.
     if !file.metadata().map_err(failed)?.is_file() {
-        return Err(StoreError::of_no_file(path));
+        return Err(StoreError::not_a_file(path));
     }
     #[cfg(unix)]
     {

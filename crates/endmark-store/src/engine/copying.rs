@@ -43,7 +43,7 @@ impl CopyFile {
     pub(crate) fn begin(&self) -> Result<(), CopyError> {
         self.session.begin()?;
         let has_others = owner::has_others(&self.path, self.owner.name());
-        if has_others.map_err(|error| StoreError::of_io(&self.path, &error))? {
+        if has_others.map_err(|error| StoreError::from_io(&self.path, &error))? {
             return Err(CopyError::FileInUse { path: self.path.clone() });
         }
         Ok(())
@@ -54,11 +54,11 @@ impl CopyFile {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, CopyError> {
-        Ok(read(&self.session).map_err(|error| StoreError::of_sqlite(&self.path, &error))?)
+        Ok(read(&self.session).map_err(|error| StoreError::from_sqlite(&self.path, &error))?)
     }
 
     fn write(&self, write: impl FnOnce(&Connection) -> Result<(), Fault>) -> Result<(), CopyError> {
-        Ok(write(&self.session).map_err(|fault| StoreError::of_fault(&self.path, &fault))?)
+        Ok(write(&self.session).map_err(|fault| StoreError::from_fault(&self.path, &fault))?)
     }
 
     /// Returns a mark of the file.
@@ -202,7 +202,7 @@ impl CopyFile {
 
     /// Writes what was spent in budgets, unless more was spent here since.
     pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, u64)]) -> Result<(), CopyError> {
-        self.write(|connection| journal::catch_up(connection, budgets))
+        self.write(|connection| journal::raise_spent(connection, budgets))
     }
 
     /// Returns all keys and the hashes of their secrets, as JSON.
@@ -237,7 +237,7 @@ impl CopyFile {
     }
 
     /// Returns the records that are not copied, with their numbers.
-    pub(crate) fn left_out(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
+    pub(crate) fn omitted_records(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
         const KINDS: [(&str, &str); 5] = [
             ("recovered or cut replies", "partial_completion_log"),
             ("kept outputs", "outputs"),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use crate::engine::integers::{integer, natural};
-use crate::engine::reader::summary::{CutPeriod, CutSummary, FOR_REPLIES};
+use crate::engine::reader::summary::{CutPeriod, CutSummary, REPLY_PURPOSES};
 use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
@@ -108,14 +108,14 @@ impl Cuts {
         values: impl Params,
         is_wanted: impl Fn(&str) -> bool,
     ) -> rusqlite::Result<()> {
-        let purposes = FOR_REPLIES.join("', '");
+        let purposes = REPLY_PURPOSES.join("', '");
         let sql =
             REPLIES.to_owned() + condition + " AND u.verdict = 'cut' AND u.purpose IN ('" + &purposes + "')";
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
             let started_at = row.get_ref(6)?.as_str()?;
-            if is_wanted(Grain::Day.of(started_at)) {
+            if is_wanted(Grain::Day.period_of(started_at)) {
                 let rank = row.get::<_, Option<u8>>(3)?.map_or(INTERRUPTED, usize::from);
                 let counts = [
                     1,
@@ -126,7 +126,7 @@ impl Cuts {
                 self.add(
                     place(row)?,
                     OUTCOMES.get(rank).copied().unwrap_or("exhausted"),
-                    Grain::Hour.of(started_at),
+                    Grain::Hour.period_of(started_at),
                     counts,
                 );
             }
@@ -149,7 +149,7 @@ impl Reader {
     ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
         // Read everything in one transaction, because a day may be summed meanwhile.
         let moment = self.connection().unchecked_transaction()?;
-        let cuts = between(self.connection(), from, until)?;
+        let cuts = cuts_between(self.connection(), from, until)?;
         moment.finish()?;
         let mut summaries: Vec<CutSummary> = cuts.summaries.into_values().collect();
         let order = |cut: &CutSummary| {
@@ -172,7 +172,7 @@ impl Reader {
     }
 }
 
-fn between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
+fn cuts_between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
     let mut cuts = Cuts::default();
     let days = cuts.read_sums(connection, from, until)?;
     let mut gaps: Vec<(String, String)> = Vec::new();
@@ -200,7 +200,7 @@ pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
 fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
     let first = format!(
         "SELECT substr(min(started_at), 1, 10) FROM usage WHERE verdict = 'cut' AND purpose IN ('{}')",
-        FOR_REPLIES.join("', '")
+        REPLY_PURPOSES.join("', '")
     );
     let sql = format!(
         "WITH RECURSIVE days(day) AS (
@@ -211,7 +211,7 @@ fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
     );
     let day: Option<String> = connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()?;
     let Some(day) = day else { return Ok(false) };
-    let cuts = between(connection, &day, &format!("{day} 24"))?;
+    let cuts = cuts_between(connection, &day, &format!("{day} 24"))?;
     for cut in cuts.summaries.values() {
         connection
             .prepare_cached(

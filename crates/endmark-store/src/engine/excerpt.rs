@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use endmark_context::cap::{CapError, Limits};
 use endmark_context::read::{
-    Content, Excerpt, ExcerptError, LARGEST_POINTED_INTO_BYTES, Part, PartError, Picking, Place,
+    Content, Excerpt, ExcerptError, MAX_POINTER_TARGET_BYTES, Part, PartError, Picking, Place,
 };
 
 use super::KeptOutput;
@@ -48,24 +48,24 @@ impl KeptOutput<'_> {
                 Ok(Excerpt { content: Content::Bytes(read.bytes), place: Place::Page { page, pages, bytes } })
             }
             Part::Bytes(span) => {
-                let range = span.bytes_of(self.bytes, limits.most)?;
+                let range = span.resolve_bytes(self.bytes, limits.most)?;
                 let bytes = self.read(range.clone())?;
                 Ok(Excerpt { content: Content::Bytes(bytes), place: Place::Bytes(range) })
             }
             Part::Lines(span) => {
-                let lines = span.lines_of(self.lines)?;
-                self.picked(lines[0] - 1, Picking::between(lines, limits)?)
+                let lines = span.resolve_lines(self.lines)?;
+                self.pick_lines(lines[0] - 1, Picking::line_range(lines, limits)?)
             }
-            Part::Grep(pattern) => self.picked(0, Picking::matching(pattern, limits)?),
-            Part::Pointer(_) if self.bytes > LARGEST_POINTED_INTO_BYTES => {
+            Part::Grep(pattern) => self.pick_lines(0, Picking::matching(pattern, limits)?),
+            Part::Pointer(_) if self.bytes > MAX_POINTER_TARGET_BYTES => {
                 Err(PartError::TooLarge(self.bytes).into())
             }
-            Part::Pointer(pointer) => Ok(Excerpt::pointed_to(&self.read(0..u64::MAX)?, pointer, limits)?),
+            Part::Pointer(pointer) => Ok(Excerpt::from_pointer(&self.read(0..u64::MAX)?, pointer, limits)?),
         }
     }
 
     /// Returns the selected lines after the first `behind` line breaks.
-    fn picked(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
+    fn pick_lines(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
         let mut failure = None;
         self.lines_from(behind, |number, line| {
             picking.line(number, line).unwrap_or_else(|error| {

@@ -36,16 +36,16 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl StoreError {
-    pub(crate) fn of_fault(path: &Path, fault: &Fault) -> Self {
+    pub(crate) fn from_fault(path: &Path, fault: &Fault) -> Self {
         match fault {
-            Fault::Sqlite(error) => Self::of_sqlite(path, error),
+            Fault::Sqlite(error) => Self::from_sqlite(path, error),
             Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
             Fault::NoRoom { max_bytes } => Self::NoRoomForOutput { max_bytes: *max_bytes },
             Fault::Store(error) => error.clone(),
         }
     }
 
-    pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+    pub(crate) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
         let detail = error.to_string();
         match error.sqlite_error_code() {

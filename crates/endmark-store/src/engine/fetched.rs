@@ -23,17 +23,17 @@ pub(crate) struct FetchedOutput {
 
 impl Reader {
     /// Returns a reader that finds only this output. `path` is for error messages.
-    pub(crate) fn of_fetched(path: &Path, output: &FetchedOutput) -> Result<Self, StoreError> {
-        let failed = |error: rusqlite::Error| StoreError::of_sqlite(path, &error);
+    pub(crate) fn from_fetched(path: &Path, output: &FetchedOutput) -> Result<Self, StoreError> {
+        let failed = |error: rusqlite::Error| StoreError::from_sqlite(path, &error);
         let connection = Connection::open_in_memory().map_err(failed)?;
         migrate::migrate(&connection, path)?;
-        fill(&connection, output).map_err(|fault| StoreError::of_fault(path, &fault))?;
-        Ok(Self::on(connection, path))
+        fill(&connection, output).map_err(|fault| StoreError::from_fault(path, &fault))?;
+        Ok(Self::from_connection(connection, path))
     }
 
     /// Whether this file contains the output, and the output has not expired.
     pub(crate) fn has_output(&self, handle: &Handle) -> Result<bool, StoreError> {
-        outputs::is_kept(self.connection(), handle.as_str()).map_err(|error| self.failed(&error))
+        outputs::is_available(self.connection(), handle.as_str()).map_err(|error| self.store_error(&error))
     }
 }
 

@@ -11,7 +11,7 @@ use endmark_context::budget::pace::MAX_CHANGES;
 use endmark_context::budget::{Account, Scope, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::budgets::{SUM_LIMIT, amount};
+use super::budgets::{SUM_LIMIT, budget_integer};
 use super::integers::{integer, natural};
 use super::keys;
 use crate::engine::Fault;
@@ -59,7 +59,7 @@ pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
 ];
 
 /// The columns that the file has in the tables of [`CALLS_BESIDE`], each with its name there.
-const COLUMNS_BESIDE: [(&str, &str); 9] = [
+const EXTRA_COLUMNS: [(&str, &str); 9] = [
     ("cache_written_tokens", "w.tokens"),
     ("cache_written_1h_tokens", "w.tokens_1h"),
     ("estimated_prompt", "e.prompt"),
@@ -77,13 +77,13 @@ pub(super) const CALLS_BESIDE: &str = "LEFT JOIN usage_cache_writes w USING (req
 
 /// Returns the columns of `usage` that the database has, too.
 pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
-    let is_beside = |column: &str| COLUMNS_BESIDE.iter().any(|(name, _)| *name == column);
+    let is_beside = |column: &str| EXTRA_COLUMNS.iter().any(|(name, _)| *name == column);
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
 }
 
 /// Returns the SQL of a column's value, read from `usage u` and [`CALLS_BESIDE`].
 fn value_sql(name: &str) -> String {
-    let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
+    let beside = EXTRA_COLUMNS.into_iter().find(|(column, _)| *column == name);
     beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct GrantedShare {
 /// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
 /// of its own. The caller's transaction has it all or nothing.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
-    let failed = |error| StoreError::of_sqlite(path, &error);
+    let failed = |error| StoreError::from_sqlite(path, &error);
     if let Some(instance) = instance(connection).map_err(failed)? {
         // A journal of an older version lacks them.
         connection.execute_batch(runs::TRIGGERS).map_err(failed)?;
@@ -176,12 +176,12 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
     if is_used {
         return Err(StoreError::NotAJournal { path: path.to_owned() });
     }
-    make(connection, random).map_err(failed)?;
+    create(connection, random).map_err(failed)?;
     Ok(Instance { id: random.to_owned(), keys_version: -1, ..Instance::default() })
 }
 
 /// Makes a new file the journal of a new instance.
-fn make(connection: &Connection, random: &str) -> rusqlite::Result<()> {
+fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TRIGGERS)?;
     connection.execute_batch(uploads::TRIGGERS)?;
     connection.execute_batch(runs::TRIGGERS)?;
@@ -191,7 +191,7 @@ fn make(connection: &Connection, random: &str) -> rusqlite::Result<()> {
 
 /// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
 pub(crate) fn refuse(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    match instance(connection).map_err(|error| StoreError::of_sqlite(path, &error))? {
+    match instance(connection).map_err(|error| StoreError::from_sqlite(path, &error))? {
         Some(_) => Err(StoreError::IsJournal { path: path.to_owned() }),
         None => Ok(()),
     }
@@ -242,7 +242,7 @@ pub(crate) fn mark(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Resu
 }
 
 /// Raises what was spent here to what the database knows. The file has no entries of these calls.
-pub(crate) fn catch_up(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+pub(crate) fn raise_spent(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
     for (key, spent) in shares {
         let spent = integer(*spent).min(SUM_LIMIT);
         connection
@@ -311,7 +311,7 @@ pub(crate) fn prepare(
 /// Returns the budget of a row that begins with its scope, subject, window and unit.
 pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
-    Ok(BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit))
+    Ok(BudgetKey::from_columns(&scope, row.get(1)?, row.get(2)?, &unit))
 }
 
 /// Returns the report about a share, and whether a part of it is returned.
@@ -352,7 +352,7 @@ fn report(
                 key.subject,
                 key.window,
                 key.unit.name(),
-                amount(report.granted)
+                budget_integer(report.granted)
             ])?;
     }
     Ok((report, is_lowered))
@@ -394,13 +394,13 @@ pub(crate) fn apply(
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT DO UPDATE SET granted = excluded.granted, spent_elsewhere = excluded.spent_elsewhere",
             )?
-            .execute(params![scope, key.subject, key.window, unit, amount(*granted), amount(*spent_elsewhere)])?;
+            .execute(params![scope, key.subject, key.window, unit, budget_integer(*granted), budget_integer(*spent_elsewhere)])?;
         connection
             .prepare_cached(
                 "DELETE FROM journal_changes WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4
                    AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
             )?
-            .execute(params![scope, key.subject, key.window, unit, amount(*reported)])?;
+            .execute(params![scope, key.subject, key.window, unit, budget_integer(*reported)])?;
         // The lease of this process is planned again from the new grant, which is never smaller.
         leases.touch(key);
     }
@@ -423,7 +423,7 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
             "UPDATE budgets SET extra = ?4, is_closed = ?5, warned_percent = iif(extra = ?4, warned_percent, 0)
              WHERE scope = 'session' AND subject = ?1 AND window = ?2 AND unit = ?3 AND (extra, is_closed) <> (?4, ?5)",
         )?
-        .execute(params![key.subject, key.window, unit, amount(*extra), is_closed])?;
+        .execute(params![key.subject, key.window, unit, budget_integer(*extra), is_closed])?;
     Ok(())
 }
 

@@ -44,7 +44,7 @@ impl Reader {
     }
 
     /// Returns the output of any client of a gateway. Only for callers that can read the store's file anyway.
-    pub fn output_of_a_client(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
+    pub fn client_output(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
@@ -56,7 +56,7 @@ impl Reader {
         match removed {
             Ok(true) => StoreError::RemovedOutput { handle },
             Ok(false) => StoreError::NoOutput { handle },
-            Err(error) => self.failed(&error),
+            Err(error) => self.store_error(&error),
         }
     }
 
@@ -77,7 +77,7 @@ impl Reader {
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
             )
             .optional()
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.store_error(&error))?;
         let Some((format, bytes, lines, last_used, keep_days)) = row else {
             return Err(self.absent(is_owner, handle, owner));
         };
@@ -138,7 +138,7 @@ impl KeptOutput<'_> {
         from: u64,
         mut take: impl FnMut(OutputPiece) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let failed = |error: rusqlite::Error| self.reader.failed(&error);
+        let failed = |error: rusqlite::Error| self.reader.store_error(&error);
         let from = integer(from);
         // If several pieces contain no line break, the first of them is the right one.
         let sql = format!(

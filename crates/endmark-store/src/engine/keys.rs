@@ -7,7 +7,7 @@ use super::integers::{integer, natural};
 use super::outputs::unix_seconds;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
-use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
+use crate::keys::{FoundKey, Key, KeyBudget, NewKey};
 
 /// Creates a key with one secret. Returns whether its name was free.
 pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
@@ -122,11 +122,11 @@ impl Reader {
                 .query_map([], key)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the key whose secret has this hash.
-    pub(crate) fn key_of_secret(&self, sha256: &str) -> Result<Option<KeyOfSecret>, StoreError> {
+    pub(crate) fn key_by_secret(&self, sha256: &str) -> Result<Option<FoundKey>, StoreError> {
         let read = || {
             self.connection()
                 .prepare(&format!(
@@ -134,11 +134,11 @@ impl Reader {
                 ))?
                 .query_row([sha256], |row| {
                     let secret_ends_at = row.get::<_, Option<i64>>(11)?.map(natural);
-                    Ok(KeyOfSecret { key: key(row)?, secret_ends_at })
+                    Ok(FoundKey { key: key(row)?, secret_ends_at })
                 })
                 .optional()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 }
 
@@ -147,7 +147,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     let (unit, period): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
     let limit: Option<i64> = row.get(4)?;
     let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
-    let budget = KeyBudget::of_words(unit.as_deref(), period.as_deref(), limit.map(natural));
+    let budget = KeyBudget::from_columns(unit.as_deref(), period.as_deref(), limit.map(natural));
     Ok(Key {
         name: row.get(0)?,
         models: models.lines().map(str::to_owned).collect(),

@@ -10,8 +10,8 @@ use crate::calls::Call;
 use crate::engine::budgets::{self, SUM_LIMIT};
 use crate::engine::integers::integer;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
-use crate::ledger::encoding::clipped;
-use crate::owner::{self, Dead};
+use crate::ledger::encoding::clip;
+use crate::owner::{self, DeadOwner};
 
 /// Entries written by one statement: most of its cost is its start and its end.
 const ENTRIES_TOGETHER: usize = 16;
@@ -35,7 +35,7 @@ pub(super) fn write(
     changed: &[(Arc<BudgetKey>, u64)],
 ) -> rusqlite::Result<()> {
     for (key, limit) in changed {
-        let standing = budgets::standing(connection, owner, key, *limit)?;
+        let standing = budgets::read_standing(connection, owner, key, *limit)?;
         let Some((amount, in_use)) = leases.plan(key, standing) else { continue };
         let place = params![key.scope.name(), key.subject, key.window, key.unit.name(), owner];
         if amount == 0 {
@@ -75,7 +75,7 @@ pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]
         for (Call { started, .. }, LeasedAmount { key, held, cost }) in entries {
             let (held, cost) = (integer(*held), integer(*cost));
             let values: [&dyn ToSql; 8] = [
-                &clipped(&started.request_id),
+                &clip(&started.request_id),
                 &started.call,
                 &key.scope.name(),
                 &key.unit.name(),
@@ -102,7 +102,7 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
             key.subject,
             key.window,
             key.unit.name(),
-            budgets::amount(*cost),
+            budgets::budget_integer(*cost),
             SUM_LIMIT
         ];
         // Nearly every budget exists, and an insertion that becomes an update costs more.
@@ -127,7 +127,11 @@ pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCal
 }
 
 /// Deletes the leases of dead processes, whose calls are charged. The caller holds the database's write lock.
-pub(crate) fn forget_dead(connection: &Connection, database: &Path, left: &[Dead]) -> rusqlite::Result<()> {
+pub(crate) fn forget_dead(
+    connection: &Connection,
+    database: &Path,
+    left: &[DeadOwner],
+) -> rusqlite::Result<()> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM budget_leases")?
         .query_map([], |row| row.get(0))?

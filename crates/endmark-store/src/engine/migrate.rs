@@ -21,7 +21,7 @@ const MIGRATIONS: &[Migration] = &[
 ];
 
 /// Returns the number of the newest migration that this version knows.
-pub(crate) fn known() -> u32 {
+pub(crate) fn newest_known() -> u32 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
@@ -33,7 +33,7 @@ const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
 /// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a
 /// new file at the same time do not both apply them.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let failed = |error| StoreError::of_sqlite(path, &error);
+    let failed = |error| StoreError::from_sqlite(path, &error);
     connection.execute_batch(SCHEMA_MIGRATIONS).map_err(failed)?;
     let found = verify(connection, path)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
@@ -56,10 +56,10 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
             [],
             |row| row.get(0),
         )
-        .map_err(|error| StoreError::of_sqlite(path, &error))?;
+        .map_err(|error| StoreError::from_sqlite(path, &error))?;
     let found = if has_migrations { verify(connection, path)? } else { 0 };
-    if found < known() {
-        return Err(StoreError::Older { path: path.to_owned(), found, known: known() });
+    if found < newest_known() {
+        return Err(StoreError::Older { path: path.to_owned(), found, known: newest_known() });
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<Vec<(u32, String)>>>()
     };
-    let applied = applied().map_err(|error| StoreError::of_sqlite(path, &error))?;
+    let applied = applied().map_err(|error| StoreError::from_sqlite(path, &error))?;
     for (version, sha256) in &applied {
         let known = MIGRATIONS.iter().find(|migration| migration.version == *version);
         if known.is_some_and(|known| sha256_hex(known.sql.as_bytes()) != *sha256) {
@@ -82,8 +82,8 @@ fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
         }
     }
     let found = applied.last().map_or(0, |(version, _)| *version);
-    if found > known() {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
+    if found > newest_known() {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: newest_known() });
     }
     Ok(found)
 }

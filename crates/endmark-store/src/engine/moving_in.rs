@@ -13,19 +13,19 @@ use crate::owner;
 /// Migrates the database, calls `identify`, settles what dead processes left open, and calls `register`. The
 /// database's write lock is held throughout, so of two processes that start at the same time, one waits.
 /// `identify` sees the file before the calls of dead processes are added.
-pub(crate) fn move_in<I, T>(
+pub(crate) fn register_owner<I, T>(
     connection: &mut Connection,
     path: &Path,
     identify: impl FnOnce(&Connection) -> Result<I, StoreError>,
     register: impl FnOnce() -> io::Result<T>,
 ) -> Result<(I, T), StoreError> {
-    let failed = |error| StoreError::of_sqlite(path, &error);
+    let failed = |error| StoreError::from_sqlite(path, &error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     migrate::migrate(&transaction, path)?;
     let found = identify(&transaction)?;
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
     runs::mark_lost(&transaction, path).map_err(failed)?;
-    let io_failed = |error| StoreError::of_io(path, &error);
+    let io_failed = |error| StoreError::from_io(path, &error);
     let dead = owner::dead(path).map_err(io_failed)?;
     for left in &dead {
         for call in slate::read(left.path()).map_err(io_failed)? {
@@ -38,7 +38,7 @@ pub(crate) fn move_in<I, T>(
     transaction.commit().map_err(failed)?;
     // The calls on the slates of dead processes are committed by now.
     for left in dead {
-        left.bury().map_err(io_failed)?;
+        left.remove_sign().map_err(io_failed)?;
     }
     Ok((found, registered))
 }

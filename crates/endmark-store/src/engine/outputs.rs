@@ -8,10 +8,10 @@ use crate::engine::journal::uploads;
 use crate::engine::{Fault, room};
 use crate::outputs::NewOutput;
 
-pub(crate) const SECONDS_A_DAY: i64 = 86_400;
+pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Days for which the removal of an output is remembered.
-const REMOVED_DAYS: i64 = 30;
+const REMOVAL_RECORD_DAYS: i64 = 30;
 
 /// Returns the current time in seconds since 1970.
 pub(crate) fn unix_seconds() -> i64 {
@@ -99,7 +99,7 @@ pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> 
 }
 
 /// Whether an output is complete and has not expired.
-pub(crate) fn is_kept(connection: &Connection, handle: &str) -> rusqlite::Result<bool> {
+pub(crate) fn is_available(connection: &Connection, handle: &str) -> rusqlite::Result<bool> {
     let found: Option<(i64, i64)> = connection
         .prepare_cached("SELECT last_used, keep_days FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL")?
         .query_row([handle], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -120,14 +120,14 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
             "DELETE FROM outputs WHERE (keep_days > 0 AND last_used + keep_days * ?1 < ?2)
                OR (bytes IS NULL AND last_used + ?1 < ?2)",
         )?
-        .execute([SECONDS_A_DAY, unix_seconds()])?;
+        .execute([SECONDS_PER_DAY, unix_seconds()])?;
     connection
         .prepare_cached("DELETE FROM removed_outputs WHERE removed_at < ?1")?
-        .execute([unix_seconds() - REMOVED_DAYS * SECONDS_A_DAY])?;
+        .execute([unix_seconds() - REMOVAL_RECORD_DAYS * SECONDS_PER_DAY])?;
     Ok(forgotten as u64)
 }
 
 /// Whether an output that was last used at this time has expired.
 pub(crate) fn has_expired(last_used: i64, keep_days: i64) -> bool {
-    keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < unix_seconds()
+    keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_PER_DAY)) < unix_seconds()
 }

@@ -22,18 +22,18 @@ pub struct OutputPage {
 impl KeptOutput<'_> {
     /// Returns the number of pages of at most `most_bytes` bytes, which is at least one.
     pub fn pages(&self, most_bytes: usize) -> u64 {
-        self.in_pages(most_bytes).count()
+        self.page_layout(most_bytes).count()
     }
 
     /// Returns page `page`, counted from 1, of at most `most_bytes` bytes. `None` if there is no such page.
     pub fn page(&self, page: u64, most_bytes: usize) -> Result<Option<OutputPage>, StoreError> {
-        let Some(span) = self.in_pages(most_bytes).span(page, |range| self.read(range))? else {
+        let Some(span) = self.page_layout(most_bytes).span(page, |range| self.read(range))? else {
             return Ok(None);
         };
         Ok(Some(OutputPage { first_byte: span.start, bytes: self.read(span)? }))
     }
 
-    fn in_pages(&self, most_bytes: usize) -> Pages {
+    fn page_layout(&self, most_bytes: usize) -> Pages {
         Pages { bytes: self.bytes, most_bytes }
     }
 

@@ -23,7 +23,7 @@ pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
 pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
-pub use sums::Summed;
+pub use sums::CountedCalls;
 
 /// Reads a store, even while a gateway is writing it. Reading blocks: do not use it in an async task.
 #[derive(Debug)]
@@ -62,12 +62,12 @@ impl Reader {
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         let location = location.absolute();
         let path = location.path();
-        let connection = open_for_reading(path).map_err(|error| location.failed(error))?;
+        let connection = open_for_reading(path).map_err(|error| location.error_at_location(error))?;
         migrate::check(&connection, path)?;
-        Ok(Self::on(connection, path))
+        Ok(Self::from_connection(connection, path))
     }
 
-    pub(in crate::engine) fn on(connection: Connection, path: &Path) -> Self {
+    pub(in crate::engine) fn from_connection(connection: Connection, path: &Path) -> Self {
         Self { connection, path: path.to_owned() }
     }
 
@@ -113,7 +113,7 @@ impl Reader {
         }
         let mut pieces = Vec::new();
         for row in &rows {
-            pieces.extend(self.pieces(row.id).map_err(|error| self.failed(&error))?);
+            pieces.extend(self.pieces(row.id).map_err(|error| self.store_error(&error))?);
         }
         Ok(Some(Recovery { rows, pieces }))
     }
@@ -126,7 +126,7 @@ impl Reader {
                 .query_map([], |row| row.get::<_, String>(0))?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        let mut lines = check().map_err(|error| self.failed(&error))?;
+        let mut lines = check().map_err(|error| self.store_error(&error))?;
         lines.retain(|line| line != "ok");
         Ok(lines)
     }
@@ -143,11 +143,11 @@ impl Reader {
                 .query_map(params_from_iter(values), log_row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the rows of one request, for a list.
-    fn cuts_of(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
+    fn request_cuts(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
         self.connection()
             .prepare_cached(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"))?
             .query_map([request_id], log_row)?
@@ -169,8 +169,8 @@ impl Reader {
         &self.connection
     }
 
-    pub(crate) fn failed(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::of_sqlite(&self.path, error)
+    pub(crate) fn store_error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.path, error)
     }
 }
 

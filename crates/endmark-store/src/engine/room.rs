@@ -35,7 +35,8 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
     if own.saturating_add(needed) > max_bytes {
         return Err(Fault::NoRoom { max_bytes });
     }
-    let mut candidates = Candidates { connection, in_use: in_use(connection)?, of_owners: HashMap::new() };
+    let mut candidates =
+        Candidates { connection, in_use: outputs_in_use(connection)?, by_owner: HashMap::new() };
     let goal = max_bytes - max_bytes / FREED_DIVISOR;
     while total > goal {
         let Some((owner, victim, freed)) = candidates.next()? else { break };
@@ -51,7 +52,7 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
 }
 
 /// Returns the outputs of sessions in which a call was made or an output was used recently.
-fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+fn outputs_in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     connection
         .prepare_cached(
             "WITH lately(session) AS MATERIALIZED (
@@ -69,7 +70,7 @@ fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
 struct Candidates<'a> {
     connection: &'a Connection,
     in_use: HashSet<String>,
-    of_owners: HashMap<String, OwnerCandidates>,
+    by_owner: HashMap<String, OwnerCandidates>,
 }
 
 /// The removable outputs of one owner that have been looked up so far.
@@ -89,9 +90,9 @@ impl Candidates<'_> {
         let mut owners = statement.query([])?;
         while let Some(row) = owners.next()? {
             let owner: String = row.get(0)?;
-            let of_owner = self.of_owners.entry(owner.clone()).or_default();
+            let of_owner = self.by_owner.entry(owner.clone()).or_default();
             while of_owner.waiting.is_empty() && !of_owner.is_exhausted {
-                of_owner.look_up(self.connection, &owner, &self.in_use)?;
+                of_owner.find_candidates(self.connection, &owner, &self.in_use)?;
             }
             if let Some((handle, bytes)) = of_owner.waiting.pop_front() {
                 return Ok(Some((owner, handle, bytes)));
@@ -102,7 +103,7 @@ impl Candidates<'_> {
 }
 
 impl OwnerCandidates {
-    fn look_up(
+    fn find_candidates(
         &mut self,
         connection: &Connection,
         owner: &str,

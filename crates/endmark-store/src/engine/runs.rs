@@ -84,7 +84,7 @@ pub(crate) fn write(
             .execute(params![
                 run.id,
                 run.name,
-                task.map(|task| &task.asked),
+                task.map(|task| &task.prompt_text),
                 of_task(|task| task.seconds),
                 of_task(|task| task.session_input_tokens),
                 of_task(|task| task.session_output_tokens),
@@ -131,7 +131,7 @@ pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::R
 }
 
 /// Makes this owner the supervisor of a lost run. Returns false if the run is not lost.
-pub(crate) fn take_up(connection: &Connection, owner: &str, id: &str) -> Result<bool, Fault> {
+pub(crate) fn take_over(connection: &Connection, owner: &str, id: &str) -> Result<bool, Fault> {
     let (state, reason, ..) = LOST;
     let taken = connection.execute(
         "UPDATE runs SET owner = ?1, state = 'queued', reason = NULL, ended_at = NULL,

@@ -12,7 +12,7 @@ use rusqlite::hooks::Wal;
 
 use crate::calls::Call;
 use crate::engine::connection::open_for_writing;
-use crate::engine::moving_in::move_in;
+use crate::engine::moving_in::register_owner;
 use crate::engine::{budgets, leases, usage};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
@@ -60,20 +60,20 @@ impl Session {
         identify: impl FnOnce(&Connection) -> Result<I, StoreError>,
     ) -> Result<(Self, Owner, I), StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
-        let (found, owner) = move_in(&mut connection, path, identify, || Owner::register(path))?;
-        Ok((Self::on(connection, path)?, owner, found))
+        let (found, owner) = register_owner(&mut connection, path, identify, || Owner::register(path))?;
+        Ok((Self::from_connection(connection, path)?, owner, found))
     }
 
     /// Opens a new store at a path from which the files were removed, for an owner that is already registered.
-    pub(crate) fn open_anew(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn reopen(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
-        move_in(&mut connection, path, |_| Ok(()), || Ok(()))?;
-        Self::on(connection, path)
+        register_owner(&mut connection, path, |_| Ok(()), || Ok(()))?;
+        Self::from_connection(connection, path)
     }
 
     /// Creates the session, and starts counting the pages of the write-ahead log. SQLite would also move the
     /// log by itself, but would not report failures.
-    fn on(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
+    fn from_connection(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&journal_pages);
@@ -81,7 +81,7 @@ impl Session {
             seen.store(pages, Ordering::Relaxed);
             Ok(())
         };
-        connection.wal_hook(Some(hook)).map_err(|error| StoreError::of_sqlite(path, &error))?;
+        connection.wal_hook(Some(hook)).map_err(|error| StoreError::from_sqlite(path, &error))?;
         Ok(Self { connection, path: Arc::from(path), journal_pages })
     }
 
@@ -114,22 +114,24 @@ impl Session {
 
     /// Writes the rows of finished calls. An error concerns the store, and ends the transaction.
     pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
-        self.whole(|connection| usage::record_all(connection, calls))
+        self.in_transaction(|connection| usage::record_all(connection, calls))
     }
 
     /// Settles a call that is not held in a lease. An error concerns the store, and ends the transaction.
     pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
-        self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call, true)))
+        self.in_transaction(|connection| {
+            usage::classify_result(connection, budgets::settle(connection, call, true))
+        })
     }
 
     /// Writes the budget entries of calls that were held in leases.
     pub(crate) fn settle_leased(&self, entries: &[(&Call, &LeasedAmount)]) -> Result<(), StoreError> {
-        self.whole(|connection| leases::settle(connection, entries))
+        self.in_transaction(|connection| leases::settle(connection, entries))
     }
 
     /// Adds the costs of calls that were held in leases to their budgets.
     pub(crate) fn charge_leased(&self, costs: &HashMap<Arc<BudgetKey>, u64>) -> Result<(), StoreError> {
-        self.whole(|connection| leases::charge(connection, costs))
+        self.in_transaction(|connection| leases::charge(connection, costs))
     }
 
     /// Plans which leases change, and writes them.
@@ -139,21 +141,24 @@ impl Session {
         leases: &Leases,
         changed: &[(Arc<BudgetKey>, u64)],
     ) -> Result<(), StoreError> {
-        self.whole(|connection| leases::write(connection, owner, leases, changed))
+        self.in_transaction(|connection| leases::write(connection, owner, leases, changed))
     }
 
     /// Returns all leases of a process that is ending, in a separate transaction.
     pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
         self.begin()?;
-        self.whole(|connection| leases::give_back(connection, owner, calls))?;
+        self.in_transaction(|connection| leases::give_back(connection, owner, calls))?;
         self.commit()
     }
 
     /// Runs work as part of the transaction. If it fails, the transaction has ended.
-    fn whole<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn in_transaction<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         work(self).map_err(|error| {
             self.roll_back();
-            self.failed(&error)
+            self.store_error(&error)
         })
     }
 
@@ -166,7 +171,7 @@ impl Session {
     /// store works again.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
-        self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.failed(&error))
+        self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.store_error(&error))
     }
 
     /// Whether it is time to move the write-ahead log into the database.
@@ -177,7 +182,7 @@ impl Session {
     /// Moves the write-ahead log into the database, except for pages that readers still need.
     pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.store_error(&error))?;
         // The remaining pages are moved after a later commit that finds the log too long.
         self.journal_pages.store(0, Ordering::Relaxed);
         Ok(())
@@ -191,7 +196,7 @@ impl Session {
 
     /// Runs a statement of the transaction. If it fails, the transaction has ended.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        self.whole(|connection| connection.prepare_cached(sql)?.execute([]).map(|_| ()))
+        self.in_transaction(|connection| connection.prepare_cached(sql)?.execute([]).map(|_| ()))
     }
 
     fn roll_back(&self) {
@@ -201,8 +206,8 @@ impl Session {
         }
     }
 
-    fn failed(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::of_sqlite(&self.path, error)
+    fn store_error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.path, error)
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use crate::calls::{Call, UsageRow};
-use crate::counted::{CallClass, CallSums, counted};
+use crate::counted::{CallClass, CallSums, classify};
 use crate::engine::integers::integer;
-use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
-use crate::engine::usage::row_of;
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
+use crate::engine::usage::usage_row_from;
 use crate::engine::{Fault, cuts};
 
 /// Calls summed in one transaction, so that others wait only for milliseconds.
-const SUMMED_AT_ONCE: u32 = 1_000;
+const SUM_BATCH_CALLS: u32 = 1_000;
 
 /// The length of the period over which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl Grain {
     }
 
     /// Returns the day or hour of a timestamp.
-    pub(crate) fn of(self, moment: &str) -> &str {
+    pub(crate) fn period_of(self, moment: &str) -> &str {
         moment.get(..self.characters().into()).unwrap_or(moment)
     }
 }
@@ -74,7 +74,7 @@ impl Dimension {
 
 /// The key of a row in the table of sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SumKey {
     pub(crate) grain: Grain,
     pub(crate) dimension: &'static str,
     /// A day or an hour.
@@ -84,10 +84,10 @@ pub(crate) struct Place {
 }
 
 /// Sums by their key in the table.
-pub(crate) type Sums = HashMap<Place, CallSums>;
+pub(crate) type Sums = HashMap<SumKey, CallSums>;
 
 /// The source of calls that no sum contains yet.
-pub(crate) const UNSUMMED: &str = "usage INDEXED BY usage_unsummed";
+pub(crate) const UNSUMMED_CALLS: &str = "usage INDEXED BY usage_unsummed";
 
 /// Sums of calls to be added to the table.
 #[derive(Debug, Default)]
@@ -105,15 +105,15 @@ struct Group {
 impl Summing {
     /// Adds a call.
     pub(crate) fn add(&mut self, call: &UsageRow) {
-        let (class, counts) = counted(call);
+        let (class, counts) = classify(call);
         let group = Group {
             class,
-            hour: Grain::Hour.of(&call.started_at).to_owned(),
+            hour: Grain::Hour.period_of(&call.started_at).to_owned(),
             session: Dimension::Session.key(call).to_owned(),
             key: Dimension::Key.key(call).to_owned(),
         };
         let sum = self.0.entry(group).or_default();
-        *sum = sum.and(&counts);
+        *sum = sum.plus(&counts);
     }
 
     /// Returns the rows of the table to which these sums belong.
@@ -124,15 +124,15 @@ impl Summing {
                 for (dimension, key) in
                     [(Dimension::Nothing, ""), (Dimension::Session, session), (Dimension::Key, key)]
                 {
-                    let place = Place {
+                    let place = SumKey {
                         grain,
                         dimension: dimension.name(),
-                        period: grain.of(hour).to_owned(),
+                        period: grain.period_of(hour).to_owned(),
                         key: key.to_owned(),
                         class: class.clone(),
                     };
                     let sum: &mut CallSums = places.entry(place).or_default();
-                    *sum = sum.and(counts);
+                    *sum = sum.plus(counts);
                 }
             }
         }
@@ -141,34 +141,35 @@ impl Summing {
 }
 
 /// Returns the sums of calls.
-pub(crate) fn of(calls: &[&Call]) -> Sums {
+pub(crate) fn sum_calls(calls: &[&Call]) -> Sums {
     let mut summing = Summing::default();
     for call in calls {
-        summing.add(&row_of(call));
+        summing.add(&usage_row_from(call));
     }
     summing.places()
 }
 
 /// Returns the sums of calls if these have much in common. Other calls are left to [`step`], which sums more of them
 /// at once. Leaving a call costs little now and one statement later.
-pub(crate) fn of_similar(calls: &[&Call]) -> Option<Sums> {
+pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
     if calls.len() <= 2 {
         return None;
     }
-    Some(of(calls)).filter(|sums| sums.len() <= 2 * calls.len())
+    Some(sum_calls(calls)).filter(|sums| sums.len() <= 2 * calls.len())
 }
 
 /// Sums the oldest calls that no sum contains yet. Returns how many; 0 if every call is summed.
 pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     // The limit is part of the SQL text: as a parameter it would make SQLite plan the statement again each time.
-    let oldest =
-        format!("{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE}");
+    let oldest = format!(
+        "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS}"
+    );
     let calls: Vec<UsageRow> =
         connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
     // The same rows, in the order of the same index.
     let summed = format!(
-        "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED}
-           WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE})"
+        "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED_CALLS}
+           WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS})"
     );
     connection.prepare_cached(&summed)?.execute([])?;
     let mut summing = Summing::default();
@@ -181,7 +182,7 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
 
 /// Adds sums to those of the table. Deletes sums of cut replies that lack some of these calls.
 pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Result<()> {
-    let days = |(place, counts): (&Place, &CallSums)| {
+    let days = |(place, counts): (&SumKey, &CallSums)| {
         let has_cuts = place.grain == Grain::Day && place.dimension.is_empty() && counts.cut > 0;
         has_cuts.then(|| place.period.clone())
     };
@@ -237,7 +238,7 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-fn write(connection: &Connection, place: &Place, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
+fn write(connection: &Connection, place: &SumKey, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
     let counts = counts.counts().map(integer);
     let mut values: Vec<&dyn rusqlite::ToSql> = Vec::with_capacity(5 + counts.len());
     let grain = place.grain.characters();

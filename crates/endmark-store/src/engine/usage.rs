@@ -8,13 +8,13 @@ use crate::calls::{Billing, Call, CallStarted, Estimate, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::{integer, natural};
 use crate::engine::moment::utc;
-use crate::engine::outputs::{SECONDS_A_DAY, unix_seconds};
+use crate::engine::outputs::{SECONDS_PER_DAY, unix_seconds};
 use crate::engine::sums::Grain;
 use crate::engine::{Fault, Recorded, budgets, sums};
-use crate::ledger::encoding::clipped;
+use crate::ledger::encoding::clip;
 
 /// Rows deleted in one transaction: others wait for milliseconds, not for seconds.
-const FORGOTTEN_AT_ONCE: u32 = 5_000;
+const DELETION_BATCH_ROWS: u32 = 5_000;
 
 /// Rows written by one statement: most of its cost is its start and its end.
 const ROWS_TOGETHER: usize = 16;
@@ -38,7 +38,7 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<(
 
 /// Writes the rows of calls, and sums those that are cheap to sum together. Returns the outcome of each row.
 pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<Vec<Recorded>> {
-    let mut sums = sums::of_similar(calls);
+    let mut sums = sums::sum_similar(calls);
     let (mut recorded, mut summed) = (Vec::with_capacity(calls.len()), Vec::new());
     let (together, rest) = calls.as_chunks::<ROWS_TOGETHER>();
     for calls in together.iter().map(<[_; ROWS_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
@@ -46,20 +46,20 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
             Ok(()) => {
                 summed.extend_from_slice(calls);
                 for call in calls {
-                    recorded.push(unless_refused(connection, record_beside(connection, call))?);
+                    recorded.push(classify_result(connection, record_extras(connection, call))?);
                 }
             }
             // The statement wrote nothing. One of its rows exists already or cannot be written.
-            Err(error) if is_of_a_row(connection, &error) => {
+            Err(error) if is_row_error(connection, &error) => {
                 for call in calls {
-                    recorded.push(unless_refused(connection, insert(connection, call).map(|_| ()))?);
+                    recorded.push(classify_result(connection, insert(connection, call).map(|_| ()))?);
                 }
             }
             Err(error) => return Err(error),
         }
     }
     if sums.is_some() && summed.len() < calls.len() {
-        sums = Some(sums::of(&summed));
+        sums = Some(sums::sum_calls(&summed));
     }
     if let Some(sums) = sums {
         sums::write_all(connection, &sums)?;
@@ -68,19 +68,19 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
 }
 
 /// Returns the outcome of a row, or the error if the store itself failed.
-pub(crate) fn unless_refused(
+pub(crate) fn classify_result(
     connection: &Connection,
     result: rusqlite::Result<()>,
 ) -> rusqlite::Result<Recorded> {
     match result {
         Ok(()) => Ok(Recorded::Kept),
-        Err(error) if is_of_a_row(connection, &error) => Ok(Recorded::Refused(error.to_string())),
+        Err(error) if is_row_error(connection, &error) => Ok(Recorded::Refused(error.to_string())),
         Err(error) => Err(error),
     }
 }
 
 /// Whether the row caused the error and the transaction is still open.
-fn is_of_a_row(connection: &Connection, error: &rusqlite::Error) -> bool {
+fn is_row_error(connection: &Connection, error: &rusqlite::Error) -> bool {
     let is_of_a_row = matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
@@ -91,7 +91,7 @@ fn is_of_a_row(connection: &Connection, error: &rusqlite::Error) -> bool {
 /// Writes the row of a call that no sum contains. An existing row stays unchanged. Returns whether the row is new.
 pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     match insert_all(connection, &[call], false) {
-        Ok(()) => record_beside(connection, call).map(|()| true),
+        Ok(()) => record_extras(connection, call).map(|()| true),
         Err(rusqlite::Error::SqliteFailure(error, _))
             if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY =>
         {
@@ -124,20 +124,20 @@ fn bind(
     };
     let settled = settled.as_ref();
     let tokens = settled.map_or(Tokens::default(), |settled| settled.tokens);
-    value(&clipped(&started.request_id))?;
+    value(&clip(&started.request_id))?;
     value(&started.call)?;
     value(&started.purpose.name())?;
-    value(&clipped(&started.session))?;
-    value(&started.credential.as_deref().map(clipped))?;
-    value(&clipped(&started.upstream))?;
+    value(&clip(&started.session))?;
+    value(&started.credential.as_deref().map(clip))?;
+    value(&clip(&started.upstream))?;
     value(&started.format)?;
-    value(&clipped(&started.model))?;
+    value(&clip(&started.model))?;
     value(&started.streamed)?;
     value(&started.mode)?;
     value(&utc(started.started_ms))?;
     value(&integer(started.sent_bytes))?;
     value(&settled.map(|settled| utc(started.started_ms.saturating_add(settled.total_us / 1_000))))?;
-    value(&settled.and_then(|settled| settled.answered_model.as_deref()).map(clipped))?;
+    value(&settled.and_then(|settled| settled.answered_model.as_deref()).map(clip))?;
     value(&settled.and_then(|settled| settled.http_status))?;
     value(&settled.map_or(INTERRUPTED, |settled| &settled.ending))?;
     value(&settled.and_then(|settled| settled.stop.as_deref()))?;
@@ -153,9 +153,9 @@ fn bind(
 }
 
 /// Writes data that only few calls have into separate tables.
-fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let Call { started, settled } = call;
-    if let Some(estimate) = estimate_of(call) {
+    if let Some(estimate) = call_estimate(call) {
         record_estimate(connection, started, estimate)?;
     }
     let Some(settled) = settled else { return Ok(()) };
@@ -167,7 +167,7 @@ fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
                  ON CONFLICT (request_id, call) DO NOTHING",
             )?
             .execute(params![
-                clipped(&started.request_id),
+                clip(&started.request_id),
                 started.call,
                 integer(tokens_written),
                 integer(tokens.cache_written_1h.unwrap_or(0)),
@@ -182,9 +182,9 @@ fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
                  ON CONFLICT (request_id, call) DO NOTHING",
             )?
             .execute(params![
-                clipped(&started.request_id),
+                clip(&started.request_id),
                 started.call,
-                billing.tier.as_deref().map(clipped),
+                billing.tier.as_deref().map(clip),
                 integer(billing.prompt_audio),
                 integer(billing.cached_audio),
                 integer(billing.completion_audio),
@@ -195,7 +195,7 @@ fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
 }
 
 /// Returns the estimate of a call. If its process was killed, the reply is unknown, but the prompt was sent.
-fn estimate_of(Call { started, settled }: &Call) -> Option<Estimate> {
+fn call_estimate(Call { started, settled }: &Call) -> Option<Estimate> {
     let of_killed = Estimate { prompt: started.prompt_estimate, output: 0 };
     settled.as_ref().map_or(Some(of_killed), |settled| settled.estimate)
 }
@@ -210,14 +210,14 @@ fn record_estimate(
             "INSERT INTO usage_estimates (request_id, call, prompt, output) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (request_id, call) DO NOTHING",
         )?
-        .execute(params![clipped(&started.request_id), started.call, integer(prompt), integer(output)])?;
+        .execute(params![clip(&started.request_id), started.call, integer(prompt), integer(output)])?;
     Ok(())
 }
 
 /// Returns the first day (`YYYY-MM-DD`, UTC) of which a shared database keeps rows for `keep_days` days.
 pub(crate) fn first_kept_day(keep_days: u32) -> String {
-    let kept = unix_seconds().saturating_sub(i64::from(keep_days) * SECONDS_A_DAY);
-    Grain::Day.of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
+    let kept = unix_seconds().saturating_sub(i64::from(keep_days) * SECONDS_PER_DAY);
+    Grain::Day.period_of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
 }
 
 /// Deletes a batch of calls that began more than `keep_days` days ago. Returns how many; 0 when none is left.
@@ -234,15 +234,15 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
                    WHERE started_at < ?1
                    ORDER BY started_at, request_id, call LIMIT ?2)"
             ))?
-            .execute(params![before, FORGOTTEN_AT_ONCE])?;
+            .execute(params![before, DELETION_BATCH_ROWS])?;
     }
     Ok(forgotten as u64)
 }
 
 /// Returns the row of a call as it would be read back.
-pub(crate) fn row_of(call: &Call) -> UsageRow {
+pub(crate) fn usage_row_from(call: &Call) -> UsageRow {
     let Call { started, settled } = call;
-    let text = |text: &str| clipped(text).to_owned();
+    let text = |text: &str| clip(text).to_owned();
     let known = settled.as_ref();
     let mut tokens = known.map_or(Tokens::default(), |settled| settled.tokens);
     let written = tokens.cache_written.filter(|tokens| *tokens > 0);
@@ -275,7 +275,7 @@ pub(crate) fn row_of(call: &Call) -> UsageRow {
         }),
         sent_bytes: started.sent_bytes,
         received_bytes: known.map(|settled| settled.received_bytes),
-        estimate: estimate_of(call),
+        estimate: call_estimate(call),
         first_byte_ms: known.and_then(|settled| settled.first_byte_us).map(milliseconds),
         total_ms: known.map(|settled| milliseconds(settled.total_us)),
     }

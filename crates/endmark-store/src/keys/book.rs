@@ -23,7 +23,7 @@ use crate::store::Store;
 /// let mut book = KeyBook::open(&location).await?;
 /// let secret = book.add(NewKey { name: "team-a".to_owned(), ..NewKey::default() }).await?;
 /// assert!(secret.reveal().starts_with("em_sk_"));
-/// assert_eq!(book.all().await?[0].name, "team-a");
+/// assert_eq!(book.all_keys().await?[0].name, "team-a");
 /// book.close().await;
 /// # Ok(())
 /// # }
@@ -44,7 +44,7 @@ impl KeyBook {
         let Some(address) = location.postgres() else { return Ok(Self(Book::File(Store::open(location)?))) };
         let client = address.connect().await?;
         let made = database::make_tables(&client).await;
-        address.check_schema(made.map_err(|error| address.statement_failed(&error))?)?;
+        address.check_schema(made.map_err(|error| address.statement_error(&error))?)?;
         Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
     }
 
@@ -60,10 +60,10 @@ impl KeyBook {
         new.check()?;
         let secret = KeySecret::random()?;
         let added = database::add_key(client, &new, &sha256_hex(secret.reveal().as_bytes())).await;
-        if added.map_err(|error| address.statement_failed(&error))? {
+        if added.map_err(|error| address.statement_error(&error))? {
             Ok(secret)
         } else {
-            Err(KeyError::Taken(new.name))
+            Err(KeyError::NameTaken(new.name))
         }
     }
 
@@ -79,7 +79,7 @@ impl KeyBook {
         let secret = KeySecret::random()?;
         let sha256 = sha256_hex(secret.reveal().as_bytes());
         let rotated = database::rotate_key(client, name, &sha256, overlap_seconds).await;
-        let is_known = rotated.map_err(|error| address.statement_failed(&error))?;
+        let is_known = rotated.map_err(|error| address.statement_error(&error))?;
         if is_known { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
@@ -93,7 +93,7 @@ impl KeyBook {
             Book::Database { client, address } => (client, address),
         };
         let revoked =
-            database::revoke_key(client, name).await.map_err(|error| address.statement_failed(&error))?;
+            database::revoke_key(client, name).await.map_err(|error| address.statement_error(&error))?;
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
@@ -101,11 +101,11 @@ impl KeyBook {
     ///
     /// # Errors
     /// [`StoreError`] if the store or the database fails.
-    pub async fn all(&self) -> Result<Vec<Key>, StoreError> {
+    pub async fn all_keys(&self) -> Result<Vec<Key>, StoreError> {
         match &self.0 {
             Book::File(store) => store.read(Reader::keys).await,
             Book::Database { client, address } => {
-                database::all_keys(client).await.map_err(|error| address.statement_failed(&error))
+                database::all_keys(client).await.map_err(|error| address.statement_error(&error))
             }
         }
     }

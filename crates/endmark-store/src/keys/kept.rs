@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{KeyError, KeyOfSecret, KeySecret, NewKey};
+use super::{FoundKey, KeyError, KeySecret, NewKey};
 use crate::engine::{Reader, keys};
 use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
@@ -24,7 +24,7 @@ impl Store {
     /// let budget = KeyBudget { unit: Unit::Tokens, limit: 50_000, period: Period::Ever };
     /// let secret = store.add_key(NewKey { name: "run-7".to_owned(), budget: Some(budget), ..NewKey::default() }).await?;
     /// assert!(secret.reveal().starts_with("em_sk_"));
-    /// let found = store.key_of(secret.reveal(), Duration::from_secs(3_600)).await?;
+    /// let found = store.find_key(secret.reveal(), Duration::from_secs(3_600)).await?;
     /// assert_eq!(found.unwrap().key.name, "run-7");
     /// store.revoke_key("run-7").await?;
     /// # Ok(())
@@ -39,7 +39,7 @@ impl Store {
         let secret = KeySecret::random()?;
         let (name, sha256) = (new.name.clone(), sha256_hex(secret.reveal().as_bytes()));
         let added = self.writer.write(move |session| keys::add(session, &new, &sha256)).await?;
-        if added { Ok(secret) } else { Err(KeyError::Taken(name)) }
+        if added { Ok(secret) } else { Err(KeyError::NameTaken(name)) }
     }
 
     /// Gives a key a new secret and returns it. The old secrets stay valid for `overlap_seconds`.
@@ -78,16 +78,16 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the store fails, if the keys are older than that, or if the shared database fails and the secret
     /// is unknown: its key may be newer than the last confirmation.
-    pub async fn key_of(
+    pub async fn find_key(
         &self,
         secret: &str,
         stale_after: Duration,
-    ) -> Result<Option<KeyOfSecret>, StoreError> {
+    ) -> Result<Option<FoundKey>, StoreError> {
         if let Some(shared) = &self.shared {
             shared.check_keys_age(stale_after)?;
         }
         let sha256 = sha256_hex(secret.as_bytes());
-        let found = self.read(move |reader: &Reader| reader.key_of_secret(&sha256)).await?;
+        let found = self.read(move |reader: &Reader| reader.key_by_secret(&sha256)).await?;
         match self.shared.as_ref().and_then(|shared| shared.failure()) {
             Some(failure) if found.is_none() => Err(failure),
             _ => Ok(found),

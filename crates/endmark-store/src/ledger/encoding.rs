@@ -62,7 +62,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
     if let Some(billing) =
         settled.map(|settled| &settled.billing).filter(|billing| **billing != Billing::default())
     {
-        writer.billing(billing);
+        writer.write_billing(billing);
     }
     writer.finish()
 }
@@ -126,7 +126,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     // A slate of an earlier version contains neither charges nor billing data.
     while let Some(kind) = reader.0.first() {
         match &mut settled {
-            Some(settled) if *kind == BILLING => settled.billing = reader.billing()?,
+            Some(settled) if *kind == BILLING => settled.billing = reader.write_billing()?,
             _ => started.charges.push(reader.charge()?),
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
 }
 
 /// Returns the part of a text that is stored, cut at a character boundary.
-pub(crate) fn clipped(text: &str) -> &str {
+pub(crate) fn clip(text: &str) -> &str {
     if text.len() <= MAX_TEXT_BYTES {
         return text;
     }
@@ -153,7 +153,7 @@ struct Writer(Vec<u8>);
 
 impl Writer {
     fn text(&mut self, text: &str) {
-        let text = clipped(text);
+        let text = clip(text);
         // The length of a clipped text fits into a byte.
         self.0.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         self.0.extend_from_slice(text.as_bytes());
@@ -183,7 +183,7 @@ impl Writer {
         let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
         let is_second = matches!(charge.unit, Unit::NanoUsd | Unit::Requests);
         let kind = place(charge.scope) * 2 + usize::from(is_second);
-        let digits: String = match Period::of_window(&charge.window) {
+        let digits: String = match Period::from_window(&charge.window) {
             Period::Minute => {
                 Moment::parse(&charge.window).map_or(0, |moment| moment.unix_seconds() / 60).to_string()
             }
@@ -194,7 +194,7 @@ impl Writer {
         self.number(charge.held);
     }
 
-    fn billing(&mut self, billing: &Billing) {
+    fn write_billing(&mut self, billing: &Billing) {
         let Billing { tier, prompt_audio, cached_audio, completion_audio, web_searches } = billing;
         self.0.push(BILLING);
         self.maybe_text(tier.as_deref());
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         Some(Charge { scope, unit, window, held: self.number()? })
     }
 
-    fn billing(&mut self) -> Option<Billing> {
+    fn write_billing(&mut self) -> Option<Billing> {
         let _kind = self.byte()?;
         Some(Billing {
             tier: self.maybe_text()?,
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn started() -> CallStarted {
+    fn call_started() -> CallStarted {
         CallStarted {
             request_id: "em_1".to_owned(),
             call: 2,
@@ -338,7 +338,7 @@ mod tests {
         rates.into_iter().chain(charges).take(count).collect()
     }
 
-    fn settled() -> CallSettled {
+    fn call_settled() -> CallSettled {
         CallSettled {
             answered_model: Some("m-2".to_owned()),
             http_status: Some(200),
@@ -358,15 +358,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for settled in [None, Some(settled())] {
-            let bytes = encode(&started(), settled.as_ref());
-            assert_eq!(decode(&bytes), Some(Call { started: started(), settled }));
+        for settled in [None, Some(call_settled())] {
+            let bytes = encode(&call_started(), settled.as_ref());
+            assert_eq!(decode(&bytes), Some(Call { started: call_started(), settled }));
         }
     }
 
     #[test]
     fn no_beginning_of_a_record_and_no_changed_one_is_taken_for_it() {
-        let bytes = encode(&started(), Some(&settled()));
+        let bytes = encode(&call_started(), Some(&call_settled()));
         for end in 0..bytes.len() {
             assert_eq!(decode(&bytes[..end]), None, "{end}");
             let mut changed = bytes.clone();
@@ -388,9 +388,9 @@ mod tests {
             model: long.clone(),
             // No configuration has more charges.
             charges: charges(11),
-            ..started()
+            ..call_started()
         };
-        let settled = CallSettled { answered_model: Some(long), ending: word, ..settled() };
+        let settled = CallSettled { answered_model: Some(long), ending: word, ..call_settled() };
         let bytes = encode(&started, Some(&settled));
         assert!(bytes.len() <= SLOT_BYTES, "{}", bytes.len());
         assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_TEXT_BYTES / 2));

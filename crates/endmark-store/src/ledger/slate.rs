@@ -31,7 +31,7 @@ pub(crate) struct Slate {
     /// Whether the last write failed.
     failed: AtomicBool,
     /// Whether the file was removed and could not be recreated. The next start cannot find data that is written then.
-    gone: AtomicBool,
+    is_gone: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Slate {
             places: Mutex::default(),
             patience: Mutex::default(),
             failed: AtomicBool::new(false),
-            gone: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
         }
     }
 
@@ -73,7 +73,7 @@ impl Slate {
     }
 
     /// Returns the number of taken slots.
-    pub(crate) fn taken(&self) -> u32 {
+    pub(crate) fn taken_slots(&self) -> u32 {
         let places = self.lock();
         places.used.saturating_sub(u32::try_from(places.free.len()).unwrap_or(u32::MAX))
     }
@@ -129,7 +129,7 @@ impl Slate {
             return Ok(());
         }
         let renewed = self.owner.renew();
-        let was_gone = self.gone.swap(renewed.is_err(), Ordering::Relaxed);
+        let was_gone = self.is_gone.swap(renewed.is_err(), Ordering::Relaxed);
         match &renewed {
             Ok(()) => tracing::error!(
                 "the file beside the store in which calls under way are noted was removed: a new one was created"
@@ -144,7 +144,7 @@ impl Slate {
 
     /// Whether the file was removed and could not be recreated.
     pub(crate) fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.is_gone.load(Ordering::Relaxed)
     }
 
     fn is_resting(&self) -> bool {
@@ -176,7 +176,7 @@ impl Slate {
 
     /// Removes the file, unless it contains calls that the next start needs.
     pub(crate) fn close(&self) {
-        if self.taken() == 0 {
+        if self.taken_slots() == 0 {
             self.owner.remove();
         } else {
             self.owner.leave();

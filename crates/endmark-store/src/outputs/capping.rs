@@ -1,6 +1,6 @@
 //! Caps a tool's output within limits, and stores the full output if anything is left out. (CX-5)
 
-use endmark_context::cap::{Asked, CapError, Capped, Capper, Limits, Unit, cap};
+use endmark_context::cap::{CapError, Capped, Capper, Limits, RequestedFormat, Unit, cap};
 use endmark_context::count::Family;
 use endmark_envelope::FieldPath;
 use endmark_failure::CommandError;
@@ -12,7 +12,7 @@ use super::keeper::Keeper;
 #[derive(Debug, Clone)]
 pub struct CapRequest {
     /// The format as which the output is parsed.
-    pub format: Asked,
+    pub format: RequestedFormat,
     /// The limits.
     pub limits: Limits,
 }
@@ -22,8 +22,8 @@ impl CapRequest {
     pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
         let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
         let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
-        limits.check().map_err(|error| refused(&error.into()))?;
-        Ok(Self { format: Asked::default(), limits })
+        limits.check().map_err(|error| cap_error(&error.into()))?;
+        Ok(Self { format: RequestedFormat::default(), limits })
     }
 }
 
@@ -67,8 +67,8 @@ pub fn cap_chunks_and_keep(
 ) -> Result<(Capped, Option<Handle>), CommandError> {
     let mut keeping = keeper.begin()?;
     request.limits.handle = Some(keeping.handle().to_owned());
-    let reading = Capper::new(request.format, request.limits).map_err(|error| refused(&error))?;
-    let mut reading = reading.called(called);
+    let reading = Capper::new(request.format, request.limits).map_err(|error| cap_error(&error))?;
+    let mut reading = reading.with_path(called);
     let mut pushed = Ok(());
     each_chunk(&mut |chunk| {
         if pushed.is_ok() {
@@ -81,7 +81,7 @@ pub fn cap_chunks_and_keep(
         Ok(capped) => Ok(keeping.settle(capped)),
         Err(error) => {
             let handle = keeping.handle().to_owned();
-            let error = refused(&error);
+            let error = cap_error(&error);
             Err(match (keeping.keep("binary"), error) {
                 (Ok(()), CommandError::Input { code, message, hint }) => {
                     let hint = hint.unwrap_or_default();
@@ -102,7 +102,7 @@ pub fn cap_and_keep(
 ) -> Result<(Capped, Option<Handle>), CommandError> {
     let keeping = keeper.map(Keeper::begin).transpose()?;
     request.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
-    let capped = cap(raw, request.format, &request.limits).map_err(|error| refused(&error))?;
+    let capped = cap(raw, request.format, &request.limits).map_err(|error| cap_error(&error))?;
     Ok(match keeping {
         Some(mut keeping) if capped.is_cut => {
             keeping.push(raw);
@@ -113,7 +113,7 @@ pub fn cap_and_keep(
 }
 
 /// Returns the error for an output that cannot be capped, with a hint.
-pub fn refused(error: &CapError) -> CommandError {
+pub fn cap_error(error: &CapError) -> CommandError {
     match error {
         CapError::Limits(error) => {
             CommandError::input("invalid_limit", error.to_string(), "Give a larger limit.")

@@ -39,7 +39,7 @@ impl Store {
     pub async fn reuse_output(&self, handle: &Handle) -> Result<bool, StoreError> {
         let handle = handle.clone();
         let reuse = move |session: &Session| {
-            let is_kept = outputs::is_kept(session, handle.as_str())?;
+            let is_kept = outputs::is_available(session, handle.as_str())?;
             if is_kept {
                 outputs::touch(session, handle.as_str())?;
             }

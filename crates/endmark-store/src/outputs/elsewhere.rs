@@ -13,7 +13,7 @@ impl Store {
     /// the output, the output is fetched from the database, and the reader finds only this output.
     ///
     /// # Errors
-    /// [`StoreError::OutputNotHere`] if this instance does not have it and the database does not respond.
+    /// [`StoreError::OutputElsewhere`] if this instance does not have it and the database does not respond.
     pub async fn read_output<T: Send + 'static>(
         &self,
         handle: &Handle,
@@ -27,7 +27,7 @@ impl Store {
         let fetched = shared.look_up(async |client| outputs::fetch(client, handle.as_str()).await).await;
         let (location, handle) = (self.location().clone(), handle.clone());
         let read = tokio::task::spawn_blocking(move || {
-            work_on(Reader::open(&location), &location, &handle, fetched, work)
+            run_on_fetched(Reader::open(&location), &location, &handle, fetched, work)
         });
         read.await.map_err(|_| StoreError::Closed)?
     }
@@ -38,7 +38,7 @@ impl Reader {
     /// function blocks: do not use it in an async task.
     ///
     /// # Errors
-    /// [`StoreError::OutputNotHere`] if this instance does not have it and the shared database does not respond.
+    /// [`StoreError::OutputElsewhere`] if this instance does not have it and the shared database does not respond.
     pub fn read_output<T>(
         location: &StoreLocation,
         handle: &Handle,
@@ -54,16 +54,16 @@ impl Reader {
         let fetch = async {
             let client = address.connect().await?;
             let fetched = outputs::fetch(&client, handle.as_str()).await;
-            fetched.map_err(|error| address.statement_failed(&error))
+            fetched.map_err(|error| address.statement_error(&error))
         };
         let fetched = blocking(location, fetch);
-        work_on(reader, location, handle, fetched, work)
+        run_on_fetched(reader, location, handle, fetched, work)
     }
 }
 
 /// Runs `work` on the fetched output. Without one, uses this instance's reader, which knows whether the
 /// output has expired.
-fn work_on<T>(
+fn run_on_fetched<T>(
     reader: Result<Reader, StoreError>,
     location: &StoreLocation,
     handle: &Handle,
@@ -71,7 +71,7 @@ fn work_on<T>(
     work: impl FnOnce(&Reader) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let unreachable = match fetched {
-        Ok(Some(output)) => return work(&Reader::of_fetched(location.path(), &output)?),
+        Ok(Some(output)) => return work(&Reader::from_fetched(location.path(), &output)?),
         Ok(None) => None,
         Err(error) => Some(error),
     };
@@ -94,7 +94,7 @@ pub(super) fn note_read_in_database(location: &StoreLocation, handle: &Handle) -
     blocking(location, async {
         let client = address.connect().await?;
         let touched = outputs::touch(&client, &[handle.as_str()]).await;
-        touched.map(|_| ()).map_err(|error| address.statement_failed(&error))
+        touched.map(|_| ()).map_err(|error| address.statement_error(&error))
     })
 }
 
@@ -104,6 +104,6 @@ fn blocking<T>(
     work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| StoreError::of_io(location.path(), &error))?;
+    let runtime = runtime.map_err(|error| StoreError::from_io(location.path(), &error))?;
     runtime.block_on(work)
 }

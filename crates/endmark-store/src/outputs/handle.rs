@@ -25,7 +25,7 @@ impl Handle {
 
     /// Returns the handle of an owner's value, which is the same on every gateway. `kind` separates the names
     /// of different kinds of values. Only the owner can read the value.
-    pub fn derived(kind: &str, owner: &str, name: &str) -> Self {
+    pub fn derive(kind: &str, owner: &str, name: &str) -> Self {
         let digest = sha256_hex(format!("{kind}\n{owner}\n{name}").as_bytes());
         Self(std::iter::once(PREFIX).chain(digest.chars().take(2 * RANDOM_BYTES)).collect())
     }
@@ -58,9 +58,9 @@ mod tests {
         let (one, other) = (Handle::random().unwrap(), Handle::random().unwrap());
         assert_ne!(one, other);
         assert_eq!(Handle::parse(one.as_str()), Some(one.clone()));
-        let derived = Handle::derived("item", "client:a", "n");
+        let derived = Handle::derive("item", "client:a", "n");
         assert_eq!(Handle::parse(derived.as_str()), Some(derived.clone()));
-        assert_ne!(Handle::derived("item", "client:b", "n"), derived);
+        assert_ne!(Handle::derive("item", "client:b", "n"), derived);
         for text in ["", "h", "h0123", &one.as_str()[1..], &format!("{one}0"), &one.as_str().to_uppercase()] {
             assert_eq!(Handle::parse(text), None, "{text}");
         }

@@ -13,18 +13,18 @@ use crate::runtime;
 use crate::store::Store;
 
 /// Outputs up to this size are buffered in memory: most are smaller, and many need not be stored.
-const HELD_BYTES: usize = 1 << 20;
+const MAX_IN_MEMORY_BYTES: usize = 1 << 20;
 
 /// Stores outputs. The store is opened only when there is something to store.
 pub struct Keeper {
     location: StoreLocation,
     keep_days: u32,
     max_bytes: u64,
-    opened: Option<(Runtime, Store)>,
+    open_store: Option<(Runtime, Store)>,
 }
 
 /// An output that is being stored.
-pub(super) struct Keeping<'a> {
+pub(super) struct KeptDraft<'a> {
     keeper: &'a mut Keeper,
     handle: Handle,
     state: State,
@@ -41,16 +41,16 @@ impl Keeper {
     /// Creates a keeper. Outputs are kept for `keep_days` days after their last use and may take `max_bytes`
     /// bytes together; 0 means no limit.
     pub fn new(location: StoreLocation, keep_days: u32, max_bytes: u64) -> Self {
-        Self { location, keep_days, max_bytes, opened: None }
+        Self { location, keep_days, max_bytes, open_store: None }
     }
 
     /// Starts to store an output under a new handle.
-    pub(super) fn begin(&mut self) -> Result<Keeping<'_>, CommandError> {
+    pub(super) fn begin(&mut self) -> Result<KeptDraft<'_>, CommandError> {
         let handle = Handle::random().map_err(|error| CommandError::Upstream {
             message: format!("the system gives no random bytes: {error}"),
             hint: None,
         })?;
-        Ok(Keeping { keeper: self, handle, state: State::Held(Vec::new()) })
+        Ok(KeptDraft { keeper: self, handle, state: State::Held(Vec::new()) })
     }
 
     /// Stores a complete value, regardless of what is shown of it. The inner error is the reason why it could
@@ -62,23 +62,23 @@ impl Keeper {
         Ok(keeping.keep(format).map(|()| handle))
     }
 
-    fn opened(&mut self) -> Result<&(Runtime, Store), String> {
-        if self.opened.is_none() {
+    fn open_store(&mut self) -> Result<&(Runtime, Store), String> {
+        if self.open_store.is_none() {
             let store = Store::open(&self.location).map_err(|error| error.to_string())?;
-            self.opened = Some((runtime::new().map_err(|error| error.to_string())?, store));
+            self.open_store = Some((runtime::new().map_err(|error| error.to_string())?, store));
         }
-        self.opened.as_ref().ok_or_else(|| "the store is closed".to_owned())
+        self.open_store.as_ref().ok_or_else(|| "the store is closed".to_owned())
     }
 
     /// Waits until every stored output is committed.
     pub fn close(self) {
-        if let Some((runtime, store)) = self.opened {
+        if let Some((runtime, store)) = self.open_store {
             runtime.block_on(store.close());
         }
     }
 }
 
-impl Keeping<'_> {
+impl KeptDraft<'_> {
     pub(super) fn handle(&self) -> &str {
         self.handle.as_str()
     }
@@ -89,7 +89,7 @@ impl Keeping<'_> {
             State::Failed(_) => return,
             State::Held(held) => {
                 held.extend_from_slice(bytes);
-                if held.len() <= HELD_BYTES {
+                if held.len() <= MAX_IN_MEMORY_BYTES {
                     return;
                 }
             }
@@ -106,8 +106,8 @@ impl Keeping<'_> {
             keep_days: self.keeper.keep_days,
             max_bytes: self.keeper.max_bytes,
         };
-        let written = self.keeper.opened().and_then(|(runtime, store)| {
-            let written = written(state, store, new, bytes);
+        let written = self.keeper.open_store().and_then(|(runtime, store)| {
+            let written = write_draft(state, store, new, bytes);
             runtime.block_on(written).map_err(|error| error.to_string())
         });
         self.state = written.map_or_else(State::Failed, State::Drafted);
@@ -118,7 +118,7 @@ impl Keeping<'_> {
     pub(super) fn settle(mut self, capped: Capped) -> (Capped, Option<Handle>) {
         let handle = self.handle.clone();
         if !capped.is_cut {
-            if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.opened) {
+            if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.open_store) {
                 // If this fails, the draft is deleted a day later.
                 let _ = runtime.block_on(draft.discard());
             }
@@ -140,7 +140,7 @@ impl Keeping<'_> {
         if matches!(self.state, State::Held(_)) {
             self.write(&[]);
         }
-        match (std::mem::replace(&mut self.state, State::Failed(String::new())), &self.keeper.opened) {
+        match (std::mem::replace(&mut self.state, State::Failed(String::new())), &self.keeper.open_store) {
             (State::Drafted(draft), Some((runtime, _))) => {
                 runtime.block_on(draft.keep(format)).map_err(|error| error.to_string())
             }
@@ -151,7 +151,7 @@ impl Keeping<'_> {
 }
 
 /// Returns a draft that contains the buffered bytes and these bytes.
-async fn written(
+async fn write_draft(
     state: State,
     store: &Store,
     new: NewOutput,

@@ -17,7 +17,7 @@ const PATTERN_HINT: &str =
 impl Handle {
     /// Parses a handle. An invalid handle gives the same error as an unknown one.
     pub fn parse_known(handle: &str) -> Result<Self, CommandError> {
-        let unknown = || unreadable(&StoreError::NoOutput { handle: handle.to_owned() });
+        let unknown = || read_failure(&StoreError::NoOutput { handle: handle.to_owned() });
         Self::parse(handle).ok_or_else(unknown)
     }
 }
@@ -38,12 +38,12 @@ pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String
 }
 
 /// Returns the error for an output that cannot be read.
-pub fn unreadable(error: &StoreError) -> CommandError {
+pub fn read_failure(error: &StoreError) -> CommandError {
     let code = match error {
         StoreError::NoOutput { .. } => "unknown_handle",
         StoreError::ExpiredOutput { .. } => "expired_handle",
         StoreError::RemovedOutput { .. } => "removed_handle",
-        _ => return CommandError::of_store(error),
+        _ => return CommandError::from_store(error),
     };
     CommandError::Input { code, message: error.to_string(), hint: None }
 }
@@ -51,8 +51,8 @@ pub fn unreadable(error: &StoreError) -> CommandError {
 impl From<&ReadError> for CommandError {
     fn from(error: &ReadError) -> Self {
         match error {
-            ReadError::Store(error) => unreadable(error),
-            ReadError::Excerpt(ExcerptError::Cap(error)) => capping::refused(error),
+            ReadError::Store(error) => read_failure(error),
+            ReadError::Excerpt(ExcerptError::Cap(error)) => capping::cap_error(error),
             ReadError::Excerpt(ExcerptError::Part(error)) => Self::Input {
                 code: error.code(),
                 message: error.to_string(),

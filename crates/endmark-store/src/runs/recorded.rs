@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{RunEventRecord, RunRecord};
 use crate::engine;
 use crate::error::StoreError;
-use crate::owner::ELSEWHERE;
+use crate::owner::EXTERNAL_OWNER;
 use crate::recorder::Recorder;
 
 impl Recorder {
@@ -15,12 +15,12 @@ impl Recorder {
     }
 
     /// Writes a run that another scheduler supervises, whose end no local process can detect.
-    pub async fn record_run_of_others(
+    pub async fn record_external_run(
         &self,
         run: RunRecord,
         events: Vec<RunEventRecord>,
     ) -> Result<(), StoreError> {
-        self.record(Arc::from(ELSEWHERE), run, events).await
+        self.record(Arc::from(EXTERNAL_OWNER), run, events).await
     }
 
     async fn record(
@@ -32,7 +32,9 @@ impl Recorder {
         let run = RunRecord { command: self.clean(&run.command), evidence: self.clean(&run.evidence), ..run };
         let run = match run.task {
             // A cleaned request is no longer the original one, so the run cannot be resumed from it.
-            Some(task) if self.clean(&task.asked) != task.asked => RunRecord { task: None, ..run },
+            Some(task) if self.clean(&task.prompt_text) != task.prompt_text => {
+                RunRecord { task: None, ..run }
+            }
             task => RunRecord { task, ..run },
         };
         let events: Vec<RunEventRecord> = events
@@ -48,10 +50,11 @@ impl Recorder {
 
     /// Takes over a run whose supervisor was killed: from now on this process supervises it. Returns false if the run
     /// is not lost, or another process took it over first.
-    pub async fn take_up_run(&self, id: &str) -> Result<bool, StoreError> {
+    pub async fn take_over_run(&self, id: &str) -> Result<bool, StoreError> {
         let owner = Arc::clone(&self.store.owner);
         let id = id.to_owned();
-        let taken = self.store.writer.write(move |session| engine::runs::take_up(session, &owner, &id)).await;
+        let taken =
+            self.store.writer.write(move |session| engine::runs::take_over(session, &owner, &id)).await;
         taken.inspect(|_| self.store.note_runs())
     }
 }

@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 /// Parameters that the driver reads. It also knows others, for connections that it makes itself.
-const PASSED_ON: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
+const DRIVER_PARAMETERS: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
 const PARAMETERS: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
 
 /// The address of PostgreSQL, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints
@@ -77,7 +77,7 @@ impl PostgresAddress {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
                 Some(("sslrootcert", value)) => root_file = Some(PathBuf::from(value)),
-                Some((name, _)) if PASSED_ON.contains(&name) => kept.push(parameter),
+                Some((name, _)) if DRIVER_PARAMETERS.contains(&name) => kept.push(parameter),
                 other => {
                     let name = other.map_or(parameter, |(name, _)| name);
                     return Err(PostgresAddressError::UnknownParameter(name.to_owned()));
@@ -142,7 +142,7 @@ impl PostgresAddress {
 }
 
 /// Returns a host for people.
-pub(crate) fn shown(host: &Host) -> String {
+pub(crate) fn display_host(host: &Host) -> String {
     match host {
         Host::Tcp(name) => name.clone(),
         Host::Unix(path) => path.display().to_string(),
@@ -170,7 +170,7 @@ impl fmt::Display for PostgresAddress {
         }
         for (index, (host, port)) in self.hosts().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            write!(formatter, "{comma}{}:{port}", shown(host))?;
+            write!(formatter, "{comma}{}:{port}", display_host(host))?;
         }
         write!(formatter, "/{}", self.config.get_dbname().unwrap_or_default())
     }

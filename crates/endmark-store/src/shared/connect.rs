@@ -15,7 +15,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, NoTls};
 use tokio_rustls::TlsConnector;
 
-use super::address::{PostgresAddress, shown};
+use super::address::{PostgresAddress, display_host};
 use crate::error::StoreError;
 
 /// Maximum time to establish a usable connection to a host.
@@ -37,18 +37,18 @@ pub(crate) struct Unconnected {
 
 impl PostgresAddress {
     /// Returns the error for callers of the store.
-    pub(crate) fn failed(&self, detail: impl Into<String>) -> StoreError {
+    pub(crate) fn store_error(&self, detail: impl Into<String>) -> StoreError {
         StoreError::Database { address: self.to_string(), detail: detail.into() }
     }
 
     /// Returns the error of a statement for callers of the store.
-    pub(crate) fn statement_failed(&self, error: &tokio_postgres::Error) -> StoreError {
-        self.failed(of_database(error).detail)
+    pub(crate) fn statement_error(&self, error: &tokio_postgres::Error) -> StoreError {
+        self.store_error(from_driver_error(error).detail)
     }
 
     /// Connects once, for an operator's command.
     pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
-        connect(self).await.map_err(|unconnected| self.failed(unconnected.detail))
+        connect(self).await.map_err(|unconnected| self.store_error(unconnected.detail))
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
     let mut failures = Vec::new();
     let mut is_final = true;
     for (host, port) in address.hosts() {
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, to_host(address, host, port)).await;
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connect_to_host(address, host, port)).await;
         match connected.unwrap_or_else(|_| Err(unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))))
         {
             Ok(client) => return Ok(client),
@@ -71,42 +71,42 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
         [(_, _, only)] => std::mem::take(only),
         several => {
             let shown =
-                several.iter().map(|(host, port, detail)| format!("{}:{port}: {detail}", shown(host)));
+                several.iter().map(|(host, port, detail)| format!("{}:{port}: {detail}", display_host(host)));
             shown.collect::<Vec<_>>().join("; ")
         }
     };
     Err(Unconnected { detail, is_final })
 }
 
-async fn to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
+async fn connect_to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
     let transport = transport(address, host, port).await?;
     let mut config = address.config.clone();
     // TLS is set up already.
     config.ssl_mode(SslMode::Disable).application_name("endmark");
     let (client, connection) =
-        config.connect_raw(transport, NoTls).await.map_err(|error| of_database(&error))?;
+        config.connect_raw(transport, NoTls).await.map_err(|error| from_driver_error(&error))?;
     tokio::spawn(connection);
     let recovers = client.query_typed_one("SELECT pg_is_in_recovery()", &[]).await;
-    if recovers.map_err(|error| of_database(&error))?.get(0) {
-        return Err(temporary("it is a standby, which takes no writes".to_owned()));
+    if recovers.map_err(|error| from_driver_error(&error))?.get(0) {
+        return Err(temporary_failure("it is a standby, which takes no writes".to_owned()));
     }
     Ok(client)
 }
 
-fn temporary(detail: String) -> Unconnected {
+fn temporary_failure(detail: String) -> Unconnected {
     Unconnected { detail, is_final: false }
 }
 
-fn rejected(detail: String) -> Unconnected {
+fn permanent_failure(detail: String) -> Unconnected {
     Unconnected { detail, is_final: true }
 }
 
 fn unreachable(detail: impl std::fmt::Display) -> Unconnected {
-    temporary(format!("{detail}: check that PostgreSQL runs there, and that this machine reaches it"))
+    temporary_failure(format!("{detail}: check that PostgreSQL runs there, and that this machine reaches it"))
 }
 
 /// Classifies an error of the driver. The detail has the database's own message and what to do.
-pub(crate) fn of_database(error: &tokio_postgres::Error) -> Unconnected {
+pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
     let source = error.source();
     let detail = match (error.as_db_error(), source) {
         (Some(error), _) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
@@ -116,14 +116,14 @@ pub(crate) fn of_database(error: &tokio_postgres::Error) -> Unconnected {
     let code = match error.code() {
         Some(code) => code.code(),
         None if error.is_closed() || source.is_some_and(<dyn Error>::is::<io::Error>) => {
-            return temporary(detail);
+            return temporary_failure(detail);
         }
         // The driver has no password, or the server wants a kind of authentication that the driver does not have.
         None => "28000",
     };
     match advice(code) {
-        Some(advice) => rejected(format!("{detail}: {advice}")),
-        None => temporary(detail),
+        Some(advice) => permanent_failure(format!("{detail}: {advice}")),
+        None => temporary_failure(detail),
     }
 }
 
@@ -170,19 +170,19 @@ async fn transport(
     match stream.read_u8().await.map_err(unreachable)? {
         b'S' => {}
         b'N' => {
-            return Err(rejected(
+            return Err(permanent_failure(
                 "it offers no TLS: set it up there, or add `sslmode=disable` to the URL".to_owned(),
             ));
         }
-        _ => return Err(temporary("it does not answer the request for TLS".to_owned())),
+        _ => return Err(temporary_failure("it does not answer the request for TLS".to_owned())),
     }
-    let (tls, name) = tls(address, name).map_err(|error| rejected(error.to_string()))?;
+    let (tls, name) = tls(address, name).map_err(|error| permanent_failure(error.to_string()))?;
     let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
     connected.map(|stream| Box::new(stream) as Box<dyn Transport>).map_err(|error| {
         if !error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
             return unreachable(error);
         }
-        rejected(format!(
+        permanent_failure(format!(
             "TLS: {error}: name the PEM file of its authority with `sslrootcert=PATH` in the URL, and the host as in its certificate"
         ))
     })

@@ -59,7 +59,7 @@ pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> 
 }
 
 /// Returns counts and sums of the copied file: its rows from a time on, its costs, and all keys.
-pub(crate) async fn sums_of(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
+pub(crate) async fn file_sums(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
     let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_shares WHERE instance = $1 AND spent > 0),
                  (SELECT coalesce(sum(spent), 0)::bigint FROM em_shares WHERE instance = $1 AND unit = 'tokens'),
@@ -71,7 +71,7 @@ pub(crate) async fn sums_of(client: &Client, id: &str, since: &str) -> Result<Co
 }
 
 /// Returns counts and sums of everything.
-pub(crate) async fn sums_of_all(client: &Client) -> Result<CopySums, Error> {
+pub(crate) async fn total_sums(client: &Client) -> Result<CopySums, Error> {
     let sql =
         "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_budgets WHERE spent > 0),
@@ -141,5 +141,5 @@ pub(crate) async fn budgets(
     ];
     let rows = client.query_typed(sql, &place).await?;
     let last = rows.last().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]);
-    Ok((rows.iter().map(database::spending).filter(|(_, spent)| *spent > 0).collect(), last))
+    Ok((rows.iter().map(database::read_spending).filter(|(_, spent)| *spent > 0).collect(), last))
 }

@@ -27,7 +27,7 @@ const TABLES: &str = concat!(
 );
 
 /// Maximum attempts to create a schema that another instance creates at the same time.
-const MAKES: u32 = 5;
+const MAX_SCHEMA_ATTEMPTS: u32 = 5;
 
 impl PostgresAddress {
     /// Error if the database has a newer schema than this version.
@@ -58,7 +58,7 @@ pub(crate) enum Registered {
     InUse,
     /// No other process runs, but the journal is older than the database's record of this instance: it is a copy, or a
     /// power failure lost its newest commits. It is not accepted yet.
-    Behind,
+    Outdated,
 }
 
 /// Returns the schema of the database; `None` if it has no tables.
@@ -83,7 +83,7 @@ pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
             format!("UPDATE em_meta SET value = {SCHEMA} WHERE name = 'schema' AND value < {SCHEMA};");
         match client.batch_execute(&format!("BEGIN;{TABLES}{migrated}COMMIT")).await {
             // `IF NOT EXISTS` does not protect against another transaction that creates the same table.
-            Err(error) if made < MAKES && error.code().is_some() => {
+            Err(error) if made < MAX_SCHEMA_ATTEMPTS && error.code().is_some() => {
                 client.batch_execute("ROLLBACK").await?;
             }
             made => made?,
@@ -114,7 +114,7 @@ pub(crate) async fn register(
                 return Ok(Registered::InUse);
             }
             if !has_caught_up {
-                return Ok(Registered::Behind);
+                return Ok(Registered::Outdated);
             }
         }
     }
@@ -142,19 +142,19 @@ pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Er
 }
 
 /// Returns the budgets of which this instance has an open share, or all its budgets, with what it reported as spent.
-pub(crate) async fn shares_of(
+pub(crate) async fn instance_shares(
     client: &Client,
     id: &str,
     is_all: bool,
 ) -> Result<Vec<(BudgetKey, u64)>, Error> {
     let sql = "SELECT scope, subject, span, unit, spent FROM em_shares WHERE instance = $1 AND ($2 OR granted > spent)";
     let rows = client.query_typed(sql, &[(&id, Type::TEXT), (&is_all, Type::BOOL)]).await?;
-    Ok(rows.iter().map(spending).collect())
+    Ok(rows.iter().map(read_spending).collect())
 }
 
 /// Returns the budget of a row, and what was spent in it: scope, subject, span, unit and amount.
-pub(super) fn spending(row: &Row) -> (BudgetKey, u64) {
-    let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
+pub(super) fn read_spending(row: &Row) -> (BudgetKey, u64) {
+    let key = BudgetKey::from_columns(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
     (key, natural(row.get(4)))
 }
 
@@ -482,7 +482,7 @@ pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
         Key {
             name: row.get(0),
             models: row.get::<_, String>(1).lines().map(str::to_owned).collect(),
-            budget: KeyBudget::of_words(row.get(2), row.get(3), number(4)),
+            budget: KeyBudget::from_columns(row.get(2), row.get(3), number(4)),
             rates: RateLimits {
                 requests_per_minute: number(8),
                 tokens_per_minute: number(9),

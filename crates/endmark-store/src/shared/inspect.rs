@@ -37,7 +37,7 @@ pub struct DatabaseState {
 pub async fn inspect_database(location: &StoreLocation) -> Result<Option<DatabaseState>, StoreError> {
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = address.connect().await?;
-    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+    let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     let asked = Instant::now();
     let sql =
         "SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -86,7 +86,7 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
         return Err(StoreError::NotShared { what: "giving up the shares of an instance without PostgreSQL" });
     };
     let mut client = address.connect().await?;
-    database::forfeit(&mut client, id).await.map_err(|error| address.statement_failed(&error))
+    database::forfeit(&mut client, id).await.map_err(|error| address.statement_error(&error))
 }
 
 /// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
@@ -102,11 +102,13 @@ pub async fn shared_sums(
 ) -> Result<Option<SharedSums>, StoreError> {
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = address.connect().await?;
-    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+    let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     let schema = database::schema(&client).await.map_err(failed)?.unwrap_or(0);
     address.check_schema(schema)?;
     if schema < database::SCHEMA {
-        return Err(address.failed("it has no tables of this version: start a gateway, which makes them"));
+        return Err(
+            address.store_error("it has no tables of this version: start a gateway, which makes them")
+        );
     }
     usage::sums(&client, by, since, until).await.map(Some).map_err(failed)
 }
@@ -137,7 +139,7 @@ impl SharedBudgets {
     /// [`StoreError`] if the database fails.
     pub async fn sessions(&self, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
         let found = database::sessions(&self.client, prefix, unit).await;
-        found.map_err(|error| self.address.statement_failed(&error))
+        found.map_err(|error| self.address.statement_error(&error))
     }
 
     /// Adds to the budget of a session, for all instances.
@@ -146,7 +148,7 @@ impl SharedBudgets {
     /// [`StoreError`] if the database fails.
     pub async fn raise(&mut self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
         let raised = database::raise(&mut self.client, session, unit, by).await;
-        raised.map_err(|error| self.address.statement_failed(&error))
+        raised.map_err(|error| self.address.statement_error(&error))
     }
 
     /// Returns all budgets but rate limits, over all instances, the newest windows first. What is granted to an
@@ -156,6 +158,6 @@ impl SharedBudgets {
     /// [`StoreError`] if the database fails.
     pub async fn all(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let found = database::budgets(&self.client).await;
-        found.map_err(|error| self.address.statement_failed(&error))
+        found.map_err(|error| self.address.statement_error(&error))
     }
 }

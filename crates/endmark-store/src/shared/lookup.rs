@@ -21,13 +21,13 @@ impl PostgresAddress {
     ) -> Result<T, StoreError> {
         let answer = tokio::time::timeout(DEADLINE, async {
             let mut client = self.connect().await?;
-            lookup(&mut client).await.map_err(|error| self.statement_failed(&error))
+            lookup(&mut client).await.map_err(|error| self.statement_error(&error))
         });
         answer.await.unwrap_or_else(|_| Err(self.unanswered()))
     }
 
     fn unanswered(&self) -> StoreError {
-        self.failed(format!("no answer within {DEADLINE:?}"))
+        self.store_error(format!("no answer within {DEADLINE:?}"))
     }
 }
 

@@ -4,11 +4,11 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
 
 use crate::compactions::{CondensedIn, KeptSummary};
-use crate::engine::compactions::{dropped_of, items_of};
+use crate::engine::compactions::{parse_dropped, split_items};
 use crate::engine::fetched::FetchedOutput;
 use crate::engine::integers::{integer, natural};
 use crate::engine::journal::uploads::{OutputUpload, OutputValue, Uploads};
-use crate::engine::outputs::{Piece, SECONDS_A_DAY, unix_seconds};
+use crate::engine::outputs::{Piece, SECONDS_PER_DAY, unix_seconds};
 
 /// The columns of a summary, as PostgreSQL reads them from JSON.
 const SUMMARY_COLUMNS: [(&str, &str); 14] = [
@@ -68,7 +68,7 @@ async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec
         .collect();
     // In one order for all instances, so that their transactions do not wait for each other in a circle.
     new.sort_unstable_by_key(|(output, _)| &output.handle);
-    begin(transaction, &new, unix_seconds() + SECONDS_A_DAY).await?;
+    begin(transaction, &new, unix_seconds() + SECONDS_PER_DAY).await?;
     let mut pieces: Vec<&(String, Piece)> =
         uploads.pieces.iter().filter(|(handle, _)| !known.contains(handle)).collect();
     pieces.sort_unstable_by_key(|(handle, piece)| (handle, piece.ordinal));
@@ -190,7 +190,7 @@ pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Resu
     let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
                WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle";
     let parameters: [Parameter<'_>; 3] =
-        [(&handles, Type::TEXT_ARRAY), (&unix_seconds(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
+        [(&handles, Type::TEXT_ARRAY), (&unix_seconds(), Type::INT8), (&SECONDS_PER_DAY, Type::INT8)];
     let touched = client.query_typed(sql, &parameters).await?;
     Ok(touched.iter().map(|row| row.get(0)).collect())
 }
@@ -228,7 +228,7 @@ pub(crate) async fn find_summary(
             first_sha256: first.clone(),
             turns: natural(row.get(0)),
             sha256: row.get(1),
-            items: items_of(row.get(2)),
+            items: split_items(row.get(2)),
             mode: row.get(3),
             tokens_before: natural(row.get(4)),
             tokens_after: natural(row.get(5)),
@@ -236,7 +236,7 @@ pub(crate) async fn find_summary(
             bytes: natural(row.get(7)),
         },
         keep_days: u32::try_from(row.get::<_, i64>(8)).unwrap_or(0),
-        condensed_in: CondensedIn { session: row.get(9), dropped: dropped_of(row.get(10)) },
+        condensed_in: CondensedIn { session: row.get(9), dropped: parse_dropped(row.get(10)) },
     }))
 }
 

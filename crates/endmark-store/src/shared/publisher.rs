@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
-use super::{database, locked, runs};
+use super::{database, lock_state, runs};
 use crate::engine::journal::runs as journal;
 use crate::error::StoreError;
 use crate::writer::Writer;
@@ -69,7 +69,7 @@ impl Publisher {
             is_closing: AtomicBool::new(false),
             failure: Mutex::default(),
         });
-        let failed = |error: std::io::Error| address.failed(error.to_string());
+        let failed = |error: std::io::Error| address.store_error(error.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let of_thread = Arc::clone(&state);
         let work = move || {
@@ -97,12 +97,12 @@ impl Publisher {
 
     /// Returns the error of the last publication, if it failed.
     pub(crate) fn failure(&self) -> Option<StoreError> {
-        locked(&self.state.failure).clone()
+        lock_state(&self.state.failure).clone()
     }
 
     fn stop(&self) -> Option<JoinHandle<()>> {
         self.state.end.notify_one();
-        locked(&self.thread).take()
+        lock_state(&self.thread).take()
     }
 }
 
@@ -164,7 +164,7 @@ impl State {
             // If it fails, the next attempt connects again.
             let connected = client.insert(connected);
             let published = runs::publish(connected, &self.instance, &self.machine, &due).await;
-            published.map_err(|error| self.address.statement_failed(&error))?;
+            published.map_err(|error| self.address.statement_error(&error))?;
             let is_more = due.is_more;
             self.writer.write(move |session| journal::note(session, &due)).await?;
             if !is_more {
@@ -177,13 +177,13 @@ impl State {
     async fn connect(&self) -> Result<Client, StoreError> {
         let client = self.address.connect().await?;
         let found = database::make_tables(&client).await;
-        self.address.check_schema(found.map_err(|error| self.address.statement_failed(&error))?)?;
+        self.address.check_schema(found.map_err(|error| self.address.statement_error(&error))?)?;
         Ok(client)
     }
 
     /// Notes the result, and logs a change.
     fn note(&self, failure: Option<StoreError>) {
-        let mut known = locked(&self.failure);
+        let mut known = lock_state(&self.failure);
         match (&*known, &failure) {
             (None, Some(error)) => {
                 tracing::warn!(%error, "runs wait in the journal: they cannot be published now");
@@ -195,7 +195,7 @@ impl State {
     }
 
     fn timed_out(&self, after: Duration) -> StoreError {
-        self.address.failed(format!("no answer within {after:?}"))
+        self.address.store_error(format!("no answer within {after:?}"))
     }
 }
 

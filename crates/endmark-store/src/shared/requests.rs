@@ -32,7 +32,7 @@ impl Requests {
 
     pub(crate) fn note_use(&mut self, now_ms: u64, claims: &[Claim]) {
         for claim in claims {
-            self.budgets.note_use(now_ms, &BudgetKey::of(claim));
+            self.budgets.note_use(now_ms, &BudgetKey::new(claim));
         }
     }
 

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error, GenericClient, Row};
 
 use crate::engine::integers::natural;
 use crate::engine::journal::runs::{EVENT_COLUMNS, RUN_COLUMNS, RunUploads};
-use crate::engine::outputs::{SECONDS_A_DAY, unix_seconds};
+use crate::engine::outputs::{SECONDS_PER_DAY, unix_seconds};
 use crate::engine::utc;
 use crate::runs::{RunCursor, RunMachine, RunRecord, StoredRun, StoredRunEvent};
 
@@ -126,7 +126,7 @@ async fn events(
     let event = |row: &Row| StoredRunEvent {
         run_id: row.get(0),
         id: row.get(1),
-        at: row.get(2),
+        occurred_at: row.get(2),
         name: row.get(3),
         attempt: number(row.get(4)),
         state: row.get(5),
@@ -138,7 +138,7 @@ async fn events(
 
 /// Deletes runs that no machine has reported for `keep_days` days, with their events.
 pub(crate) async fn delete_old(client: &Client, keep_days: u32) -> Result<(), Error> {
-    let before = unix_seconds().saturating_sub(i64::from(keep_days).saturating_mul(SECONDS_A_DAY));
+    let before = unix_seconds().saturating_sub(i64::from(keep_days).saturating_mul(SECONDS_PER_DAY));
     let of_runs = "DELETE FROM em_run_events WHERE (instance, run_id) IN (SELECT instance, id FROM em_runs WHERE reported_at < $1)";
     for sql in [of_runs, "DELETE FROM em_runs WHERE reported_at < $1"] {
         client.execute_typed(sql, &[(&before, Type::INT8)]).await?;

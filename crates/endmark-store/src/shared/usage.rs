@@ -11,7 +11,7 @@ use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGE
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::engine::journal::rows::{CallRows, Column};
-use crate::engine::{Dimension, Summed};
+use crate::engine::{CountedCalls, Dimension};
 
 /// Rows that one transaction sums: other work waits for some tens of milliseconds.
 const SUMMED_AT_ONCE: i64 = 5_000;
@@ -38,8 +38,8 @@ pub struct SharedSums {
 
 impl SharedSums {
     /// Returns the sums by day, key and class.
-    pub fn iter(&self) -> impl Iterator<Item = Summed<'_>> {
-        self.sums.iter().map(|(at, key, class, sums)| Summed { at, key, class, sums })
+    pub fn iter(&self) -> impl Iterator<Item = CountedCalls<'_>> {
+        self.sums.iter().map(|(at, key, class, sums)| CountedCalls { sample_time: at, key, class, sums })
     }
 }
 
@@ -269,7 +269,7 @@ fn summed(row: &Row) -> (String, String, CallClass, CallSums) {
     for (column, count) in counts.iter_mut().enumerate() {
         *count = natural(row.get(9 + column));
     }
-    (row.get(0), row.get(1), class, CallSums::of_counts(counts))
+    (row.get(0), row.get(1), class, CallSums::from_counts(counts))
 }
 
 /// Returns the query for calls whose price cannot be derived from sums of tokens.

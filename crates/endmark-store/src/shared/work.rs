@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use endmark_context::budget::{Scope, WantedShare, oldest_kept_window, pace};
 use tokio_postgres::Client;
 
-use super::connect::{Unconnected, connect, of_database};
+use super::connect::{Unconnected, connect, from_driver_error};
 use super::database::{self, Exchanged, Registered};
-use super::{State, deletion, locked, outputs, usage};
+use super::{State, deletion, lock_state, outputs, usage};
 use crate::engine::journal::rows::{CallRows, RowReader};
 use crate::engine::journal::{self, Instance, ShareRequest, uploads};
 use crate::engine::usage::first_kept_day;
@@ -52,7 +52,7 @@ enum Failure {
 }
 
 /// What is left after a report to the database.
-struct Told {
+struct ReportRemainder {
     is_more: bool,
     has_uploads: bool,
 }
@@ -140,7 +140,7 @@ impl Worker {
 
     /// Waits for calls while rows are left.
     async fn wait_for_calls(&self) {
-        if !locked(&self.state.requests).is_waiting() {
+        if !lock_state(&self.state.requests).is_waiting() {
             // Whether a call waits or the pause is over, the next report follows.
             let _ = tokio::time::timeout(BACKLOG_PAUSE, self.state.wake.notified()).await;
         }
@@ -148,10 +148,10 @@ impl Worker {
 
     /// Waits for something to report, at most until the next heartbeat.
     async fn wait(&mut self) {
-        let delay = if locked(&self.state.requests).has_tight() { TIGHT_DELAY } else { ROW_DELAY };
+        let delay = if lock_state(&self.state.requests).has_tight() { TIGHT_DELAY } else { ROW_DELAY };
         let begin = Instant::now();
         while begin.elapsed() < HEARTBEAT {
-            if locked(&self.state.requests).is_waiting() {
+            if lock_state(&self.state.requests).is_waiting() {
                 return;
             }
             let _ = tokio::time::timeout(delay, self.state.wake.notified()).await;
@@ -170,12 +170,13 @@ impl Worker {
 
     /// Reports what is due to the database, and notes the result. Returns whether there is more.
     async fn tell(&mut self, is_closing: bool) -> Result<bool, StoreError> {
-        let (requests, answers) = locked(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
-        let mut outcome = self.try_tell(requests.clone(), is_closing).await;
+        let (requests, answers) =
+            lock_state(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
+        let mut outcome = self.try_report(requests.clone(), is_closing).await;
         if let Err(Failure::Lost(_)) = outcome {
             // If the server was restarted, the next connection may work at once.
             self.client = None;
-            outcome = self.try_tell(requests, is_closing).await;
+            outcome = self.try_report(requests, is_closing).await;
         }
         let outcome = outcome.map_err(|failure| {
             self.client = None;
@@ -190,11 +191,15 @@ impl Worker {
             let _ = waiting.send(answer.clone());
         }
         // No caller waits for an upload.
-        let Told { is_more, has_uploads } = outcome?;
+        let ReportRemainder { is_more, has_uploads } = outcome?;
         Ok(self.keep_outputs(has_uploads).await || is_more)
     }
 
-    async fn try_tell(&mut self, requests: Vec<ShareRequest>, is_closing: bool) -> Result<Told, Failure> {
+    async fn try_report(
+        &mut self,
+        requests: Vec<ShareRequest>,
+        is_closing: bool,
+    ) -> Result<ReportRemainder, Failure> {
         if self.client.is_none() {
             self.connect().await?;
         }
@@ -203,7 +208,7 @@ impl Worker {
         let has_waiting_calls = requests.iter().any(|request| request.wanted.least > 0);
         let state = Arc::clone(&self.state);
         let with_report = move |key: &BudgetKey| {
-            if is_closing { WantedShare::default() } else { locked(&state.requests).with_report(key) }
+            if is_closing { WantedShare::default() } else { lock_state(&state.requests).with_report(key) }
         };
         let state = Arc::clone(&self.state);
         let prepared = state.writer.write(move |session| {
@@ -214,14 +219,14 @@ impl Worker {
         let (due, rows) = tokio::join!(biased; prepared, async { self.rows(has_waiting_calls) });
         let (due, rows) = (due.map_err(Failure::Lost)?, rows.map_err(Failure::Lost)?);
         let sent_ms = self.state.clock.now_ms();
-        locked(&self.state.requests).keep(sent_ms, &due.in_progress);
-        let lost = |detail: &str| Failure::Lost(self.state.address.failed(detail));
+        lock_state(&self.state.requests).keep(sent_ms, &due.in_progress);
+        let lost = |detail: &str| Failure::Lost(self.state.address.store_error(detail));
         let Some(client) = &mut self.client else { return Err(lost("no connection")) };
         match self.state.answer(database::exchange(client, &self.instance, &due, &rows)).await? {
             Exchanged::Unknown => {
                 // Registering again discards what was granted.
                 self.client = None;
-                locked(&self.state.tenure).end();
+                lock_state(&self.state.tenure).end();
                 Err(lost("it does not know this instance any more: its shares were forfeited"))
             }
             Exchanged::Done { granted, keys_version } => {
@@ -231,15 +236,15 @@ impl Worker {
                 let rates = due.shares.iter().filter(|(key, _)| key.scope == Scope::Rate);
                 let oldest = rates.filter_map(|(key, _)| oldest_kept_window(&key.window)).max();
                 let (through, is_more, has_uploads) =
-                    (rows.through, due.is_more || rows.is_more, due.has_uploads);
+                    (rows.last_change, due.is_more || rows.is_more, due.has_uploads);
                 let leases = Arc::clone(&self.state.leases);
-                locked(&self.state.requests).note(&granted);
+                lock_state(&self.state.requests).note(&granted);
                 let applied = self
                     .state
                     .writer
                     .write(move |session| journal::apply(session, &leases, through, &granted));
                 applied.await.map_err(Failure::Lost)?;
-                locked(&self.state.tenure).confirm(sent_ms);
+                lock_state(&self.state.tenure).confirm(sent_ms);
                 if let Some(oldest) = oldest.filter(|oldest| *oldest > self.rates_since) {
                     self.state.answer(database::forget_rates(client, &oldest)).await?;
                     self.rates_since = oldest;
@@ -248,7 +253,7 @@ impl Worker {
                     self.read_keys().await?;
                 }
                 self.state.keys_checked_ms.store(sent_ms, Ordering::Release);
-                Ok(Told { is_more, has_uploads })
+                Ok(ReportRemainder { is_more, has_uploads })
             }
         }
     }
@@ -279,7 +284,7 @@ impl Worker {
     /// Uploads outputs and summaries, and tidies the database now and then. Returns whether there is more to upload.
     /// Failures concern them alone: budgets and rows go on, and report a lost connection themselves.
     async fn keep_outputs(&mut self, has_uploads: bool) -> bool {
-        let (now, is_waiting) = (Instant::now(), locked(&self.state.requests).is_waiting());
+        let (now, is_waiting) = (Instant::now(), lock_state(&self.state.requests).is_waiting());
         if now < self.next_upload {
             return false;
         }
@@ -289,7 +294,7 @@ impl Worker {
         self.uploaded = now;
         let Some(client) = &mut self.client else { return false };
         let (writer, address) = (&self.state.writer, &self.state.address);
-        let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+        let failed = |error: tokio_postgres::Error| address.statement_error(&error);
         let keep_days = self.state.keep_days.load(Ordering::Acquire);
         let tidies = now >= self.next_tidying || keep_days > 0;
         let work = async {
@@ -306,7 +311,7 @@ impl Worker {
         if outcome.is_err() {
             self.client = None;
         }
-        match outcome.unwrap_or_else(|_| Err(self.state.timed_out())) {
+        match outcome.unwrap_or_else(|_| Err(self.state.timeout_error())) {
             Ok((is_more, has_expired)) => {
                 if tidies && !has_expired {
                     self.next_tidying = now + TIDYING_INTERVAL;
@@ -336,17 +341,18 @@ impl Worker {
 
     /// Connects, creates missing tables, and registers this instance.
     async fn connect(&mut self) -> Result<(), Failure> {
-        let mut client =
-            connect(&self.state.address).await.map_err(|unconnected| self.state.failed(unconnected))?;
+        let mut client = connect(&self.state.address)
+            .await
+            .map_err(|unconnected| self.state.connection_failure(unconnected))?;
         let registering = tokio::time::timeout(DEADLINE, self.register(&mut client)).await;
-        registering.map_err(|_| Failure::Lost(self.state.timed_out()))??;
+        registering.map_err(|_| Failure::Lost(self.state.timeout_error()))??;
         self.client = Some(client);
         Ok(())
     }
 
     async fn register(&mut self, client: &mut Client) -> Result<(), Failure> {
         let state = Arc::clone(&self.state);
-        let lost = |error: tokio_postgres::Error| state.failed(of_database(&error));
+        let lost = |error: tokio_postgres::Error| state.connection_failure(from_driver_error(&error));
         let found = database::make_tables(client).await.map_err(lost)?;
         self.state.address.check_schema(found).map_err(Failure::Final)?;
         // Perhaps only a connection of this process was lost: the database then still knows the token.
@@ -355,13 +361,13 @@ impl Worker {
         }
         self.write_name().await?;
         let mut registered = database::register(client, &self.instance, false).await.map_err(lost)?;
-        if registered == Registered::Behind {
+        if registered == Registered::Outdated {
             tracing::warn!(
                 "the journal is older than the database's record of this instance, and catches up"
             );
-            let spent = database::shares_of(client, &self.instance.id, true).await.map_err(lost)?;
+            let spent = database::instance_shares(client, &self.instance.id, true).await.map_err(lost)?;
             // Before the database accepts it, so that a process that is killed here starts over.
-            let caught_up = self.state.writer.write(move |session| journal::catch_up(session, &spent));
+            let caught_up = self.state.writer.write(move |session| journal::raise_spent(session, &spent));
             caught_up.await.map_err(Failure::Lost)?;
             registered = database::register(client, &self.instance, true).await.map_err(lost)?;
         }
@@ -370,7 +376,7 @@ impl Worker {
         }
         self.instance.token = mem::take(&mut self.instance.pending);
         self.write_name().await?;
-        let open = database::shares_of(client, &self.instance.id, false).await.map_err(lost)?;
+        let open = database::instance_shares(client, &self.instance.id, false).await.map_err(lost)?;
         let leases = Arc::clone(&self.state.leases);
         let forgotten = self.state.writer.write(move |session| {
             journal::forget_grants(session, &leases)?;
@@ -385,13 +391,13 @@ impl Worker {
     }
 
     async fn is_empty(&self) -> bool {
-        let (_, rows) = self.state.writer.waiting();
+        let (_, rows) = self.state.writer.waiting_counts();
         rows == 0 && self.state.writer.write(|session| journal::is_empty(session)).await.unwrap_or(true)
     }
 
     /// Notes the result, and logs a change.
     fn note(&self, failure: Option<StoreError>) {
-        let mut known = locked(&self.state.failure);
+        let mut known = lock_state(&self.state.failure);
         match (&*known, &failure) {
             (None, Some(error)) => {
                 tracing::error!(%error, "the shared database fails: rows wait in the journal");
@@ -410,16 +416,16 @@ impl State {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
         let answer = tokio::time::timeout(DEADLINE, answer).await;
-        let answer = answer.map_err(|_| Failure::Lost(self.timed_out()))?;
-        answer.map_err(|error| Failure::Lost(self.address.statement_failed(&error)))
+        let answer = answer.map_err(|_| Failure::Lost(self.timeout_error()))?;
+        answer.map_err(|error| Failure::Lost(self.address.statement_error(&error)))
     }
 
-    fn timed_out(&self) -> StoreError {
-        self.address.failed(format!("no answer within {DEADLINE:?}"))
+    fn timeout_error(&self) -> StoreError {
+        self.address.store_error(format!("no answer within {DEADLINE:?}"))
     }
 
-    fn failed(&self, unconnected: Unconnected) -> Failure {
-        let error = self.address.failed(unconnected.detail);
+    fn connection_failure(&self, unconnected: Unconnected) -> Failure {
+        let error = self.address.store_error(unconnected.detail);
         if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::files::Files;
 use crate::leases::{BudgetKey, LeasedCall, Leases};
 use crate::ledger::slate::Slate;
-use crate::ledger::{Noted, Row};
+use crate::ledger::{Row, SlotContent};
 use crate::queue::{Queue, Work, Write};
 use crate::records::Leftover;
 use crate::writer::Counters;
@@ -26,7 +26,7 @@ use crate::writer::Counters;
 const JOURNAL_REST: Duration = Duration::from_secs(1);
 
 /// How often a closing writer retries a failed commit before it leaves the rows on the slate.
-const LAST_TRIES: u32 = 1;
+const CLOSING_RETRIES: u32 = 1;
 
 /// State of the writer thread.
 pub(crate) struct Desk {
@@ -93,12 +93,12 @@ impl Desk {
             }
             let failed = failure.is_some();
             if failed || slate.fails() {
-                self.queue.look_again();
+                self.queue.retry_later();
             }
             self.tell(failure);
             // Rows that cannot be committed remain on the slate for the next start.
             last_tries += u32::from(is_closing && failed);
-            if (is_last && !failed) || last_tries > LAST_TRIES {
+            if (is_last && !failed) || last_tries > CLOSING_RETRIES {
                 break;
             }
         }
@@ -109,7 +109,7 @@ impl Desk {
         // The function logs a failure itself. In that case the records on the slate are lost.
         let _ = slate.stay_in_place();
         let leftover = leave(&rows_left, slate);
-        let closers = self.queue.left(leftover);
+        let closers = self.queue.finish_with(leftover);
         drop(self.session);
         slate.close();
         for closer in closers {
@@ -125,7 +125,9 @@ impl Desk {
 
     /// Returns the session for the files at the path.
     fn session(&self) -> Result<&Session, StoreError> {
-        self.session.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
+        self.session
+            .as_ref()
+            .ok_or_else(|| self.files_gone_error("they were not there when it was last tried"))
     }
 
     /// Logs when the store begins to fail and when it works again.
@@ -168,7 +170,7 @@ impl Desk {
         let mut result = self.transact(&mut writes, &rows, slate.owner());
         if result.is_ok() && !self.files.are_in_place() {
             // The data was written to files that are no longer at the path, so other processes cannot find it.
-            result = Err(self.gone("a new store is started"));
+            result = Err(self.files_gone_error("a new store is started"));
         }
         self.leases.finish(result.is_ok());
         if result.is_ok() {
@@ -249,14 +251,14 @@ impl Desk {
 fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     let mut leftover = Leftover::default();
     for Row { call, place, .. } in rows {
-        let is_found = match place.noted {
+        let is_found = match place.content {
             // The next start cannot find a slate that was removed.
             _ if slate.is_gone() => false,
-            Noted::End => true,
+            SlotContent::End => true,
             // The slate may accept the row now. If it contains only the start of the call, the next start uses that.
-            Noted::Start | Noted::Nothing => {
+            SlotContent::Start | SlotContent::Empty => {
                 let written = slate.write(place.slot, &call.started, call.settled.as_ref());
-                written.is_ok() || place.noted == Noted::Start
+                written.is_ok() || place.content == SlotContent::Start
             }
         };
         leftover.rows_left += u64::from(is_found);

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a recreated store is reported. Metrics are read once or twice in this time.
-const REPORTED_FOR: Duration = Duration::from_mins(1);
+const REPORT_DURATION: Duration = Duration::from_mins(1);
 
 /// Number of times the files were recreated, and the time of the last one.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Renewals {
     }
 
     pub(crate) fn was_lately(&self) -> bool {
-        self.lock().1.is_some_and(|last| last.elapsed() < REPORTED_FOR)
+        self.lock().1.is_some_and(|last| last.elapsed() < REPORT_DURATION)
     }
 
     pub(crate) fn note(&self) {

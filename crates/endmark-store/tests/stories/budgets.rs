@@ -5,12 +5,12 @@ use std::sync::Arc;
 use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Estimate, Held, Hold, NoSecrets, Purpose,
-    Raised, Reader, Store, StoreLocation, Tokens, UsedUp,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Estimate, Hold, HoldOutcome, NoSecrets,
+    Purpose, Raised, Reader, RefusingBudget, Store, StoreLocation, Tokens,
 };
 use tokio::sync::Barrier;
 
-use crate::leases::until;
+use crate::leases::wait_until;
 use crate::place::Place;
 
 over_both_stores! {
@@ -42,7 +42,7 @@ fn hold(request_id: &str, claims: Vec<Claim>) -> Hold {
     Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: true }
 }
 
-pub(crate) fn started(request_id: &str) -> CallStarted {
+pub(crate) fn call_started(request_id: &str) -> CallStarted {
     CallStarted {
         request_id: request_id.to_owned(),
         call: 1,
@@ -61,7 +61,7 @@ pub(crate) fn started(request_id: &str) -> CallStarted {
     }
 }
 
-fn settled(prompt: u64, output: u64) -> CallSettled {
+fn call_settled(prompt: u64, output: u64) -> CallSettled {
     CallSettled {
         http_status: Some(200),
         ending: "clean".into(),
@@ -70,7 +70,7 @@ fn settled(prompt: u64, output: u64) -> CallSettled {
     }
 }
 
-fn stands(location: &StoreLocation, scope: &str) -> BudgetRow {
+fn budget_row(location: &StoreLocation, scope: &str) -> BudgetRow {
     let rows = Reader::open(location).unwrap().budgets().unwrap();
     for row in &rows {
         assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
@@ -87,19 +87,19 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
     let recorder = store.recorder(NoSecrets);
     let charge = |scope, unit| Charge { scope, unit, window: "2023-11-14".to_owned(), held: 50 };
     let charges = vec![charge(Scope::All, Unit::Tokens), charge(Scope::All, Unit::NanoUsd)];
-    let call = |request_id: &str| CallStarted { charges: charges.clone(), ..started(request_id) };
+    let call = |request_id: &str| CallStarted { charges: charges.clone(), ..call_started(request_id) };
     // One was held, one was not, and one was killed with its gateway.
     let claims = vec![Claim { window: "2023-11-14".to_owned(), ..claim(Scope::All, "", 1_000, 50) }];
     recorder.hold(hold("em_held", claims)).await.unwrap();
     for request_id in ["em_held", "em_late"] {
-        let cost = CallSettled { nano_usd: Some(7), ..settled(6, 40_000) };
+        let cost = CallSettled { nano_usd: Some(7), ..call_settled(6, 40_000) };
         recorder.open_call(call(request_id)).await.settle(cost);
     }
     // The provider reported only the prompt: the reply counts by its text. Its cost is unknown, so it is the held
     // amount.
     let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
     let estimate = Some(Estimate { prompt: 6, output: 10 });
-    let part = CallSettled { tokens, estimate, nano_usd: None, ..settled(6, 0) };
+    let part = CallSettled { tokens, estimate, nano_usd: None, ..call_settled(6, 0) };
     recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
     // The files that the next start finds after a kill of this process, without its locks.
@@ -160,15 +160,15 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
                 ];
                 let held = recorder.hold(hold(&request_id, claims)).await.unwrap();
                 match held {
-                    Held::Fits { .. } => {
-                        recorder.open_call(started(&request_id)).await.settle(settled(6, 4));
+                    HoldOutcome::Fits { .. } => {
+                        recorder.open_call(call_started(&request_id)).await.settle(call_settled(6, 4));
                         "fits"
                     }
-                    Held::Closing => {
-                        recorder.open_call(started(&request_id)).await.settle(settled(6, 4));
+                    HoldOutcome::Closing => {
+                        recorder.open_call(call_started(&request_id)).await.settle(call_settled(6, 4));
                         "closing"
                     }
-                    Held::UsedUp(UsedUp { claim, account }) => {
+                    HoldOutcome::Exhausted(RefusingBudget { claim, account }) => {
                         assert_eq!(claim.scope, Scope::Session);
                         if account.may_admit(claim.amount) { "refused for now" } else { "refused" }
                     }
@@ -191,15 +191,15 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
     let after =
         |number| hold(number, vec![claim(Scope::Session, "s", 300, 10), claim(Scope::All, "", 100_000, 10)]);
     if closing == 0 {
-        assert_eq!(recorder.hold(after("em_last")).await.unwrap(), Held::Closing);
-        recorder.open_call(started("em_last")).await.settle(settled(6, 4));
+        assert_eq!(recorder.hold(after("em_last")).await.unwrap(), HoldOutcome::Closing);
+        recorder.open_call(call_started("em_last")).await.settle(call_settled(6, 4));
     }
     let refused = recorder.hold(after("em_after")).await.unwrap();
-    assert!(matches!(refused, Held::UsedUp(used_up) if used_up.account.is_closed));
+    assert!(matches!(refused, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed));
     store.close().await;
-    let session = stands(&location, "session");
+    let session = budget_row(&location, "session");
     assert_eq!((session.spent, session.held, session.is_closed), (310, 0, true));
-    assert_eq!(stands(&location, "all").spent, 310);
+    assert_eq!(budget_row(&location, "all").spent, 310);
     let models = Reader::open(&location).unwrap().budgets().unwrap();
     let models: u64 = models.iter().filter(|row| row.scope == "model").map(|row| row.spent).sum();
     assert_eq!(models, 300 + 10 * closing as u64, "what is refused by one budget is held in no other");
@@ -216,20 +216,25 @@ async fn what_is_only_held_closes_no_session_and_refuses_for_now(place: &Place) 
             recorder.hold(hold(&id_of(id), vec![of_scope])).await.unwrap()
         };
         for id in ["em_1", "em_2", "em_3"] {
-            assert!(matches!(ask(id, 20_000).await, Held::Fits { .. }), "{scope:?} {id}");
+            assert!(matches!(ask(id, 20_000).await, HoldOutcome::Fits { .. }), "{scope:?} {id}");
         }
-        let Held::UsedUp(UsedUp { claim, account }) = ask("em_4", 20_000).await else { panic!("{scope:?}") };
+        let HoldOutcome::Exhausted(RefusingBudget { claim, account }) = ask("em_4", 20_000).await else {
+            panic!("{scope:?}")
+        };
         assert!(account.may_admit(claim.amount) && !account.is_closed, "{scope:?}: {account:?}");
         for id in ["em_1", "em_2", "em_3"] {
-            recorder.open_call(started(&id_of(id))).await.settle(settled(900, 100));
+            recorder.open_call(call_started(&id_of(id))).await.settle(call_settled(900, 100));
         }
-        assert!(matches!(ask("em_5", 20_000).await, Held::Fits { .. }), "{scope:?}: they came to 3,000");
+        assert!(
+            matches!(ask("em_5", 20_000).await, HoldOutcome::Fits { .. }),
+            "{scope:?}: they came to 3,000"
+        );
         // Spending alone leaves no room: a session gets its closing call, whatever is held; other scopes get none.
         let last = ask("em_6", 57_001).await;
         match scope {
-            Scope::Session => assert_eq!(last, Held::Closing),
+            Scope::Session => assert_eq!(last, HoldOutcome::Closing),
             _ => assert!(
-                matches!(&last, Held::UsedUp(used) if !used.account.may_admit(used.claim.amount)),
+                matches!(&last, HoldOutcome::Exhausted(used) if !used.account.may_admit(used.claim.amount)),
                 "{scope:?}: {last:?}"
             ),
         }
@@ -246,8 +251,11 @@ async fn a_session_is_closed_by_its_own_budget_alone(place: &Place) {
         vec![of(Scope::Session, 1_000), of(Scope::All, day)]
     };
     let held = recorder.hold(hold("em_1", claims(50))).await.unwrap();
-    assert!(matches!(&held, Held::UsedUp(used_up) if used_up.claim.scope == Scope::All), "{held:?}");
-    assert!(matches!(recorder.hold(hold("em_2", claims(100))).await.unwrap(), Held::Fits { .. }));
+    assert!(
+        matches!(&held, HoldOutcome::Exhausted(used_up) if used_up.claim.scope == Scope::All),
+        "{held:?}"
+    );
+    assert!(matches!(recorder.hold(hold("em_2", claims(100))).await.unwrap(), HoldOutcome::Fits { .. }));
     store.close().await;
 }
 
@@ -257,18 +265,18 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
     for number in 0..9 {
         let request_id = format!("em_{number}");
         let held = recorder.hold(hold(&request_id, vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
-        assert!(matches!(held, Held::Fits { .. }), "{number}: {held:?}");
-        recorder.open_call(started(&request_id)).await.settle(settled(1, 0));
+        assert!(matches!(held, HoldOutcome::Fits { .. }), "{number}: {held:?}");
+        recorder.open_call(call_started(&request_id)).await.settle(call_settled(1, 0));
     }
     let held = recorder.hold(hold("em_late", vec![claim(Scope::All, "", 100, 92)])).await.unwrap();
-    let Held::UsedUp(used_up) = held else { panic!("{held:?}") };
+    let HoldOutcome::Exhausted(used_up) = held else { panic!("{held:?}") };
     // An instance of several counts what it was not granted as held.
     assert!(used_up.account.spent == 9 && (used_up.account.held == 0 || place.is_shared()), "{used_up:?}");
     // A released hold leaves no trace.
     recorder.hold(hold("em_unmade", vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
     recorder.release("em_unmade", 1, false).await.unwrap();
     store.close().await;
-    assert_eq!((stands(&location, "all").spent, stands(&location, "all").held), (9, 0));
+    assert_eq!((budget_row(&location, "all").spent, budget_row(&location, "all").held), (9, 0));
 }
 
 /// If a client goes away or a provider reports nothing, an estimate is recorded: the call is never free. Without a
@@ -283,13 +291,13 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold(pl
         recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
         let tokens = Tokens::default();
         let estimate = Some(Estimate { prompt: 10, output: 2 });
-        let unreported = CallSettled { tokens, nano_usd, estimate, ..settled(0, 0) };
-        recorder.open_call(started(request_id)).await.settle(unreported);
+        let unreported = CallSettled { tokens, nano_usd, estimate, ..call_settled(0, 0) };
+        recorder.open_call(call_started(request_id)).await.settle(unreported);
         // A further hold sees every finished call, also if a lease admits it before the store has the row.
         let held = recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
-        assert!(matches!(held, Held::Fits { .. }), "{held:?}");
+        assert!(matches!(held, HoldOutcome::Fits { .. }), "{held:?}");
         recorder.release("em_look", 1, false).await.unwrap();
-        until(request_id, || stands(&location, "all").spent == spent).await;
+        wait_until(request_id, || budget_row(&location, "all").spent == spent).await;
     }
     store.close().await;
 }
@@ -301,12 +309,12 @@ async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated(place: &Pla
     recorder.hold(hold("em_1", vec![claim(Scope::All, "", 1_000, 90)])).await.unwrap();
     let tokens = Tokens { prompt: Some(50), ..Tokens::default() };
     let estimate = Some(Estimate { prompt: 50, output: 20 });
-    let broken = CallSettled { tokens, estimate, ..settled(0, 0) };
-    recorder.open_call(started("em_1")).await.settle(broken);
+    let broken = CallSettled { tokens, estimate, ..call_settled(0, 0) };
+    recorder.open_call(call_started("em_1")).await.settle(broken);
     store.close().await;
-    assert_eq!(stands(&location, "all").spent, 70);
+    assert_eq!(budget_row(&location, "all").spent, 70);
     let rows = endmark_store::Reader::open(&location).unwrap().recent_calls(9).unwrap();
-    let (_, sums) = endmark_store::counted(&rows[0]);
+    let (_, sums) = endmark_store::classify(&rows[0]);
     assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 1));
 }
 
@@ -314,10 +322,10 @@ async fn what_the_dead_held_is_spent(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     recorder.hold(hold("em_1", vec![claim(Scope::Session, "s", 100, 40)])).await.unwrap();
-    assert_eq!((stands(&location, "session").spent, stands(&location, "session").held), (0, 40));
+    assert_eq!((budget_row(&location, "session").spent, budget_row(&location, "session").held), (0, 40));
     store.close().await;
     let store = Store::open(&location).unwrap();
-    assert_eq!((stands(&location, "session").spent, stands(&location, "session").held), (40, 0));
+    assert_eq!((budget_row(&location, "session").spent, budget_row(&location, "session").held), (40, 0));
     store.close().await;
 }
 
@@ -327,23 +335,23 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised(place: &
     let ask = async |id: &str, amount: u64| {
         recorder.hold(hold(id, vec![claim(Scope::Session, "s", 100, amount)])).await.unwrap()
     };
-    let Held::Fits { warnings, least_left, .. } = ask("em_1", 80).await else { panic!("it fits") };
+    let HoldOutcome::Fits { warnings, least_left, .. } = ask("em_1", 80).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "what is held is not spent: {warnings:?}");
     assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, 100)));
-    recorder.open_call(started("em_1")).await.settle(settled(80, 0));
-    let Held::Fits { warnings, .. } = ask("em_2", 5).await else { panic!("it fits") };
+    recorder.open_call(call_started("em_1")).await.settle(call_settled(80, 0));
+    let HoldOutcome::Fits { warnings, .. } = ask("em_2", 5).await else { panic!("it fits") };
     assert_eq!(warnings.iter().map(|warning| warning.level).collect::<Vec<_>>(), [Level::High]);
-    let Held::Fits { warnings, .. } = ask("em_2_again", 1).await else { panic!("it fits") };
+    let HoldOutcome::Fits { warnings, .. } = ask("em_2_again", 1).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "once a window: {warnings:?}");
-    assert_eq!(ask("em_3", 21).await, Held::Closing);
-    assert!(matches!(ask("em_4", 1).await, Held::UsedUp(used_up) if used_up.account.is_closed));
+    assert_eq!(ask("em_3", 21).await, HoldOutcome::Closing);
+    assert!(matches!(ask("em_4", 1).await, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed));
     assert_eq!(store.raise_budget("s", Unit::Tokens, 50).await, Ok(Raised::To(50)));
     assert_eq!(store.raise_budget("another", Unit::Tokens, 50).await, Ok(Raised::Unknown));
-    assert!(matches!(ask("em_5", 40).await, Held::Fits { .. }));
+    assert!(matches!(ask("em_5", 40).await, HoldOutcome::Fits { .. }));
     // A closing call that was never made leaves its session open.
-    assert_eq!(ask("em_6", 71).await, Held::Closing);
+    assert_eq!(ask("em_6", 71).await, HoldOutcome::Closing);
     recorder.release("em_6", 1, true).await.unwrap();
-    assert!(matches!(ask("em_7", 1).await, Held::Fits { .. }));
+    assert!(matches!(ask("em_7", 1).await, HoldOutcome::Fits { .. }));
     // SQLite would turn a larger sum into a floating-point value.
     let most = (1 << 60) - 50;
     for by in [most + 1, u64::MAX] {
@@ -363,21 +371,21 @@ async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again(pl
         let window = Period::Day.window(at, &Zone::default());
         let of_day = Claim { window, ..claim(Scope::All, "", 100, 30) };
         let held = recorder.hold(hold(request_id, vec![of_day])).await.unwrap();
-        if matches!(held, Held::Fits { .. }) {
+        if matches!(held, HoldOutcome::Fits { .. }) {
             let started_ms = at.unix_seconds() * 1_000;
-            let open = recorder.open_call(CallStarted { started_ms, ..started(request_id) }).await;
-            open.settle(settled(20, 10));
+            let open = recorder.open_call(CallStarted { started_ms, ..call_started(request_id) }).await;
+            open.settle(call_settled(20, 10));
         }
         held
     };
     for (request_id, at) in [("em_1", before), ("em_2", before), ("em_3", after), ("em_4", before)] {
         let held = ask(request_id, at).await;
-        assert!(matches!(held, Held::Fits { .. }), "{request_id}: {held:?}");
+        assert!(matches!(held, HoldOutcome::Fits { .. }), "{request_id}: {held:?}");
     }
     // The day before has 90 of its 100 spent, the new one 30.
-    let Held::UsedUp(used_up) = ask("em_5", before).await else { panic!("it does not fit") };
+    let HoldOutcome::Exhausted(used_up) = ask("em_5", before).await else { panic!("it does not fit") };
     assert_eq!((used_up.claim.window.as_str(), used_up.account.spent), ("2026-11-24", 90));
-    assert!(matches!(ask("em_6", after).await, Held::Fits { .. }));
+    assert!(matches!(ask("em_6", after).await, HoldOutcome::Fits { .. }));
     store.close().await;
 
     let reader = Reader::open(&location).unwrap();
@@ -388,7 +396,7 @@ async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again(pl
         assert_eq!((row.spent, row.held), row.recomputed, "`endmark doctor` finds a difference: {row:?}");
         let mut ledger = 0;
         let day = |hour: &str| format!("{} {hour}", row.window);
-        let add = |summed: &endmark_store::Summed<'_>| {
+        let add = |summed: &endmark_store::CountedCalls<'_>| {
             ledger += summed.sums.reported_prompt + summed.sums.reported_output;
         };
         reader.sums((Dimension::Nothing, None), &day("00:00:00"), &day("24:00:00"), add).unwrap();

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use endmark_store::{
-    Billing, CallClass, CallSettled, CallStarted, CallSums, Dimension, Estimate, NoSecrets, Purpose, Reader,
-    Store, StoreLocation, Summed, Tokens, UsageRow, counted, shared_sums,
+    Billing, CallClass, CallSettled, CallStarted, CallSums, CountedCalls, Dimension, Estimate, NoSecrets,
+    Purpose, Reader, Store, StoreLocation, Tokens, UsageRow, classify, shared_sums,
 };
 
 use crate::place::Place;
@@ -21,7 +21,7 @@ over_both_stores! {
     sums_are_those_of_all_calls,
 }
 
-fn started(request_id: &str, call: u32) -> CallStarted {
+fn call_started(request_id: &str, call: u32) -> CallStarted {
     CallStarted {
         request_id: request_id.to_owned(),
         call,
@@ -40,7 +40,7 @@ fn started(request_id: &str, call: u32) -> CallStarted {
     }
 }
 
-fn settled() -> CallSettled {
+fn call_settled() -> CallSettled {
     CallSettled {
         answered_model: Some("m-2".to_owned()),
         http_status: Some(200),
@@ -69,14 +69,14 @@ fn slates(folder: &Path) -> usize {
 
 async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows(place: &Place) {
     let (location, store) = place.open();
-    let first = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
-    let second = store.recorder(NoSecrets).open_call(started("em_1", 2)).await;
+    let first = store.recorder(NoSecrets).open_call(call_started("em_1", 1)).await;
+    let second = store.recorder(NoSecrets).open_call(call_started("em_1", 2)).await;
     assert_eq!(store.condition().calls_open, 2);
-    first.settle(settled());
+    first.settle(call_settled());
     drop(second);
     store.close().await;
     assert_eq!(slates(place.folder()), 0);
-    let calls = endmark_store::Reader::open(&location).unwrap().calls_of("em_1").unwrap();
+    let calls = endmark_store::Reader::open(&location).unwrap().request_calls("em_1").unwrap();
     let [reply, resume] = calls.as_slice() else { panic!("{calls:?}") };
     assert_eq!(
         (reply.purpose.as_str(), reply.ending.as_str(), reply.http_status),
@@ -93,14 +93,14 @@ async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows(place: &
 
 async fn what_a_dead_process_left_on_its_slate_becomes_rows_once(place: &Place) {
     let (location, store) = place.open();
-    let under_way = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
-    store.recorder(NoSecrets).open_call(started("em_2", 1)).await.settle(settled());
+    let under_way = store.recorder(NoSecrets).open_call(call_started("em_1", 1)).await;
+    store.recorder(NoSecrets).open_call(call_started("em_2", 1)).await.settle(call_settled());
     // A copy of the slate, as a killed process leaves it: no process holds its lock.
     let mut entries = std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
     let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
     let copy = place.folder().join("a.db-owner-1-dead");
     std::fs::copy(slate, &copy).unwrap();
-    under_way.settle(settled());
+    under_way.settle(call_settled());
     store.close().await;
 
     for _ in 0..2 {
@@ -114,7 +114,7 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once(place: &Place) 
 
 async fn a_call_that_is_over_after_the_close_has_its_row_at_the_next_start(place: &Place) {
     let (location, store) = place.open();
-    let under_way = store.recorder(NoSecrets).open_call(started("em_3", 1)).await;
+    let under_way = store.recorder(NoSecrets).open_call(call_started("em_3", 1)).await;
     // If the store closes before the call is over, the call is left to the next start.
     store.close().await;
     assert_eq!(slates(place.folder()), 1);
@@ -138,7 +138,11 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(pla
     let mut reading = std::io::BufReader::new(shell.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut reading, &mut said).unwrap();
     for number in 0..500 {
-        store.recorder(NoSecrets).open_call(started(&format!("em_{number}"), 1)).await.settle(settled());
+        store
+            .recorder(NoSecrets)
+            .open_call(call_started(&format!("em_{number}"), 1))
+            .await
+            .settle(call_settled());
     }
     assert_eq!(rows(&location).len(), 0);
     drop(typing);
@@ -150,10 +154,10 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(pla
 
 async fn old_calls_are_forgotten(place: &Place) {
     let (location, store) = place.open();
-    store.recorder(NoSecrets).open_call(started("em_old", 1)).await.settle(settled());
+    store.recorder(NoSecrets).open_call(call_started("em_old", 1)).await.settle(call_settled());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-    let recent = CallStarted { started_ms: u64::try_from(now).unwrap(), ..started("em_new", 1) };
-    store.recorder(NoSecrets).open_call(recent).await.settle(settled());
+    let recent = CallStarted { started_ms: u64::try_from(now).unwrap(), ..call_started("em_new", 1) };
+    store.recorder(NoSecrets).open_call(recent).await.settle(call_settled());
     while store.condition().rows_committed < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -164,10 +168,10 @@ async fn old_calls_are_forgotten(place: &Place) {
 
 async fn counts_beside_a_call_are_kept_and_forgotten_with_it(place: &Place) {
     let (location, store) = place.open();
-    let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..settled().tokens };
-    let call = store.recorder(NoSecrets).open_call(started("em_old", 1)).await;
+    let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..call_settled().tokens };
+    let call = store.recorder(NoSecrets).open_call(call_started("em_old", 1)).await;
     let billing = Billing { tier: Some("flex".to_owned()), cached_audio: 4, ..Billing::default() };
-    call.settle(CallSettled { tokens, billing: billing.clone(), ..settled() });
+    call.settle(CallSettled { tokens, billing: billing.clone(), ..call_settled() });
     while store.condition().rows_committed < 1 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -191,7 +195,7 @@ async fn varied(store: &Store, nth: u32, number: u32) {
         mode: if is(3) { "off".into() } else { "auto".into() },
         // A call every five hours, over some days.
         started_ms: 1_793_491_200_000 + u64::from(number % 31) * 17_999_000,
-        ..started(&format!("em_{nth}_{number}"), 1 + (number >> 4 & 1))
+        ..call_started(&format!("em_{nth}_{number}"), 1 + (number >> 4 & 1))
     };
     let open = store.recorder(NoSecrets).open_call(started).await;
     open.settle(CallSettled {
@@ -213,16 +217,16 @@ async fn varied(store: &Store, nth: u32, number: u32) {
             web_searches: u64::from(is(17)),
             ..Billing::default()
         },
-        ..settled()
+        ..call_settled()
     });
 }
 
 type Sums = BTreeMap<(String, String, CallClass), CallSums>;
 
-fn add(sums: &mut Sums, summed: &Summed<'_>) {
-    let place = (summed.at[..10].to_owned(), summed.key.to_owned(), summed.class.clone());
+fn add(sums: &mut Sums, summed: &CountedCalls<'_>) {
+    let place = (summed.sample_time[..10].to_owned(), summed.key.to_owned(), summed.class.clone());
     let sum = sums.entry(place).or_default();
-    *sum = sum.and(summed.sums);
+    *sum = sum.plus(summed.sums);
 }
 
 /// Returns the sums that the store knows, and the calls that are billed apart.
@@ -234,7 +238,7 @@ async fn known(location: &StoreLocation, by: Dimension, since: &str, until: &str
     }
     let reader = Reader::open(location).unwrap();
     reader.sums((by, None), since, until, |summed| add(&mut sums, summed)).unwrap();
-    (sums, reader.calls_billed_apart(None, since, until).unwrap())
+    (sums, reader.separately_billed_calls(None, since, until).unwrap())
 }
 
 async fn sums_are_those_of_all_calls(place: &Place) {
@@ -275,13 +279,16 @@ async fn check_sums(place: &Place) {
         for by in [Dimension::Nothing, Dimension::Key, Dimension::Session] {
             let mut expected = Sums::new();
             for call in calls.iter().filter(within) {
-                let (class, sums) = counted(call);
+                let (class, sums) = classify(call);
                 let key = match by {
                     Dimension::Nothing => "",
                     Dimension::Key => call.credential.as_deref().unwrap_or_default(),
                     Dimension::Session => &call.session,
                 };
-                add(&mut expected, &Summed { at: &call.started_at, key, class: &class, sums: &sums });
+                add(
+                    &mut expected,
+                    &CountedCalls { sample_time: &call.started_at, key, class: &class, sums: &sums },
+                );
             }
             let (sums, mut billed_apart) = known(&location, by, since, until).await;
             let differing: Vec<_> =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use endmark_context::budget::{Period, Unit};
 use endmark_store::{
-    KeyBook, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN, Store,
+    FoundKey, KeyBook, KeyBudget, KeyError, KeySecret, KeyState, NewKey, SECRET_PREFIX, Store,
 };
 
 use crate::place::Place;
@@ -32,7 +32,7 @@ impl Keys {
     }
 
     /// Waits until a store that shares its keys has read this many changes.
-    async fn changed(&self, place: &Place, times: i64) {
+    async fn wait_for_changes(&self, place: &Place, times: i64) {
         for _ in 0..1_000 {
             if !place.is_shared() || self.store.keys_version() >= times {
                 return;
@@ -42,12 +42,12 @@ impl Keys {
         assert!(self.store.keys_version() >= times, "the change is never read");
     }
 
-    async fn of(&self, secret: &KeySecret) -> Option<KeyOfSecret> {
+    async fn find_key(&self, secret: &KeySecret) -> Option<FoundKey> {
         self.of_text(secret.reveal()).await
     }
 
-    async fn of_text(&self, secret: &str) -> Option<KeyOfSecret> {
-        self.store.key_of(secret, Duration::from_hours(1)).await.unwrap()
+    async fn of_text(&self, secret: &str) -> Option<FoundKey> {
+        self.store.find_key(secret, Duration::from_hours(1)).await.unwrap()
     }
 
     async fn close(self) {
@@ -66,19 +66,19 @@ async fn a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere(place: &Place) {
         ..new("team.a-1_x")
     };
     let secret = keys.book.add(full.clone()).await.unwrap();
-    keys.changed(place, 1).await;
-    assert_eq!(secret.reveal().len(), SECRETS_BEGIN.len() + 64);
+    keys.wait_for_changes(place, 1).await;
+    assert_eq!(secret.reveal().len(), SECRET_PREFIX.len() + 64);
     assert!(!format!("{secret:?}").contains(&secret.reveal()[10..]));
-    let key = keys.of(&secret).await.unwrap().key;
+    let key = keys.find_key(&secret).await.unwrap().key;
     assert_eq!((&key.name, &key.models), (&full.name, &full.models));
     assert_eq!((key.budget, key.ends_at, key.revoked_at), (Some(budget), full.ends_at, None));
     assert!(key.created_at > 1_700_000_000);
-    assert_eq!(keys.book.all().await.unwrap(), [key]);
+    assert_eq!(keys.book.all_keys().await.unwrap(), [key]);
     assert_eq!(keys.of_text("em_sk_other").await, None);
     keys.close().await;
     for entry in std::fs::read_dir(place.folder()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        let digits = &secret.reveal().as_bytes()[SECRETS_BEGIN.len()..];
+        let digits = &secret.reveal().as_bytes()[SECRET_PREFIX.len()..];
         assert!(!bytes.windows(digits.len()).any(|window| window == digits));
     }
 }
@@ -94,12 +94,12 @@ async fn a_name_is_given_once_and_a_revoked_key_stays_revoked(place: &Place) {
     let too_large = keys.book.add(NewKey { budget, ..new("m") }).await;
     assert!(matches!(too_large, Err(KeyError::TooLarge(Unit::Tokens))), "it is not shortened");
     let secret = keys.book.add(new("a")).await.unwrap();
-    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::Taken(_))));
+    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::NameTaken(_))));
     keys.book.revoke("a").await.unwrap();
-    keys.changed(place, 2).await;
-    let found = keys.of(&secret).await.unwrap();
+    keys.wait_for_changes(place, 2).await;
+    let found = keys.find_key(&secret).await.unwrap();
     assert_eq!(found.state(0), KeyState::Revoked);
-    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::Taken(_))), "nor after that");
+    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::NameTaken(_))), "nor after that");
     assert!(matches!(keys.book.revoke("a").await, Err(KeyError::Unknown(_))));
     assert!(matches!(keys.book.rotate("a", 5).await, Err(KeyError::Unknown(_))));
     assert!(matches!(keys.book.rotate("b", 5).await, Err(KeyError::Unknown(_))));
@@ -110,19 +110,19 @@ async fn a_rotated_key_has_two_secrets_for_a_while(place: &Place) {
     let mut keys = Keys::open(place).await;
     let first = keys.book.add(new("a")).await.unwrap();
     let second = keys.book.rotate("a", 3_600).await.unwrap();
-    keys.changed(place, 2).await;
-    let ends_at = keys.of(&first).await.unwrap().secret_ends_at.unwrap();
-    assert_eq!(keys.of(&first).await.unwrap().state(ends_at - 1), KeyState::Valid);
-    assert_eq!(keys.of(&first).await.unwrap().state(ends_at), KeyState::Ended);
-    assert_eq!(keys.of(&second).await.unwrap().state(ends_at), KeyState::Valid);
+    keys.wait_for_changes(place, 2).await;
+    let ends_at = keys.find_key(&first).await.unwrap().secret_ends_at.unwrap();
+    assert_eq!(keys.find_key(&first).await.unwrap().state(ends_at - 1), KeyState::Valid);
+    assert_eq!(keys.find_key(&first).await.unwrap().state(ends_at), KeyState::Expired);
+    assert_eq!(keys.find_key(&second).await.unwrap().state(ends_at), KeyState::Valid);
     // A longer overlap does not extend a secret that ends sooner.
     let third = keys.book.rotate("a", 360_000).await.unwrap();
-    keys.changed(place, 3).await;
-    assert_eq!(keys.of(&first).await.unwrap().secret_ends_at, Some(ends_at));
-    assert!(keys.of(&second).await.unwrap().secret_ends_at.unwrap() > ends_at);
+    keys.wait_for_changes(place, 3).await;
+    assert_eq!(keys.find_key(&first).await.unwrap().secret_ends_at, Some(ends_at));
+    assert!(keys.find_key(&second).await.unwrap().secret_ends_at.unwrap() > ends_at);
     keys.book.rotate("a", 0).await.unwrap();
-    keys.changed(place, 4).await;
-    let third = keys.of(&third).await.unwrap();
-    assert_eq!(third.state(third.secret_ends_at.unwrap()), KeyState::Ended);
+    keys.wait_for_changes(place, 4).await;
+    let third = keys.find_key(&third).await.unwrap();
+    assert_eq!(third.state(third.secret_ends_at.unwrap()), KeyState::Expired);
     keys.close().await;
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Charge, Claim, Held, Hold, NoSecrets, Reader, Recorder, Store,
-    StoreLocation, Tokens,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Hold, HoldOutcome, NoSecrets, Reader, Recorder,
+    Store, StoreLocation, Tokens,
 };
 
 use crate::budgets;
 use crate::place::Place;
 
-const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
+const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 const TEST: &str = "leases::killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice";
 /// Tokens of the budget that the children share: enough for a few seconds.
 const LIMIT: u64 = 3_000_000;
@@ -40,14 +40,14 @@ fn hold(request_id: &str, limit: u64, amount: u64) -> Hold {
     Hold { request_id: request_id.to_owned(), call: 1, claims: vec![claim], may_close: false }
 }
 
-fn started(request_id: &str, held: u64) -> CallStarted {
+fn call_started(request_id: &str, held: u64) -> CallStarted {
     CallStarted {
         charges: vec![Charge { scope: Scope::Session, unit: Unit::Tokens, window: "ever".to_owned(), held }],
-        ..budgets::started(request_id)
+        ..budgets::call_started(request_id)
     }
 }
 
-fn settled(tokens: u64) -> CallSettled {
+fn call_settled(tokens: u64) -> CallSettled {
     CallSettled {
         http_status: Some(200),
         ending: "clean".into(),
@@ -59,11 +59,11 @@ fn settled(tokens: u64) -> CallSettled {
 /// Makes one call. Returns whether the budget admitted it.
 async fn call(recorder: &Recorder, request_id: &str, limit: u64, amount: u64, cost: u64) -> bool {
     match recorder.hold(hold(request_id, limit, amount)).await.unwrap() {
-        Held::Fits { .. } => {
-            recorder.open_call(started(request_id, amount)).await.settle(settled(cost));
+        HoldOutcome::Fits { .. } => {
+            recorder.open_call(call_started(request_id, amount)).await.settle(call_settled(cost));
             true
         }
-        Held::Closing | Held::UsedUp(_) => false,
+        HoldOutcome::Closing | HoldOutcome::Exhausted(_) => false,
     }
 }
 
@@ -74,7 +74,7 @@ fn budget(location: &StoreLocation) -> BudgetRow {
 }
 
 /// Returns what all stores of a story spent of their budget. Nothing is held.
-fn spent(place: &Place) -> u64 {
+fn total_spent(place: &Place) -> u64 {
     let mut spent = budget(&place.location()).spent;
     if place.is_shared() {
         spent += budget(&place.other_location()).spent;
@@ -83,7 +83,7 @@ fn spent(place: &Place) -> u64 {
     spent
 }
 
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..500 {
         if is_so() {
             return;
@@ -105,24 +105,25 @@ async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_c
         commits < if place.is_shared() { 500 } else { 200 },
         "each call had a transaction of its own: {commits}"
     );
-    until("all are charged", || budget(&location).spent == 14_000).await;
+    wait_until("all are charged", || budget(&location).spent == 14_000).await;
 
     // Readers see a hold in a lease, and the remaining amount counts it at once.
-    assert!(matches!(recorder.hold(hold("em_long", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
-    let open = recorder.open_call(started("em_long", 50)).await;
-    let Held::Fits { least_left, .. } = recorder.hold(hold("em_next", 1 << 40, 50)).await.unwrap() else {
+    assert!(matches!(recorder.hold(hold("em_long", 1 << 40, 50)).await.unwrap(), HoldOutcome::Fits { .. }));
+    let open = recorder.open_call(call_started("em_long", 50)).await;
+    let HoldOutcome::Fits { least_left, .. } = recorder.hold(hold("em_next", 1 << 40, 50)).await.unwrap()
+    else {
         panic!("it fits")
     };
     if !place.is_shared() {
         assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, (1 << 40) - 14_050)));
     }
     recorder.release("em_next", 1, false).await.unwrap();
-    until("the call is held", || budget(&location).held == 50).await;
-    open.settle(settled(9));
-    until("it is settled", || (budget(&location).spent, budget(&location).held) == (14_009, 0)).await;
+    wait_until("the call is held", || budget(&location).held == 50).await;
+    open.settle(call_settled(9));
+    wait_until("it is settled", || (budget(&location).spent, budget(&location).held) == (14_009, 0)).await;
 
     // A call without a row stays held, and counts as spent at the next start.
-    assert!(matches!(recorder.hold(hold("em_lost", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
+    assert!(matches!(recorder.hold(hold("em_lost", 1 << 40, 50)).await.unwrap(), HoldOutcome::Fits { .. }));
     store.close().await;
     assert_eq!((budget(&location).spent, budget(&location).held), (14_009, 50));
     drop(Store::open(&location).unwrap());
@@ -147,7 +148,7 @@ async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all(place: 
         admitted += u64::from(call(&second, &format!("em_of_other_{number}"), 10_000, 10, 10).await);
     }
     assert!((500..=960).contains(&admitted), "{admitted}");
-    until("the lease is given back", || {
+    wait_until("the lease is given back", || {
         let connection = rusqlite::Connection::open(location.path()).unwrap();
         let sql = "SELECT count(*) FROM budget_leases";
         connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 0
@@ -159,7 +160,7 @@ async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all(place: 
     assert!(!call(&first, "em_beyond", 10_000, 1, 1).await, "every token is spent");
     one.close().await;
     other.close().await;
-    assert_eq!(spent(place), 10_000);
+    assert_eq!(total_spent(place), 10_000);
 }
 
 async fn two_processes_that_share_a_budget_never_hold_more_than_it_has(place: &Place) {
@@ -186,13 +187,13 @@ async fn two_processes_that_share_a_budget_never_hold_more_than_it_has(place: &P
     }
     let sum = sum.load(Ordering::Relaxed);
     assert!((55_000..=60_000).contains(&sum), "{sum}");
-    assert_eq!(spent(place), sum);
+    assert_eq!(total_spent(place), sum);
 }
 
 /// The test starts itself as the processes to be killed: two at a time, repeatedly, until the budget is used up.
 #[test]
 fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
-    if let Some(path) = env::var_os(CHILD) {
+    if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {
         spend_until_killed(&StoreLocation::sqlite(path));
         return;
     }
@@ -200,7 +201,7 @@ fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let mut leased = 0;
     for lines in [1, 5, 20, 3, 40, 10] {
-        let mut children: Vec<_> = (0..2).map(|_| spending_child(&location)).collect();
+        let mut children: Vec<_> = (0..2).map(|_| spawn_spender(&location)).collect();
         // Kept until the children are gone: a closed pipe would end them with a panic.
         let mut said: Vec<_> = children
             .iter_mut()
@@ -238,10 +239,10 @@ fn count(location: &StoreLocation, sql: &str) -> u64 {
     connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap().unsigned_abs()
 }
 
-fn spending_child(location: &StoreLocation) -> Child {
+fn spawn_spender(location: &StoreLocation) -> Child {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", TEST, "--nocapture"])
-        .env(CHILD, location.path())
+        .env(CHILD_STORE_VARIABLE, location.path())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the test starts itself")
@@ -259,7 +260,7 @@ fn spend_until_killed(location: &StoreLocation) {
                         let request_id = format!("em_{}_{task}_{number}", std::process::id());
                         let amount = 100 + number * 13 % 400;
                         let (mut hold, mut started) =
-                            (hold(&request_id, LIMIT, amount), started(&request_id, amount));
+                            (hold(&request_id, LIMIT, amount), call_started(&request_id, amount));
                         let window = "2026-11-24T18:43".to_owned();
                         let (scope, unit) = (Scope::Rate, Unit::Requests);
                         started.charges.push(Charge { scope, unit, window: window.clone(), held: 1 });
@@ -273,12 +274,12 @@ fn spend_until_killed(location: &StoreLocation) {
                             closing_amount: 1,
                         });
                         let outcome = recorder.hold(hold).await.unwrap();
-                        if matches!(outcome, Held::Fits { .. }) {
+                        if matches!(outcome, HoldOutcome::Fits { .. }) {
                             let open = recorder.open_call(started).await;
                             if number % 3 == 0 {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
                             }
-                            open.settle(settled(amount * (number % 4) / 4));
+                            open.settle(call_settled(amount * (number % 4) / 4));
                         } else {
                             tokio::time::sleep(Duration::from_millis(1)).await;
                         }

@@ -26,12 +26,12 @@ impl Place {
 
     /// The location of the first store.
     pub(crate) fn location(&self) -> StoreLocation {
-        self.of_file("a.db")
+        self.location_of("a.db")
     }
 
     /// The location of a store for another process: the same file, or another journal over the same database.
     pub(crate) fn other_location(&self) -> StoreLocation {
-        self.of_file(if self.is_shared() { "b.db" } else { "a.db" })
+        self.location_of(if self.is_shared() { "b.db" } else { "a.db" })
     }
 
     /// Opens the first store.
@@ -45,7 +45,7 @@ impl Place {
         self.folder.path()
     }
 
-    fn of_file(&self, name: &str) -> StoreLocation {
+    fn location_of(&self, name: &str) -> StoreLocation {
         let path = self.folder.path().join(name);
         match &self.url {
             Some(url) => StoreLocation::parse(url).unwrap().with_journal(path),

@@ -49,7 +49,7 @@ enum LevelState {
 /// The structure of a settled text, found in one pass without recursion.
 #[derive(Debug)]
 pub(super) struct Walk<'r> {
-    settled: &'r [u8],
+    settled_text: &'r [u8],
     /// The open brackets, outermost first.
     levels: Vec<Level>,
     last: LastToken,
@@ -59,8 +59,8 @@ pub(super) struct Walk<'r> {
 
 impl<'r> Walk<'r> {
     /// Walks over settled bytes, which are a valid beginning.
-    pub(super) fn over(settled: &'r [u8]) -> Self {
-        let mut walk = Self { settled, levels: Vec::new(), last: LastToken::Value, values: 0 };
+    pub(super) fn new(settled: &'r [u8]) -> Self {
+        let mut walk = Self { settled_text: settled, levels: Vec::new(), last: LastToken::Value, values: 0 };
         let mut at = 0;
         while let Some(&byte) = settled.get(at) {
             at = walk.token(byte, at);
@@ -90,7 +90,7 @@ impl<'r> Walk<'r> {
             }
             b'"' => return self.string(at),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
-                let end = self.end_of_scalar(at);
+                let end = self.scalar_end(at);
                 self.end_value(end);
                 return end;
             }
@@ -115,9 +115,9 @@ impl<'r> Walk<'r> {
 
     fn string(&mut self, start: usize) -> usize {
         let is_name = self.expects_name();
-        let Some(end) = string_end(self.settled, start) else {
+        let Some(end) = string_end(self.settled_text, start) else {
             self.last = LastToken::String { name: is_name };
-            return self.settled.len();
+            return self.settled_text.len();
         };
         match self.levels.last_mut() {
             Some(Level { inside: LevelState::Object { name }, .. }) if is_name => {
@@ -139,19 +139,19 @@ impl<'r> Walk<'r> {
     }
 
     /// Returns where the number or literal ends that begins at `at`.
-    fn end_of_scalar(&self, at: usize) -> usize {
+    fn scalar_end(&self, at: usize) -> usize {
         let goes_on =
             |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
-        at + self.settled[at..].iter().take_while(goes_on).count()
+        at + self.settled_text[at..].iter().take_while(goes_on).count()
     }
 
     /// Returns how much of the settled part stays in the closed text, or `None` if that would have no value.
-    pub(super) fn kept(&self, ending: Ending) -> Option<usize> {
+    pub(super) fn kept_length(&self, ending: Ending) -> Option<usize> {
         let is_left_out = self.last_place(ending).is_some_and(|(_, left_out)| left_out);
         match self.levels.last() {
             Some(level) if is_left_out => Some(level.whole_until),
             None if self.values == 0 && !matches!(self.last, LastToken::String { .. }) => None,
-            _ => Some(self.settled.len()),
+            _ => Some(self.settled_text.len()),
         }
     }
 
@@ -190,7 +190,7 @@ impl<'r> Walk<'r> {
                 LevelState::Array { .. } => UnfinishedKind::Array,
                 LevelState::Object { .. } => UnfinishedKind::Object,
             };
-            places.push(UnfinishedPlace { end: pointer.len(), kind, left_out: false });
+            places.push(UnfinishedPlace { end: pointer.len(), kind, is_omitted: false });
             let is_innermost = depth + 1 == self.levels.len();
             // Before a member the path has no name to end in, and after a whole value it has nothing.
             if is_innermost && matches!(last, None | Some((UnfinishedKind::Member, _))) {
@@ -198,11 +198,11 @@ impl<'r> Walk<'r> {
             }
             match &level.inside {
                 LevelState::Array { index } => push_index(&mut pointer, *index),
-                LevelState::Object { name } => push_name(&mut pointer, &self.settled[name.clone()]),
+                LevelState::Object { name } => push_name(&mut pointer, &self.settled_text[name.clone()]),
             }
         }
         if let Some((kind, left_out)) = last {
-            places.push(UnfinishedPlace { end: pointer.len(), kind, left_out });
+            places.push(UnfinishedPlace { end: pointer.len(), kind, is_omitted: left_out });
         }
         (pointer, places)
     }

@@ -110,7 +110,7 @@ impl Candidate {
     fn push(&mut self, bytes: &[u8]) -> usize {
         let base = self.machine.position();
         self.machine.push(bytes);
-        let taken = self.machine.malformed().map_or(bytes.len(), |(index, _)| index - base);
+        let taken = self.machine.malformation().map_or(bytes.len(), |(index, _)| index - base);
         if let Some(&byte) = bytes[..taken].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) {
             self.blank_line = byte == b'\n';
         }
@@ -208,8 +208,10 @@ impl AutoMachine {
                 }
             }
             None if candidate.is_first() && candidate.machine.has_member() => {
-                let reason =
-                    candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
+                let reason = candidate
+                    .machine
+                    .malformation()
+                    .map_or_else(String::new, |(_, reason)| reason.to_owned());
                 self.found = Some(WholeJson {
                     start: candidate.start,
                     end: offset,
@@ -226,18 +228,19 @@ impl AutoMachine {
     /// The first raw control character in a string of the JSON that was found.
     pub(super) fn control_character(&self) -> Option<usize> {
         let earlier = self.found.and_then(|found| found.control);
-        earlier.or_else(|| self.ends_in().and_then(Candidate::control_character))
+        earlier.or_else(|| self.final_candidate().and_then(Candidate::control_character))
     }
 
     /// The part that the text ends in, if it is taken for JSON.
-    fn ends_in(&self) -> Option<&Candidate> {
+    fn final_candidate(&self) -> Option<&Candidate> {
         self.candidate.as_ref().filter(|candidate| candidate.counts())
     }
 
     /// The tags, if the text is taken for one that has them.
     fn tags(&self) -> Option<&TaggedPart> {
         let tags = self.whole.tags.as_ref()?;
-        let json = self.found.map(|found| found.start).or(self.ends_in().map(|candidate| candidate.start));
+        let json =
+            self.found.map(|found| found.start).or(self.final_candidate().map(|candidate| candidate.start));
         if self.broken.is_some() || json.is_some_and(|start| start < tags.start) {
             return None;
         }
@@ -267,7 +270,7 @@ impl AutoMachine {
                 let machine = &candidate.machine;
                 machine.is_consistent()
                     && machine.values() == Values::One
-                    && machine.malformed().is_none()
+                    && machine.malformation().is_none()
                     && follows(candidate.start, machine.position())
             })
             && self.whole.tags.as_ref().is_none_or(|tags| {
@@ -292,7 +295,7 @@ impl AutoMachine {
         if self.is_malformed() {
             return false;
         }
-        match (self.tags(), self.ends_in()) {
+        match (self.tags(), self.final_candidate()) {
             (Some(tags), _) => tags.machine.is_whole(),
             (None, Some(candidate)) => self.whole.markdown.text().is_whole() && candidate.machine.is_whole(),
             (None, None) if self.ends_in_markdown() => self.whole.markdown.is_whole(),
@@ -301,8 +304,8 @@ impl AutoMachine {
     }
 
     /// Returns the detected format.
-    pub(super) fn detected(&self) -> Format {
-        let several = match (self.tags(), self.ends_in(), self.found) {
+    pub(super) fn detected_format(&self) -> Format {
+        let several = match (self.tags(), self.final_candidate(), self.found) {
             (Some(_), _, _) => return Format::Tags,
             (None, Some(candidate), _) => candidate.follows,
             (None, None, Some(found)) if !self.ends_in_markdown() => found.several,
@@ -326,7 +329,7 @@ impl AutoMachine {
 
     /// Whether prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        let is_prose = self.ends_in().is_none() && self.tags().is_none() && !self.is_malformed();
+        let is_prose = self.final_candidate().is_none() && self.tags().is_none() && !self.is_malformed();
         if is_prose { self.whole.markdown.hint() } else { None }
     }
 
@@ -351,7 +354,7 @@ impl AutoMachine {
             return text.verdict();
         }
         let found = self.found.map_or(0, |found| found.end);
-        let (start, balanced, verdict) = match (self.tags(), self.ends_in()) {
+        let (start, balanced, verdict) = match (self.tags(), self.final_candidate()) {
             (Some(tags), _) => (tags.start, tags.start, tags.machine.verdict()),
             (None, Some(candidate)) => (candidate.start, found, candidate.machine.verdict()),
             (None, None) if self.ends_in_markdown() => return self.whole.markdown.verdict(),

@@ -169,9 +169,9 @@ impl JsonMachine {
             };
         }
         if matches!(self.state, State::String { .. }) {
-            self.settled.end = self.string.settled(self.position);
+            self.settled.end = self.string.settled_end(self.position);
         }
-        self.tail.advance(bytes, chunk.base, self.kept_from(), self.settled.end);
+        self.tail.advance(bytes, chunk.base, self.kept_start(), self.settled.end);
     }
 
     /// Takes the token that begins at `at`, or as much of it as is there at once. What stands inside of containers
@@ -184,9 +184,9 @@ impl JsonMachine {
             (State::Key, _) => return self.fail(chunk, at, "not a key"),
             (State::Colon, b':') => self.colon(chunk.base + at),
             (State::Colon, _) => return self.fail(chunk, at, "not the colon after a key"),
-            (State::AfterValue, b'}') if self.nesting.in_object() => return self.close(chunk, at),
-            (State::AfterValue, b']') if !self.nesting.in_object() => return self.close(chunk, at),
-            (State::AfterValue, _) if self.nesting.in_object() => {
+            (State::AfterValue, b'}') if self.nesting.is_in_object() => return self.close(chunk, at),
+            (State::AfterValue, b']') if !self.nesting.is_in_object() => return self.close(chunk, at),
+            (State::AfterValue, _) if self.nesting.is_in_object() => {
                 return self.fail(chunk, at, "neither a comma nor `}`");
             }
             (State::AfterValue, _) => return self.fail(chunk, at, "neither a comma nor `]`"),

@@ -136,7 +136,7 @@ impl Detector {
     }
 
     /// A detector of one JSON value for which a raw control character makes it malformed, as where lines are read one by one.
-    pub fn of_strict_json() -> Self {
+    pub fn for_strict_json() -> Self {
         let mut detector = Self::new(&Format::Json);
         detector.refuse_control_characters();
         detector
@@ -174,7 +174,7 @@ impl Detector {
             Machine::Json(_) | Machine::Tags(_) | Machine::Marker(_) => (None, None),
             Machine::Markdown(machine) => (machine.hint(), None),
             Machine::Text(machine) => (machine.hint(), None),
-            Machine::Auto(machine) => (machine.hint(), Some(machine.detected())),
+            Machine::Auto(machine) => (machine.hint(), Some(machine.detected_format())),
         };
         let has_control = !self.is_malformed() && self.control_character().is_some();
         let hint = if has_control { Some(Hint::ControlCharacters) } else { hint };
@@ -225,9 +225,9 @@ impl Detector {
 
     /// Whether this one and another take whatever follows alike, though they may stand at different places of their
     /// texts. False where that is not sure.
-    pub fn goes_on_like(&self, other: &Self) -> bool {
+    pub fn behaves_like(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
-            (Machine::Json(this), Machine::Json(that)) => this.goes_on_like(that),
+            (Machine::Json(this), Machine::Json(that)) => this.behaves_like(that),
             _ => false,
         }
     }
@@ -250,7 +250,7 @@ impl Detector {
     /// malformed as it is, although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
-            Machine::Json(machine) => machine.malformed().is_some(),
+            Machine::Json(machine) => machine.malformation().is_some(),
             Machine::Markdown(machine) => machine.is_malformed(),
             Machine::Tags(machine) => machine.is_malformed(),
             Machine::Text(machine) => machine.is_malformed(),

@@ -82,7 +82,7 @@ impl SettledTail {
     }
 
     /// The last characters of what follows the settled source, without whitespace before it.
-    pub(super) fn unsettled(&self) -> String {
+    pub(super) fn unsettled_tail(&self) -> String {
         let token = self.rest.trim_ascii_start();
         last_characters(if token.is_empty() { &self.rest } else { token })
     }

@@ -60,7 +60,7 @@ impl TagsMachine {
         self.text.push(chunk);
         let mut at = 0;
         while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty() && !self.is_too_deep()) {
-            if self.scanner.in_text() && !self.guessed {
+            if self.scanner.is_in_text() && !self.guessed {
                 let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
                 self.pass_text(&rest[..length], base + at);
                 at += length;
@@ -89,7 +89,7 @@ impl TagsMachine {
     }
 
     fn step(&mut self, byte: u8, offset: usize) {
-        let was_text = self.scanner.in_text();
+        let was_text = self.scanner.is_in_text();
         match self.scanner.step(byte, offset) {
             Step::Inside => return,
             Step::Text { start } => {
@@ -189,7 +189,7 @@ impl TagsMachine {
 
     /// Whether it has come to nothing: what looked like a tag was none.
     pub(super) fn is_mere_text(&self) -> bool {
-        self.first.is_none() && self.scanner.in_text() && self.token_is_text
+        self.first.is_none() && self.scanner.is_in_text() && self.token_is_text
     }
 
     /// Whether there is a tag, and all are closed.
@@ -236,7 +236,7 @@ impl TagsMachine {
         }
         let mut truncation = self.text.truncation();
         let is_open = self.is_in_tag();
-        let settled = if is_open { self.scanner.settled() } else { None };
+        let settled = if is_open { self.scanner.settled_end() } else { None };
         let end = settled.unwrap_or(usize::MAX).min(truncation.truncation_index);
         truncation.truncation_index = end;
         truncation.balanced_index = self.balanced.min(end);

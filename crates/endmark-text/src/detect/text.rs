@@ -112,7 +112,7 @@ impl TextMachine {
         Truncation {
             truncation_index: if self.has_text { self.settled } else { 0 },
             balanced_index: 0,
-            last_valid_token: if token.is_empty() { self.tail.unsettled() } else { token },
+            last_valid_token: if token.is_empty() { self.tail.unsettled_tail() } else { token },
             open: OpenStack::default(),
             in_token: self.pending.map(|_| InToken::Utf8),
         }

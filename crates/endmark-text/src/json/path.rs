@@ -14,14 +14,14 @@ pub enum Step<'p> {
 /// The steps of a path, one after the other.
 #[derive(Debug, Clone)]
 pub struct Steps<'p> {
-    rest: &'p str,
+    remaining: &'p str,
     first: bool,
 }
 
 impl<'p> Steps<'p> {
     /// The steps of this path.
     pub fn new(path: &'p str) -> Self {
-        Self { rest: path, first: true }
+        Self { remaining: path, first: true }
     }
 }
 
@@ -29,24 +29,24 @@ impl<'p> Iterator for Steps<'p> {
     type Item = Step<'p>;
 
     fn next(&mut self) -> Option<Step<'p>> {
-        if self.rest.is_empty() {
+        if self.remaining.is_empty() {
             return None;
         }
-        let step = bracketed(self.rest).or_else(|| {
-            let named = if self.first { self.rest } else { self.rest.strip_prefix('.')? };
+        let step = split_bracketed(self.remaining).or_else(|| {
+            let named = if self.first { self.remaining } else { self.remaining.strip_prefix('.')? };
             let length = named.find(['.', '[']).unwrap_or(named.len());
             let (name, rest) = named.split_at(length);
             (!name.is_empty()).then_some((Step::Field(name), rest))
         });
         self.first = false;
         let (step, rest) = step.unwrap_or((Step::Invalid, ""));
-        self.rest = rest;
+        self.remaining = rest;
         Some(step)
     }
 }
 
 /// `[0]` or `["odd key"]` (a name without quotes in it), and what stands after it.
-fn bracketed(path: &str) -> Option<(Step<'_>, &str)> {
+fn split_bracketed(path: &str) -> Option<(Step<'_>, &str)> {
     let inside = path.strip_prefix('[')?;
     if let Some(quoted) = inside.strip_prefix('"') {
         let (name, rest) = quoted.split_once("\"]")?;

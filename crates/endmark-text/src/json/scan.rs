@@ -141,7 +141,7 @@ pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     loop {
         let rest = bytes.get(at..)?;
         // Names and most values are short: a search that is made for long texts costs more to begin than it spares.
-        let close = plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
+        let close = count_plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
             _ => memchr::memchr2(b'"', b'\\', &rest[close..]).map(|length| close + length),
@@ -162,7 +162,7 @@ const BYTES_AFTER_ESCAPE: usize = 16;
 
 /// Where a byte stands first: escapes often stand close together, and a search that is made for long texts costs more to
 /// begin than it spares there.
-pub(super) fn near(
+pub(super) fn find_near(
     bytes: &[u8],
     is_it: impl Fn(u8) -> bool,
     far: impl Fn(&[u8]) -> Option<usize>,
@@ -208,7 +208,7 @@ fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonE
 fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start + 1;
     loop {
-        at += plain(bytes.get(at..).unwrap_or_default());
+        at += count_plain(bytes.get(at..).unwrap_or_default());
         match bytes.get(at).copied() {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1).copied() {
@@ -232,7 +232,7 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
 
 /// How many bytes stand before the first that is no plain character of a string, a control character among them: counted
 /// eight at a time, so that up to seven of them may be left.
-fn plain(bytes: &[u8]) -> usize {
+fn count_plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     // Its highest bit is set in the first byte that is nothing, and in none before it.

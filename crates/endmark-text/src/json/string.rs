@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Decoded;
-use super::scan::near;
+use super::scan::find_near;
 
 /// Turns what stands between the quotes of a checked string into characters.
 pub(crate) fn decode(inside: &str) -> Decoded<'_> {
@@ -31,7 +31,7 @@ pub(crate) fn decode(inside: &str) -> Decoded<'_> {
             }
             other => text.push(other),
         }
-        let next = near(rest.as_bytes(), |byte| byte == b'\\', |rest| memchr::memchr(b'\\', rest));
+        let next = find_near(rest.as_bytes(), |byte| byte == b'\\', |rest| memchr::memchr(b'\\', rest));
         let plain = next.unwrap_or(rest.len());
         let (before, after) = rest.split_at(plain);
         text.push_str(before);
@@ -48,7 +48,7 @@ pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Opt
     let low = inside
         .strip_prefix("\\u")
         .and_then(code_unit)
-        .and_then(|(low, rest)| Some((joined(half, low)?, rest)));
+        .and_then(|(low, rest)| Some((join_surrogates(half, low)?, rest)));
     let (character, rest) = match low {
         _ if inside.is_empty() && waiting.is_none() => return (decode(inside), Some(half)),
         Some((character, rest)) => (Some(character), rest),
@@ -74,7 +74,7 @@ fn split_half(inside: &str) -> (&str, Option<u32>) {
 }
 
 /// The character of two halves.
-fn joined(high: u32, low: u32) -> Option<char> {
+fn join_surrogates(high: u32, low: u32) -> Option<char> {
     let is_low = (0xDC00..=0xDFFF).contains(&low);
     let offset = high.checked_sub(0xD800).filter(|_| is_low)?;
     char::from_u32(0x1_0000 + (offset << 10) + (low - 0xDC00))
@@ -88,7 +88,9 @@ fn unicode(rest: &str) -> (Option<char>, &str) {
     }
     let low = after.strip_prefix("\\u").and_then(code_unit);
     match low {
-        Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => (joined(unit, low), after_both),
+        Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => {
+            (join_surrogates(unit, low), after_both)
+        }
         _ => (None, after),
     }
 }
@@ -99,7 +101,7 @@ fn code_unit(rest: &str) -> Option<(u32, &str)> {
 }
 
 /// The text as a JSON string, quotes included.
-pub fn quoted(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     append_escaped(&mut json, text);

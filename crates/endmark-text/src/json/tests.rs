@@ -125,7 +125,7 @@ fn whole_numbers_in_any_spelling() {
 
 #[test]
 fn half_a_surrogate_pair_is_said() {
-    let read = |text| value(text).decoded().unwrap();
+    let read = |text| value(text).decode().unwrap();
     assert_eq!(read(r#""\ud83d\ude00""#), Decoded { text: "😀".into(), exact: true });
     for (half, text) in [
         (r#""a\ud83d""#, "a\u{FFFD}"),
@@ -145,7 +145,7 @@ fn halves_of_a_character_are_joined_over_pieces() {
         let (mut text, mut exact, mut half) = (String::new(), true, None);
         for piece in pieces {
             let json = format!("\"{piece}\"");
-            let (decoded, waits) = value(&json).decoded_behind(half).unwrap();
+            let (decoded, waits) = value(&json).decode_after(half).unwrap();
             text.push_str(&decoded.text);
             (exact, half) = (exact && decoded.exact, waits);
         }
@@ -173,8 +173,8 @@ proptest! {
 
     #[test]
     fn a_quoted_text_reads_as_it_was(text in any::<String>()) {
-        let json = quoted(&text);
-        prop_assert_eq!(value(&json).decoded().unwrap(), Decoded { text: text.clone().into(), exact: true });
+        let json = quote(&text);
+        prop_assert_eq!(value(&json).decode().unwrap(), Decoded { text: text.clone().into(), exact: true });
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 

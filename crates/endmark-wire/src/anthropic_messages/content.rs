@@ -4,12 +4,12 @@ use crate::json::{Kind, Value};
 
 /// Returns the text of a `content` value, and whether its characters are exactly those that were sent. Blocks of
 /// other types are ignored.
-pub(super) fn text_of(content: Value<'_>) -> (String, bool) {
-    if let Some(decoded) = content.decoded() {
+pub(super) fn read_text(content: Value<'_>) -> (String, bool) {
+    if let Some(decoded) = content.decode() {
         return (decoded.text.into_owned(), decoded.exact);
     }
     let mut whole = (String::new(), true);
-    for part in text_blocks(content).filter_map(|block| block.field("text")).filter_map(Value::decoded) {
+    for part in text_blocks(content).filter_map(|block| block.field("text")).filter_map(Value::decode) {
         whole.0.push_str(&part.text);
         whole.1 &= part.exact;
     }
@@ -22,14 +22,14 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
     let mut parts = Parts::default();
     let mut length = 0;
     for block in content.items() {
-        let text = block.field("text").filter(|_| block.says("type", "text")).and_then(Value::decoded);
+        let text = block.field("text").filter(|_| block.has_text("type", "text")).and_then(Value::decode);
         match text {
             Some(text) => {
                 parts.block(length);
                 parts.text(&text.text);
                 length += text.text.len();
             }
-            None => parts.other(),
+            None => parts.note_other(),
         }
     }
     parts.last
@@ -39,10 +39,10 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
 pub(super) fn last_call_at(content: Value<'_>) -> usize {
     let (mut length, mut at) = (0, 0);
     for block in content.items() {
-        if block.says("type", "tool_use") {
+        if block.has_text("type", "tool_use") {
             at = length;
-        } else if block.says("type", "text") {
-            length += block.field("text").and_then(Value::decoded).map_or(0, |text| text.text.len());
+        } else if block.has_text("type", "text") {
+            length += block.field("text").and_then(Value::decode).map_or(0, |text| text.text.len());
         }
     }
     at
@@ -78,7 +78,7 @@ impl Parts {
     }
 
     /// Notes a block of another type: no part continues after it.
-    pub(super) fn other(&mut self) {
+    pub(super) fn note_other(&mut self) {
         self.is_document = false;
     }
 }
@@ -86,16 +86,16 @@ impl Parts {
 /// Returns the text blocks of a `content` array that contain a string.
 pub(super) fn text_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| {
-        block.says("type", "text") && block.field("text").is_some_and(|text| text.kind() == Kind::String)
+        block.has_text("type", "text") && block.field("text").is_some_and(|text| text.kind() == Kind::String)
     })
 }
 
 /// Returns whether the provider cites a block: citations cover its text, and nothing after it.
 pub(super) fn is_cited(block: Value<'_>) -> bool {
-    block.filled("citations").is_some()
+    block.non_empty("citations").is_some()
 }
 
 /// Returns the blocks with which the model calls the client's tools, in order.
 pub(super) fn call_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
-    content.items().filter(|block| block.says("type", "tool_use"))
+    content.items().filter(|block| block.has_text("type", "tool_use"))
 }

@@ -6,17 +6,17 @@
 
 use super::Messages;
 use super::content::text_blocks;
-use super::request::{called_tools, last_assistant, thinks};
+use super::request::{has_called_tools, last_assistant, thinks};
 use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
 impl WireAsk for Messages {
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
+    fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
-        let mut edits = on_terms(root, terms);
+        let mut edits = apply_terms(root, terms);
         let mut unshown = 0;
         match ask {
             Ask::Prefill { so_far, tool, .. } => {
@@ -56,19 +56,19 @@ impl WireAsk for Messages {
             }
             Ask::Native { .. } => return None,
         }
-        Some(ContinuationRequest { body: edits.finish(), unshown })
+        Some(ContinuationRequest { body: edits.finish(), unshown_bytes: unshown })
     }
 
     fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String {
-        let (model, text) = (quoted(model), quoted(text));
+        let (model, text) = (quote(model), quote(text));
         format!(
             r#"{{"model":{model},"max_tokens":{limit_tokens},"messages":[{{"role":"user","content":{text}}}]}}"#
         )
     }
 }
 
-fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
-    let mut edits = Edits::of(root);
+fn apply_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
+    let mut edits = Edits::for_document(root);
     edits.set_field(root, "max_tokens", &terms.limit.to_string());
     if terms.stream || root.field("stream").is_some() {
         edits.set_field(root, "stream", if terms.stream { "true" } else { "false" });
@@ -77,7 +77,7 @@ fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
 }
 
 fn without_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
-    if called_tools(root) {
+    if has_called_tools(root) {
         edits.set_field(root, "tool_choice", "{\"type\":\"none\"}");
     } else {
         edits.remove_field(root, "tools");
@@ -88,7 +88,7 @@ fn without_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
 fn without_grammar<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
     edits.remove_field(root, "output_format");
     if let Some(output) = root.field("output_config").filter(|output| output.field("format").is_some()) {
-        if output.fields().all(|field| field.is("format")) {
+        if output.fields().all(|field| field.has_name("format")) {
             edits.remove_field(root, "output_config");
         } else {
             edits.remove_field(output, "format");
@@ -101,7 +101,7 @@ fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
     if let Some(message) = last_assistant(root) {
         extend(edits, message, text);
     } else if let Some(messages) = root.field("messages") {
-        edits.push_item(messages, &format!("{{\"role\":\"assistant\",\"content\":{}}}", quoted(text)));
+        edits.push_item(messages, &format!("{{\"role\":\"assistant\",\"content\":{}}}", quote(text)));
     }
 }
 
@@ -111,7 +111,7 @@ fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: 
         show(edits, root, text);
     }
     if let Some(messages) = root.field("messages") {
-        edits.push_item(messages, &format!("{{\"role\":\"user\",\"content\":{}}}", quoted(prompt)));
+        edits.push_item(messages, &format!("{{\"role\":\"user\",\"content\":{}}}", quote(prompt)));
     }
 }
 
@@ -123,11 +123,11 @@ fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
         Some((content, Kind::Array)) => {
             match text_blocks(content).last().and_then(|block| block.field("text")) {
                 Some(held) => edits.append_text(held, text),
-                None => edits.push_item(content, &format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))),
+                None => edits.push_item(content, &format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))),
             }
         }
         Some((_, Kind::Object | Kind::Number | Kind::Bool | Kind::Null)) | None => {
-            edits.set_field(message, "content", &quoted(text));
+            edits.set_field(message, "content", &quote(text));
         }
     }
 }

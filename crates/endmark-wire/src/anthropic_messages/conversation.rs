@@ -2,39 +2,39 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
+use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
 
 use super::Messages;
-use crate::conversation::{EditableText, PlacedPart, media_in, text_of_parts, text_or_json};
+use crate::conversation::{EditableText, PlacedPart, collect_media, parts_text, text_or_json};
 use crate::edit::Edits;
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
 /// The results of a message's calls come first after it. The server merges consecutive user turns.
 pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Shared, user_first: true };
+    Order { results_behind_calls: true, turns_of_results: ResultTurns::Shared, user_first: true };
 
 impl WireConversation for Messages {
     fn role(&self, message: Value<'_>) -> Option<Role> {
-        message.field("role").and_then(Value::text).map(|role| role_named(&role))
+        message.field("role").and_then(Value::text).map(|role| parse_role(&role))
     }
 
     fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
-        let fields = Fields::of(message);
+        let fields = Fields::new(message);
         let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
         fields.get("content").ok_or("has no `content`")?;
         if role == "tool" {
             return Err("has the role `tool`: that is another format");
         }
-        let role = role_named(&role);
+        let role = parse_role(&role);
         let text = PlacedPart::text_field(message, "content");
         Ok((role, text.into_iter().chain(PlacedPart::items(message, "content", block)).collect()))
     }
 
     fn user_turn(&self, text: &str) -> String {
-        format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":{}}}]}}", quoted(text))
+        format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":{}}}]}}", quote(text))
     }
 
     fn result_turns(&self, results: Vec<String>) -> Vec<String> {
@@ -45,7 +45,7 @@ impl WireConversation for Messages {
         let id = call.field("id").map_or("\"\"", Value::raw);
         format!(
             "{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{},\"is_error\":true}}",
-            quoted(text)
+            quote(text)
         )
     }
 
@@ -54,16 +54,16 @@ impl WireConversation for Messages {
             return self.absent_result(call, text);
         }
         let id = call.field("id").map_or("\"\"", Value::raw);
-        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{}}}", quoted(text))
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{}}}", quote(text))
     }
 
-    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
-        let (name, description) = (quoted(tool.name), quoted(tool.description));
+    fn tool_json(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quote(tool.name), quote(tool.description));
         format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
     }
 
     // The message keeps all of its blocks: thoughts are signed, and belong before the calls.
-    fn said(&self, root: Value<'_>) -> Vec<String> {
+    fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let content = root.field("content").filter(|content| content.items().next().is_some());
         let message =
             |content: Value<'_>| format!("{{\"role\":\"assistant\",\"content\":{}}}", content.raw());
@@ -71,7 +71,7 @@ impl WireConversation for Messages {
     }
 
     // The message keeps all of its blocks, each with its beginning and its deltas.
-    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+    fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let mut blocks: Vec<(Option<u64>, StreamedBlock<'_>)> = Vec::new();
         for event in events {
             let index = event.field("index").and_then(Value::as_u64);
@@ -83,13 +83,13 @@ impl WireConversation for Messages {
                 block.added.push(delta);
             }
         }
-        let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.whole()).collect();
+        let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.to_block()).collect();
         let message = || format!("{{\"role\":\"assistant\",\"content\":[{}]}}", blocks.join(","));
         (!blocks.is_empty()).then(message).into_iter().collect()
     }
 }
 
-fn role_named(role: &str) -> Role {
+fn parse_role(role: &str) -> Role {
     match role {
         "system" => Role::System,
         "user" => Role::User,
@@ -100,7 +100,7 @@ fn role_named(role: &str) -> Role {
 
 /// Reads a block of a message's content.
 fn block(block: Value<'_>) -> (Content<'_>, EditableText<'_>) {
-    let fields = Fields::of(block);
+    let fields = Fields::new(block);
     let word = |name: &str| fields.get(name).and_then(Value::text);
     let kind = word("type").unwrap_or_default();
     let content = match kind.as_ref() {
@@ -123,9 +123,9 @@ fn block(block: Value<'_>) -> (Content<'_>, EditableText<'_>) {
             let result = ToolResult {
                 call_id: word("tool_use_id"),
                 name: None,
-                text: content.map(text_of_parts).unwrap_or_default(),
+                text: content.map(parts_text).unwrap_or_default(),
                 is_error: fields.get("is_error").and_then(Value::as_bool) == Some(true),
-                media: content.map(media_in).unwrap_or_default(),
+                media: content.map(collect_media).unwrap_or_default(),
                 is_fixed: false,
             };
             return (Content::Result(result), EditableText::Field(block, "content"));
@@ -133,14 +133,14 @@ fn block(block: Value<'_>) -> (Content<'_>, EditableText<'_>) {
         "thinking" => Content::Reasoning { text: word("thinking").unwrap_or_default(), sealed: true },
         "redacted_thinking" => Content::Reasoning { text: Cow::default(), sealed: true },
         "image" | "document" | "container_upload" => Content::Media(media(block, kind)),
-        _ if is_of_server(&kind) => Content::Server { kind, follows: None },
+        _ if is_server_item(&kind) => Content::Server { kind, follows: None },
         _ => Content::Unknown { kind },
     };
     (content, EditableText::None)
 }
 
 /// Returns whether a block is an action of the server: a tool that it ran itself, the result of one, or a compaction.
-fn is_of_server(kind: &str) -> bool {
+fn is_server_item(kind: &str) -> bool {
     kind.ends_with("_tool_use") || kind.ends_with("_tool_result") || kind == "compaction"
 }
 
@@ -159,16 +159,16 @@ struct StreamedBlock<'a> {
 impl StreamedBlock<'_> {
     /// Returns the block as it would be in a whole message, or `None` for an empty text, which the server would
     /// refuse.
-    fn whole(&self) -> Option<String> {
+    fn to_block(&self) -> Option<String> {
         let block = Value::parse_str(self.begun.raw()).ok()?;
-        let mut edits = Edits::of(block);
+        let mut edits = Edits::for_document(block);
         // The field of a delta, and the field of the block to which it is appended.
         for (from, field) in [("text", "text"), ("thinking", "thinking"), ("signature", "signature")] {
             let added: String = self.added.iter().filter_map(|delta| delta.field(from)?.text()).collect();
             let begun = block.field(field).and_then(Value::text).unwrap_or_default();
             if !added.is_empty() {
-                edits.set_field(block, field, &quoted(&format!("{begun}{added}")));
-            } else if field == "text" && begun.is_empty() && block.says("type", "text") {
+                edits.set_field(block, field, &quote(&format!("{begun}{added}")));
+            } else if field == "text" && begun.is_empty() && block.has_text("type", "text") {
                 return None;
             }
         }

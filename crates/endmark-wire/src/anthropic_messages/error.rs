@@ -1,11 +1,11 @@
 //! Errors in Anthropic's shape.
 
 use crate::error::ProviderError;
-use crate::json::{Value, quoted};
+use crate::json::{Value, quote};
 
 /// Returns the error in a body or an event. Some servers omit `"type":"error"`.
 pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
-    let error = root.filled("error")?;
+    let error = root.non_empty("error")?;
     Some(ProviderError {
         message: error
             .text()
@@ -19,5 +19,5 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
 
 /// Returns the fields of an error object.
 pub(super) fn fields(kind: &str, message: &str) -> String {
-    format!("\"type\":\"error\",\"error\":{{\"type\":{},\"message\":{}}}", quoted(kind), quoted(message))
+    format!("\"type\":\"error\",\"error\":{{\"type\":{},\"message\":{}}}", quote(kind), quote(message))
 }

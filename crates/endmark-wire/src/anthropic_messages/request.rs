@@ -3,19 +3,19 @@
 use endmark_text::Format;
 
 use super::Messages;
-use super::content::text_of;
+use super::content::read_text;
 use crate::json::{Fields, Kind, Value};
 use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
 impl WireRequest for Messages {
     fn view(&self, root: Value<'_>, _address: &Address) -> View {
-        let fields = Fields::of(root);
-        let array = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array));
-        let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
+        let fields = Fields::new(root);
+        let array = fields.get("messages").and_then(|messages| messages.as_kind(Kind::Array));
+        let text = |message: Value<'_>| message.field("content").map(|content| read_text(content).0);
         let limit = fields.get("max_tokens").and_then(Value::as_u64);
         let format = output_format(root);
-        let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
+        let schema = format.and_then(|format| format.field("schema")?.as_kind(Kind::Object));
         View {
             model: root.word("model").unwrap_or_default(),
             stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -23,10 +23,10 @@ impl WireRequest for Messages {
             limit,
             limit_field: limit.map(|_| "max_tokens"),
             choices: 1,
-            has_stop: root.filled("stop_sequences").is_some(),
-            has_tools: root.filled("tools").is_some(),
+            has_stop: root.non_empty("stop_sequences").is_some(),
+            has_tools: root.non_empty("tools").is_some(),
             prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
-            demanded: format.map(|_| Format::Json),
+            required_format: format.map(|_| Format::Json),
             text_schema: schema.map(|schema| schema.raw().to_owned()),
             conversation: session(root),
             only_passes: array.is_none(),
@@ -36,7 +36,7 @@ impl WireRequest for Messages {
     // Tools that the server runs itself have no schema.
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = root.field("tools").into_iter().flat_map(Value::items).filter_map(|tool| {
-            let schema = tool.field("input_schema").and_then(|schema| schema.of_kind(Kind::Object));
+            let schema = tool.field("input_schema").and_then(|schema| schema.as_kind(Kind::Object));
             Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
         });
         tools.collect()
@@ -57,7 +57,7 @@ fn session(root: Value<'_>) -> Option<String> {
 /// Returns the format that the text must have: `output_config.format`, or the older `output_format`.
 fn output_format(root: Value<'_>) -> Option<Value<'_>> {
     let format = root.at("output_config.format").or_else(|| root.field("output_format"));
-    format.filter(|format| format.says("type", "json_schema"))
+    format.filter(|format| format.has_text("type", "json_schema"))
 }
 
 /// Returns the last message, if it is the assistant's and not a tool call: a reply continues it.
@@ -65,18 +65,19 @@ pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("messages")?.items().last()?;
     let content = last.field("content").filter(|content| !content.is_null());
     let only_text = content.is_none_or(|content| {
-        content.kind() != Kind::Array || content.items().last().is_none_or(|block| block.says("type", "text"))
+        content.kind() != Kind::Array
+            || content.items().last().is_none_or(|block| block.has_text("type", "text"))
     });
-    (last.says("role", "assistant") && only_text).then_some(last)
+    (last.has_text("role", "assistant") && only_text).then_some(last)
 }
 
 /// Returns whether the model is to think. An unfinished message cannot be continued then.
 pub(super) fn thinks(root: Value<'_>) -> bool {
-    root.filled("thinking").is_some_and(|thinking| !thinking.says("type", "disabled"))
+    root.non_empty("thinking").is_some_and(|thinking| !thinking.has_text("type", "disabled"))
 }
 
 /// Returns whether tools were called before. The request must offer tools then.
-pub(super) fn called_tools(root: Value<'_>) -> bool {
+pub(super) fn has_called_tools(root: Value<'_>) -> bool {
     let messages = root.field("messages").into_iter().flat_map(Value::items);
     let mut blocks = messages.filter_map(|message| message.field("content")).flat_map(Value::items);
     blocks.any(|block| {

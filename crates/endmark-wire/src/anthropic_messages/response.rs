@@ -6,14 +6,14 @@ use endmark_recovery::Stop;
 use serde_json::value::RawValue;
 
 use super::Messages;
-use super::content::{call_blocks, is_cited, last_call_at, last_part, text_blocks, text_of};
+use super::content::{call_blocks, is_cited, last_call_at, last_part, read_text, text_blocks};
 use super::stream::MessageReader;
 use super::usage::{self, Counts};
 use super::writer::MessageWriter;
 use super::{error, stop};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
@@ -23,12 +23,12 @@ use crate::wire_format::WireReply;
 use crate::writer::{End, Writer};
 
 impl WireReply for Messages {
-    fn has_written(&self, root: Value<'_>) -> bool {
-        root.says("type", "message") && root.says("role", "assistant")
+    fn recognises(&self, root: Value<'_>) -> bool {
+        root.has_text("type", "message") && root.has_text("role", "assistant")
     }
 
     fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {
-        let content = root.field("content").and_then(|content| content.of_kind(Kind::Array));
+        let content = root.field("content").and_then(|content| content.as_kind(Kind::Array));
         let content = content.ok_or(ResponseError::Without("content"))?;
         Ok(Reply {
             id: root.word("id"),
@@ -67,12 +67,12 @@ impl WireReply for Messages {
 fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let finish = stop::read(root);
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
-    let (text, exact) = text_of(content);
-    let last = content.items().last().filter(|block| block.says("type", "tool_use"));
+    let (text, exact) = read_text(content);
+    let last = content.items().last().filter(|block| block.has_text("type", "tool_use"));
     let (last_part, last_call_at) = (last_part(content), last_call_at(content));
     let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
-        let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
+        let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
         // The input that a server reports for a cut call is not its beginning, so nothing of the call's arguments
         // came.
         let is_cut = at_limit && last == Some(block);
@@ -86,16 +86,17 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
         });
     }
     let is_thought =
-        |block: Value<'_>| block.says("type", "thinking") || block.says("type", "redacted_thinking");
-    let is_said = |block: Value<'_>| block.says("type", "text") || block.says("type", "tool_use");
+        |block: Value<'_>| block.has_text("type", "thinking") || block.has_text("type", "redacted_thinking");
+    let is_said = |block: Value<'_>| block.has_text("type", "text") || block.has_text("type", "tool_use");
     // Content that no continuation can contain, such as the results of a server tool: the rest would not fit it.
-    choice.beside = !content.items().all(|block| is_said(block) || is_thought(block));
-    choice.reasoned = content.items().any(is_thought);
+    choice.has_unrequestable_part = !content.items().all(|block| is_said(block) || is_thought(block));
+    choice.has_reasoning = content.items().any(is_thought);
     let thoughts = content.items().filter_map(|block| block.word("thinking"));
     thoughts.for_each(|text| choice.written.add(&text));
-    let is_behind = choice.beside || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
-    choice.ends_unshown = is_behind && content.items().last().is_some_and(|block| !is_said(block));
-    choice.wrote_these();
+    let is_behind =
+        choice.has_unrequestable_part || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
+    choice.ends_in_unshown_part = is_behind && content.items().last().is_some_and(|block| !is_said(block));
+    choice.note_written();
     choice.end(finish);
     choice
 }
@@ -108,12 +109,12 @@ pub(super) struct Edit<'a> {
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root) }
+        Self { edits: Edits::for_document(root) }
     }
 
     fn content(&self, choice: u32) -> Option<Value<'a>> {
         let content = self.edits.original().field("content").filter(|_| choice == 0)?;
-        content.of_kind(Kind::Array)
+        content.as_kind(Kind::Array)
     }
 }
 
@@ -125,7 +126,7 @@ impl ReplyEdit for Edit<'_> {
         if text.is_empty() {
             // Servers refuse an empty block if a client sends the message back.
             for (position, block) in content.items().enumerate() {
-                if block.says("type", "text") {
+                if block.has_text("type", "text") {
                     self.edits.remove_item(content, position);
                 }
             }
@@ -134,7 +135,7 @@ impl ReplyEdit for Edit<'_> {
         let positions: Vec<usize> = content
             .items()
             .enumerate()
-            .filter(|(_, block)| block.says("type", "text") && block.field("text").is_some())
+            .filter(|(_, block)| block.has_text("type", "text") && block.field("text").is_some())
             .map(|(position, _)| position)
             .collect();
         let cited = text_blocks(content).last().filter(|block| is_cited(*block));
@@ -180,7 +181,7 @@ impl ReplyEdit for Edit<'_> {
 
     fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let Some(content) = self.content(choice) else { return };
-        let calls = content.items().enumerate().filter(|(_, block)| block.says("type", "tool_use"));
+        let calls = content.items().enumerate().filter(|(_, block)| block.has_text("type", "tool_use"));
         for (_, (position, _)) in (0..).zip(calls).filter(|(index, _)| cut.contains(index)) {
             self.edits.remove_item(content, position);
         }
@@ -202,7 +203,7 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_end(&mut self, choice: u32, end: End) {
         if choice == 0 {
-            self.edits.set_field(self.edits.original(), "stop_reason", &quoted(stop::word_of(end, None)));
+            self.edits.set_field(self.edits.original(), "stop_reason", &quote(stop::finish_word(end, None)));
         }
     }
 
@@ -214,8 +215,8 @@ impl ReplyEdit for Edit<'_> {
     fn set_stop_sequence(&mut self, choice: u32, sequence: &str) {
         if choice == 0 {
             let root = self.edits.original();
-            self.edits.set_field(root, "stop_reason", &quoted(stop::word_of(End::Turn, Some(sequence))));
-            self.edits.set_field(root, "stop_sequence", &quoted(sequence));
+            self.edits.set_field(root, "stop_reason", &quote(stop::finish_word(End::Turn, Some(sequence))));
+            self.edits.set_field(root, "stop_sequence", &quote(sequence));
         }
     }
 
@@ -236,12 +237,12 @@ pub(super) fn object(arguments: &str) -> Option<&str> {
 
 /// Returns a block with this text.
 fn text_block(text: &str) -> String {
-    format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
+    format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
 }
 
 /// Returns the fields of a `tool_use` block except for its input.
 pub(super) fn call_fields(call: &ToolCall) -> String {
     // The tool's result refers to the id, so there must be one.
     let id = call.id.clone().unwrap_or_else(|| format!("toolu_endmark_{}", call.index));
-    format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quoted(&id), quoted(&call.name))
+    format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quote(&id), quote(&call.name))
 }

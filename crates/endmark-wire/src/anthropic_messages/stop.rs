@@ -14,7 +14,7 @@ pub(super) fn read(object: Value<'_>) -> Option<Finish> {
 }
 
 /// Returns the stop reason for an end, at which the model may have reached a stop sequence of the client.
-pub(super) fn word_of(end: End, sequence: Option<&str>) -> &'static str {
+pub(super) fn finish_word(end: End, sequence: Option<&str>) -> &'static str {
     match (end, sequence) {
         (End::Turn, Some(_)) => "stop_sequence",
         (End::Turn, None) => "end_turn",

@@ -7,7 +7,7 @@ use super::usage::{self, Counts};
 use crate::json::{Decoded, Fields, Kind, Value};
 use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
-use crate::stream::{Data, Reader, data_of};
+use crate::stream::{Data, Reader, frame_data};
 
 /// More blocks than this are never open at a time. Further ones are not tracked.
 const MAX_OPEN_BLOCKS: usize = 64;
@@ -56,7 +56,7 @@ impl MessageReader {
 
     fn event(&mut self, root: Value<'_>) -> Event {
         // Most events are pieces and are queried for the same few fields: one pass finds them all.
-        let fields = Fields::of(root);
+        let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, ..Event::default() };
         match fields.get("type").and_then(Value::text).as_deref() {
@@ -64,21 +64,21 @@ impl MessageReader {
                 // From here on there is a reply, even if it is empty.
                 self.received.pieces(0, &[], false);
                 if let Some(message) = root.field("message") {
-                    event.opens = message.filled("content").is_none();
-                    self.received.named(message.word("model"), message.word("id"));
+                    event.opens = message.non_empty("content").is_none();
+                    self.received.note_identity(message.word("model"), message.word("id"));
                     self.count(message.field("usage"));
                     // A stream that breaks off reports no other counts.
                     event.usage = self.counts.usage();
                 }
             }
-            Some("content_block_start") => self.block_starts(root, &mut event),
-            Some("content_block_delta") => self.block_goes_on(&fields, &mut event),
+            Some("content_block_start") => self.start_block(root, &mut event),
+            Some("content_block_delta") => self.continue_block(&fields, &mut event),
             Some("content_block_stop") => {
                 let number = root.field("index").and_then(Value::as_u64);
                 let closed = self.open.iter().find(|(open, _)| Some(*open) == number);
                 event.closed_call = closed.and_then(|(_, block)| block.call());
                 if let Some(call) = event.closed_call {
-                    self.received.has_come(0, call, CallProgress::Closed);
+                    self.received.note_progress(0, call, CallProgress::Closed);
                 }
                 self.open.retain(|(open, _)| Some(*open) != number);
                 event.closes = true;
@@ -92,37 +92,37 @@ impl MessageReader {
                 self.received.pieces(0, &[], false);
                 self.received.end(0, event.finishes.first().cloned(), Fidelity::Exact);
             }
-            Some("message_stop") => event.done = true,
+            Some("message_stop") => event.is_done = true,
             Some("ping") => event.idle = true,
             _ => {}
         }
         event.opens &= event.pieces.is_empty() && event.error.is_none();
-        event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
+        event.has_no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
         event
     }
 
     fn count(&mut self, usage: Option<Value<'_>>) {
         if let Some(counted) = usage {
-            self.received.served_in(usage::tier(counted));
-            self.counts = std::mem::take(&mut self.counts).then(&Counts::read(counted));
+            self.received.note_tier(usage::tier(counted));
+            self.counts = std::mem::take(&mut self.counts).updated_by(&Counts::read(counted));
         }
     }
 
-    fn block_starts(&mut self, root: Value<'_>, event: &mut Event) {
+    fn start_block(&mut self, root: Value<'_>, event: &mut Event) {
         let Some(block) = root.field("content_block") else { return };
         let mut fidelity = Fidelity::Exact;
         let kind = match block.word("type").as_deref() {
             Some("text") => {
-                let text = block.field("text").and_then(|text| self.received.decoded(0, None, text));
+                let text = block.field("text").and_then(|text| self.received.decode(0, None, text));
                 fidelity = push_text(event, text, Piece::Text);
-                event.opens = block.filled("citations").is_none();
+                event.opens = block.non_empty("citations").is_none();
                 Block::Text
             }
             Some("tool_use") => {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
                 // Some servers send the input at once, others an empty one followed by its pieces.
-                let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
+                let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
                 let arguments = input.filter(|input| input.fields().next().is_some()).map(Value::raw);
                 event.pieces.push(Delta {
                     choice: 0,
@@ -136,14 +136,14 @@ impl MessageReader {
                 Block::Call(index)
             }
             Some("thinking") => {
-                push_text(event, block.field("thinking").and_then(Value::decoded), Piece::Reasoning);
-                event.opens = block.filled("signature").is_none();
+                push_text(event, block.field("thinking").and_then(Value::decode), Piece::Reasoning);
+                event.opens = block.non_empty("signature").is_none();
                 Block::Other
             }
             Some("redacted_thinking") => Block::Other,
             // Content that no continuation can contain, such as the results of a server tool.
             _ => {
-                self.received.beside(0);
+                self.received.note_unrequestable(0);
                 Block::Other
             }
         };
@@ -152,13 +152,13 @@ impl MessageReader {
             let last = self.parts.block(length);
             self.received.part_begins(0, last);
         } else {
-            self.parts.other();
+            self.parts.note_other();
         }
         self.note_text(event);
         self.received.pieces(0, &event.pieces, false);
         self.received.end(0, None, fidelity);
         if block.word("type").is_some_and(|kind| kind.ends_with("thinking")) {
-            self.received.reasoned(0);
+            self.received.note_hidden_reasoning(0);
         }
         if let Some(number) = root.field("index").and_then(Value::as_u64)
             && self.open.len() < MAX_OPEN_BLOCKS
@@ -168,23 +168,23 @@ impl MessageReader {
         }
     }
 
-    fn block_goes_on(&mut self, fields: &Fields<'_>, event: &mut Event) {
+    fn continue_block(&mut self, fields: &Fields<'_>, event: &mut Event) {
         let number = fields.get("index").and_then(Value::as_u64);
         let block = self.open.iter().find(|(open, _)| Some(*open) == number).map(|(_, block)| *block);
-        let Some(delta) = fields.get("delta").map(Fields::of) else { return };
+        let Some(delta) = fields.get("delta").map(Fields::new) else { return };
         let fidelity = match (delta.get("type").and_then(Value::text).as_deref(), block) {
             (Some("text_delta"), Some(Block::Text)) => {
-                let text = delta.get("text").and_then(|text| self.received.decoded(0, None, text));
+                let text = delta.get("text").and_then(|text| self.received.decode(0, None, text));
                 push_text(event, text, Piece::Text)
             }
             (Some("input_json_delta"), Some(Block::Call(index))) => {
                 let json = delta.get("partial_json");
-                let json = json.and_then(|json| self.received.decoded(0, Some(index), json));
+                let json = json.and_then(|json| self.received.decode(0, Some(index), json));
                 let call = |arguments| Piece::ToolCall { index, id: None, name: None, arguments };
                 push_text(event, json, call)
             }
             (Some("thinking_delta"), _) => {
-                push_text(event, delta.get("thinking").and_then(Value::decoded), Piece::Reasoning);
+                push_text(event, delta.get("thinking").and_then(Value::decode), Piece::Reasoning);
                 Fidelity::Exact
             }
             // A piece of a block that never began, or of another kind: its block is unknown.
@@ -213,19 +213,19 @@ fn push_text(event: &mut Event, text: Option<Decoded<'_>>, piece: impl FnOnce(St
     if !text.text.is_empty() {
         event.pieces.push(Delta { choice: 0, piece: piece(text.text.into_owned()) });
     }
-    Fidelity::of(text.exact)
+    Fidelity::from_exactness(text.exact)
 }
 
 impl Reader for MessageReader {
     fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        let event = match data_of(frame, &mut self.received)? {
+        let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
-            Data::Done => Event { done: true, ..Event::default() },
+            Data::Done => Event { is_done: true, ..Event::default() },
             Data::Object(root) => self.event(root),
         };
         self.received.event(&event, None);
         if !self.counts_output {
-            self.received.is_not_counted();
+            self.received.note_uncounted();
         }
         Ok(event)
     }

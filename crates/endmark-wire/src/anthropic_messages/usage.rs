@@ -18,7 +18,7 @@ pub(super) struct Counts {
 }
 
 /// The counts that have a field of their own in [`Usage`].
-const KNOWN: [&str; 4] =
+const MODELLED_COUNTS: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
 /// Values for inference in any region, which has the standard price.
@@ -31,7 +31,7 @@ pub(super) fn tier(usage: Value<'_>) -> Option<String> {
     let tier = speed.or_else(|| usage.word("service_tier"));
     let geo = usage.word("inference_geo").filter(|geo| !ANYWHERE.contains(&geo.as_str()));
     let mut steps = usage.field("iterations").into_iter().flat_map(Value::items);
-    let advised = steps.any(|step| step.says("type", "advisor_message")).then(|| ADVISED_TIER.to_owned());
+    let advised = steps.any(|step| step.has_text("type", "advisor_message")).then(|| ADVISED_TIER.to_owned());
     let named = tier.iter().filter(|tier| !is_standard_tier(tier)).chain(&geo).chain(&advised);
     let words: Vec<&str> = named.map(String::as_str).collect();
     if words.is_empty() { tier } else { Some(words.join("+")) }
@@ -45,7 +45,7 @@ impl Counts {
     /// level has 23,000 input tokens. Its `iterations` have those and 180,000 of a compaction. A resumed reply has
     /// the sum of its calls at the top level, so the larger of the two counts is used.
     pub(super) fn read(usage: Value<'_>) -> Self {
-        let fields = Fields::of(usage);
+        let fields = Fields::new(usage);
         let iterations = fields.get("iterations");
         let count = |name| {
             let own = fields.get(name).and_then(Value::as_u64);
@@ -59,7 +59,7 @@ impl Counts {
             written: count("cache_creation_input_tokens"),
             read: count("cache_read_input_tokens"),
             output: count("output_tokens"),
-            details: Details::read(&fields, &KNOWN),
+            details: Details::read(&fields, &MODELLED_COUNTS),
         }
     }
 
@@ -70,14 +70,14 @@ impl Counts {
 
     /// Returns these counts, replaced by those of a later object. Some proxies fill the end of a stream with zeros,
     /// which state nothing about a prompt that was counted. The output count at the beginning is only a placeholder.
-    pub(super) fn then(self, later: &Self) -> Self {
+    pub(super) fn updated_by(self, later: &Self) -> Self {
         let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
         Self {
             input: counted(later.input, self.input),
             written: counted(later.written, self.written),
             read: counted(later.read, self.read),
             output: later.output.or(self.output),
-            details: self.details.then(&later.details),
+            details: self.details.updated_by(&later.details),
         }
     }
 
@@ -104,13 +104,13 @@ impl Counts {
 
 /// Writes the counts over those of this object's `usage`, whose other details stay.
 pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage) {
-    let own = object.field("usage").and_then(|usage| usage.of_kind(Kind::Object));
+    let own = object.field("usage").and_then(|usage| usage.as_kind(Kind::Object));
     let Some(own) = own else {
         edits.set_field(object, "usage", &json(counts));
         return;
     };
     counts.details.write(edits, own);
-    for (name, count) in named(counts) {
+    for (name, count) in named_counts(counts) {
         if let Some(count) = count {
             edits.set_field(own, name, &count.to_string());
         }
@@ -119,13 +119,14 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage
 
 /// Returns the counts as a `usage` object.
 pub(super) fn json(counts: &Usage) -> String {
-    let fields = named(counts).into_iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", count?)));
-    counts.details.added_to(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
+    let fields =
+        named_counts(counts).into_iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", count?)));
+    counts.details.add_to_json(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
 /// Returns the counts with their names. A client replaces the counts of a stream's beginning by those of its end, so
 /// all are written.
-fn named(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
+fn named_counts(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
     let in_a_cache = counts.written.unwrap_or(0).saturating_add(counts.cached.unwrap_or(0));
     [
         ("input_tokens", Some(counts.prompt.saturating_sub(in_a_cache))),
@@ -148,7 +149,7 @@ mod tests {
         let start = read(
             r#"{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1}"#,
         );
-        let whole = start.then(&read(r#"{"output_tokens":9}"#)).usage().unwrap();
+        let whole = start.updated_by(&read(r#"{"output_tokens":9}"#)).usage().unwrap();
         assert_eq!(
             whole,
             Usage {
@@ -171,7 +172,7 @@ mod tests {
     fn zeros_at_the_end_do_not_erase_the_prompt() {
         let start = read(r#"{"input_tokens":300,"cache_read_input_tokens":1000,"output_tokens":1}"#);
         let end = read(r#"{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":222}"#);
-        let usage = start.then(&end).usage().unwrap();
+        let usage = start.updated_by(&end).usage().unwrap();
         assert_eq!((usage.prompt, usage.cached, usage.completion), (1_300, Some(1_000), 222));
     }
 
@@ -223,16 +224,16 @@ mod tests {
             reasoning: None,
             ..Usage::default()
         };
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         write(&mut edits, root, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
         assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
-        assert!(usage.says("service_tier", "standard"));
+        assert!(usage.has_text("service_tier", "standard"));
         // The end of a stream may count only the output: tokens written to a cache must still be counted only once.
         let end = r#"{"usage":{"output_tokens":1}}"#;
         let root = Value::parse_str(end).unwrap();
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         write(&mut edits, root, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::content::is_cited;
 use super::error;
 use super::response::call_fields;
-use super::stop::word_of;
+use super::stop::finish_word;
 use super::usage;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::reply::{Event, ToolCall, Usage};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, HeldFrames, StreamError, Writer, endmark_field};
@@ -34,7 +34,7 @@ pub(super) struct MessageWriter {
     /// The number of calls of which the client has the beginning.
     calls: u32,
     /// Whether anything was written that the upstream did not send.
-    wrote: bool,
+    has_written: bool,
     /// Maps the numbers of held blocks to those that the client sees, once the two may differ.
     numbers: Option<HashMap<u64, u64>>,
     /// The id of the response, for a message that begins here.
@@ -49,7 +49,7 @@ struct OpenBlock {
     number: u64,
     kind: Kinds,
     /// Whether its text is cited. The provider's citations cover that text and no other.
-    cited: bool,
+    is_cited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl MessageWriter {
             unsigned: false,
             next: 0,
             calls: 0,
-            wrote: false,
+            has_written: false,
             numbers: None,
             id: None,
             sequence: None,
@@ -84,7 +84,7 @@ impl MessageWriter {
             let says = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
             self.unsigned &= !says("\"signature_delta\"");
             if let Some(open) = self.open.last_mut().filter(|_| says("\"citations_delta\"")) {
-                open.cited = true;
+                open.is_cited = true;
             }
             return;
         }
@@ -101,10 +101,10 @@ impl MessageWriter {
                     }
                     _ => Kinds::Other,
                 };
-                let thought = root.field("content_block").filter(|block| block.says("type", "thinking"));
-                self.unsigned = thought.is_some_and(|block| block.filled("signature").is_none());
+                let thought = root.field("content_block").filter(|block| block.has_text("type", "thinking"));
+                self.unsigned = thought.is_some_and(|block| block.non_empty("signature").is_none());
                 let cited = root.field("content_block").is_some_and(is_cited);
-                self.open.push(OpenBlock { number, kind, cited });
+                self.open.push(OpenBlock { number, kind, is_cited: cited });
                 self.next = self.next.max(number.saturating_add(1));
             }
             (Some("content_block_stop"), Some(number)) => {
@@ -126,14 +126,14 @@ impl MessageWriter {
     /// client has nothing yet.
     fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
-        if self.open.last().is_some_and(|open| open.kind == kind && !open.cited) {
+        if self.open.last().is_some_and(|open| open.kind == kind && !open.is_cited) {
             return bytes;
         }
         bytes.extend(self.end_blocks());
         let number = self.next;
         self.next = self.next.saturating_add(1);
         self.numbers.get_or_insert_default();
-        self.open.push(OpenBlock { number, kind, cited: false });
+        self.open.push(OpenBlock { number, kind, is_cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
         bytes.extend(event_frame("content_block_start", json.as_bytes()));
@@ -148,8 +148,8 @@ impl MessageWriter {
             "{{\"type\":\"message_start\",\"message\":{{\"id\":{},\"type\":\"message\",\
              \"role\":\"assistant\",\"model\":{},\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\
              \"usage\":{{\"input_tokens\":0,\"output_tokens\":0}}}}}}",
-            quoted(self.id.as_deref().unwrap_or("msg_endmark")),
-            quoted(&self.model)
+            quote(self.id.as_deref().unwrap_or("msg_endmark")),
+            quote(&self.model)
         );
         event_frame("message_start", json.as_bytes())
     }
@@ -182,12 +182,12 @@ impl MessageWriter {
     }
 
     fn input(&mut self, number: u64, arguments: &str) -> Vec<u8> {
-        let delta = format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quoted(arguments));
+        let delta = format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quote(arguments));
         self.delta(number, &delta)
     }
 
     fn delta(&mut self, number: u64, delta: &str) -> Vec<u8> {
-        self.wrote = true;
+        self.has_written = true;
         let json = format!("{{\"type\":\"content_block_delta\",\"index\":{number},\"delta\":{delta}}}");
         event_frame("content_block_delta", json.as_bytes())
     }
@@ -198,10 +198,10 @@ impl MessageWriter {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-            Some(frame.with_data(&edited(root, word, closing.usage.as_ref(), endmark)))
+            Some(frame.with_data(&edit_event(root, word, closing.usage.as_ref(), endmark)))
         });
         edited.unwrap_or_else(|| {
-            let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
+            let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quote);
             let (word, sequence) = (or_null(word.map(|(word, _)| word)), or_null(word.and_then(|(_, at)| at)));
             // The protocol requires an output count even if nothing was counted.
             let usage =
@@ -220,19 +220,19 @@ impl MessageWriter {
 /// A stop reason, and the stop sequence that was reached.
 type Word<'a> = (&'static str, Option<&'a str>);
 
-fn edited(
+fn edit_event(
     root: Value<'_>,
     word: Option<Word<'_>>,
     counts: Option<&Usage>,
     endmark: Option<&RawValue>,
 ) -> Vec<u8> {
-    let mut edits = Edits::of(root);
+    let mut edits = Edits::for_document(root);
     if let (Some((word, sequence)), Some(delta)) =
-        (word, root.field("delta").and_then(|delta| delta.of_kind(Kind::Object)))
+        (word, root.field("delta").and_then(|delta| delta.as_kind(Kind::Object)))
     {
-        edits.set_field(delta, "stop_reason", &quoted(word));
+        edits.set_field(delta, "stop_reason", &quote(word));
         if let Some(sequence) = sequence {
-            edits.set_field(delta, "stop_sequence", &quoted(sequence));
+            edits.set_field(delta, "stop_sequence", &quote(sequence));
         }
     }
     if let Some(counts) = counts {
@@ -280,7 +280,7 @@ impl Writer for MessageWriter {
 
     fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
         let mut bytes = self.begin(Kinds::Text, "{\"type\":\"text\",\"text\":\"\"}");
-        let delta = format!("{{\"type\":\"text_delta\",\"text\":{}}}", quoted(text));
+        let delta = format!("{{\"type\":\"text_delta\",\"text\":{}}}", quote(text));
         bytes.extend(self.delta(self.last_open(), &delta));
         bytes
     }
@@ -290,13 +290,13 @@ impl Writer for MessageWriter {
         Some(self.input(number, arguments))
     }
 
-    fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
+    fn can_continue(&self, _choice: u32, call: &ToolCall) -> bool {
         // A block cannot be reopened: only a call whose block is open can continue.
         self.open_block(call.index).is_some()
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
-        if let Some(bytes) = self.held_call(call) {
+        if let Some(bytes) = self.write_held_call(call) {
             return bytes;
         }
         let held = self.held.take();
@@ -305,8 +305,9 @@ impl Writer for MessageWriter {
             bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         }
-        self.held.put_back(held.into_iter().filter(|(frame, _)| held::block_of(frame).is_none()).collect());
-        bytes.extend(self.written_call(call));
+        self.held
+            .put_back(held.into_iter().filter(|(frame, _)| held::block_number(frame).is_none()).collect());
+        bytes.extend(self.write_call(call));
         bytes
     }
 
@@ -315,7 +316,7 @@ impl Writer for MessageWriter {
         false
     }
 
-    fn answered_by(&mut self, id: &str) {
+    fn set_answer_id(&mut self, id: &str) {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
@@ -324,32 +325,32 @@ impl Writer for MessageWriter {
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();
-        let left_out = self.take_calls_out(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
+        let left_out = self.remove_calls(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
         // Some clients run a call as soon as its block is closed.
         open.into_keys().map(|call| (call, CutCall::Begun)).chain(left_out).collect()
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
-        if closing.choices.is_empty() && !self.wrote {
-            let was_said = self.held.events().any(|event| event.done);
+        if closing.choices.is_empty() && !self.has_written {
+            let was_said = self.held.events().any(|event| event.is_done);
             let mut bytes = self.send_held();
-            if closing.end_lost && !was_said {
+            if closing.is_end_lost && !was_said {
                 bytes.extend(message_stop());
             }
             return bytes;
         }
-        self.wrote |= closing.choices.iter().any(|end| end.rewritten);
+        self.has_written |= closing.choices.iter().any(|end| end.rewritten);
         let held = self.held.take();
         let find = |is: fn(&Event) -> bool| held.iter().find(|(_, event)| is(event)).map(|(frame, _)| frame);
         let own = find(|event| !event.finishes.is_empty());
         let mut bytes = Vec::new();
-        if self.wrote {
+        if self.has_written {
             bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         } else {
             // Nothing was added: everything before the end passes unchanged.
             for (frame, event) in &held {
-                if event.finishes.is_empty() && !event.done && event.error.is_none() {
+                if event.finishes.is_empty() && !event.is_done && event.error.is_none() {
                     bytes.extend(self.pass_held(frame));
                 }
             }
@@ -357,16 +358,16 @@ impl Writer for MessageWriter {
         }
         let sequence = self.sequence.take();
         let end = closing.choices.first().and_then(|end| end.end);
-        let word = end.map(|end| (word_of(end, sequence.as_deref()), sequence.as_deref()));
+        let word = end.map(|end| (finish_word(end, sequence.as_deref()), sequence.as_deref()));
         bytes.extend(Self::message_delta(own, word, closing));
-        match find(|event| event.done) {
+        match find(|event| event.is_done) {
             Some(done) => bytes.extend_from_slice(&done.raw),
             None => bytes.extend(message_stop()),
         }
         bytes
     }
 
-    fn stops_at(&mut self, _choice: u32, sequence: &str) {
+    fn set_stop_sequence(&mut self, _choice: u32, sequence: &str) {
         self.sequence = Some(sequence.to_owned());
     }
 
@@ -374,13 +375,13 @@ impl Writer for MessageWriter {
         let own = self.held.error().cloned();
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
-            if !self.wrote && event.finishes.is_empty() && !event.done && event.error.is_none() {
+            if !self.has_written && event.finishes.is_empty() && !event.is_done && event.error.is_none() {
                 bytes.extend(self.pass_held(&frame));
             }
         }
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-            Some(frame.with_data(&edited(root, None, None, error.endmark)))
+            Some(frame.with_data(&edit_event(root, None, None, error.endmark)))
         });
         bytes.extend(told.unwrap_or_else(|| {
             let json = format!("{{{}{}}}", error::fields(error.kind, error.message), error.endmark_field());

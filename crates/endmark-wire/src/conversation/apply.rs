@@ -6,13 +6,13 @@ use endmark_context::conversation::{Changes, EditError, Message, NewResult, Plac
 
 use super::{Dialogue, EditableText, RemovablePart};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 
 /// Returns the document with the changes.
-pub(super) fn changed(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<u8>, EditError> {
-    let mut edits = Edits::of(dialogue.root);
+pub(super) fn apply_changes(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<u8>, EditError> {
+    let mut edits = Edits::for_document(dialogue.root);
     let comes_or_goes =
-        changes.dropped_turns().next().is_some() || changes.inserted_before().next().is_some();
+        changes.dropped_turns().next().is_some() || changes.insertion_positions().next().is_some();
     if comes_or_goes && dialogue.list.kind() != Kind::Array {
         return Err(EditError::NoList);
     }
@@ -23,9 +23,9 @@ pub(super) fn changed(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<
     for (place, text) in changes.texts().filter(|(place, _)| !changes.drops_part(*place)) {
         set_text(dialogue, &mut edits, place, text)?;
     }
-    for before in changes.inserted_before() {
-        for message in changes.inserted(before) {
-            for json in written(dialogue, changes, message)? {
+    for before in changes.insertion_positions() {
+        for message in changes.inserted_messages(before) {
+            for json in message_items(dialogue, changes, message)? {
                 edits.insert_item(dialogue.list, before, &json);
             }
         }
@@ -65,7 +65,7 @@ fn set_text<'a>(
 ) -> Result<(), EditError> {
     match dialogue.slot(place) {
         EditableText::Text(value) => edits.set_text(value, text),
-        EditableText::Field(object, field) => edits.set_field(object, field, &quoted(text)),
+        EditableText::Field(object, field) => edits.set_field(object, field, &quote(text)),
         EditableText::Output(object, field) => {
             edits.set_field(object, field, &output(object.field(field), text));
         }
@@ -83,13 +83,15 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
     let new = Value::parse_str(text).ok().filter(|new| matches!(new.kind(), Kind::Object | Kind::Array));
     let mut members = before.into_iter().flat_map(Value::fields);
     match (members.next(), members.next(), new) {
-        (Some(only), None, new) if only.is("output") || only.is("result") || only.is("error") => {
+        (Some(only), None, new)
+            if only.has_name("output") || only.has_name("result") || only.has_name("error") =>
+        {
             let structured = new.filter(|new| new.kind() == only.value.kind());
-            let value = structured.map_or_else(|| quoted(text), |new| new.raw().to_owned());
+            let value = structured.map_or_else(|| quote(text), |new| new.raw().to_owned());
             format!("{{{}:{value}}}", only.key.raw())
         }
         (_, _, Some(new)) if new.kind() == Kind::Object => new.raw().to_owned(),
-        _ => format!("{{\"output\":{}}}", quoted(text)),
+        _ => format!("{{\"output\":{}}}", quote(text)),
     }
 }
 
@@ -97,17 +99,21 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
 fn commands(before: Option<Value<'_>>, text: &str) -> String {
     let last = before.into_iter().flat_map(Value::items).filter_map(|chunk| chunk.field("outcome")).last();
     let outcome = last.map_or(String::new(), |outcome| format!(",\"outcome\":{}", outcome.raw()));
-    format!("[{{\"stdout\":{},\"stderr\":\"\"{outcome}}}]", quoted(text))
+    format!("[{{\"stdout\":{},\"stderr\":\"\"{outcome}}}]", quote(text))
 }
 
 /// Returns the items for a message in the format.
-fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Result<Vec<String>, EditError> {
+fn message_items(
+    dialogue: &Dialogue<'_>,
+    changes: &Changes,
+    message: &Message,
+) -> Result<Vec<String>, EditError> {
     let results = match message {
         Message::User(text) => return Ok(vec![dialogue.format.user_turn(text)]),
         Message::Results(results) => results,
     };
     let parts = results.iter().map(|result| match result {
-        NewResult::Moved(place) => moved(dialogue, changes, *place),
+        NewResult::Moved(place) => updated_result(dialogue, changes, *place),
         NewResult::Absent { call, text } => {
             let value = dialogue.value(*call).ok_or(EditError::WrongKind { place: *call })?;
             Ok(dialogue.format.absent_result(value, text))
@@ -117,7 +123,7 @@ fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Res
 }
 
 /// Returns a result as written, with its new text if it has one.
-fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
+fn updated_result(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
     let wrong = EditError::WrongKind { place };
     let value = match dialogue.spot(place) {
         Some(RemovablePart::Turn) => dialogue.items.get(place.turn).copied(),
@@ -125,7 +131,7 @@ fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<Str
     };
     let value = value.ok_or(wrong.clone())?;
     let Some(text) = changes.text(place) else { return Ok(value.raw().to_owned()) };
-    let mut edits = Edits::of(value);
+    let mut edits = Edits::for_document(value);
     set_text(dialogue, &mut edits, place, text)?;
     let all = edits.finish();
     // The edit was made in the whole document: the bytes around the value have the same length as before.
@@ -146,6 +152,6 @@ impl<'a> Dialogue<'a> {
 
     fn value(&self, place: Place) -> Option<Value<'a>> {
         let span = self.conversation.turns.get(place.turn)?.parts.get(place.part)?.span.clone();
-        Some(Value::checked_before(self.root.document(), span))
+        Some(Value::from_checked(self.root.document(), span))
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Content, Media, Part, Role, Turn};
 
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 
 /// A part, and its position in its turn.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ impl<'a> PlacedPart<'a> {
 }
 
 /// Returns the text of a value that is a string, or a list in which some parts have a `text`.
-pub(crate) fn text_of_parts(value: Value<'_>) -> Cow<'_, str> {
+pub(crate) fn parts_text(value: Value<'_>) -> Cow<'_, str> {
     if let Some(text) = value.text() {
         return text;
     }
@@ -152,7 +152,7 @@ pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
 }
 
 /// Returns the images and files in a list of parts: all that have a type and no text.
-pub(crate) fn media_in(value: Value<'_>) -> Vec<Media<'_>> {
+pub(crate) fn collect_media(value: Value<'_>) -> Vec<Media<'_>> {
     let others = value.items().filter(|part| part.field("text").is_none());
     others.filter_map(|part| Some(Media { kind: part.field("type")?.text()?, name: None })).collect()
 }
@@ -164,5 +164,5 @@ pub(crate) fn with_role(item: Value<'_>, role: &str) -> String {
     }
     let inside = item.raw().trim_start_matches('{').trim_start();
     let comma = if inside == "}" { "" } else { "," };
-    format!("{{\"role\":{}{comma}{inside}", quoted(role))
+    format!("{{\"role\":{}{comma}{inside}", quote(role))
 }

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::{FORMATS, named};
-use crate::json::quoted;
+use crate::format::{FORMATS, find_by_name};
+use crate::json::quote;
 
 const ALL: Limits = Limits { models: true, budget: true };
 
-fn of(format: &str, body: &str) -> Result<(), Undecided> {
-    check(Value::parse_str(body).unwrap(), named(format).unwrap().facts().deciding, ALL)
+fn check_body(format: &str, body: &str) -> Result<(), Undecided> {
+    check(Value::parse_str(body).unwrap(), find_by_name(format).unwrap().facts().deciding, ALL)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_field_that_two_servers_read_differently_is_refused() {
         ("gemini", r#"{"generationConfig":{"maxOutputTokens":"100000"}}"#),
         ("gemini", r#"{"generationConfig":{"candidateCount":1,"candidate_count":9}}"#),
     ] {
-        assert!(of(format, body).is_err(), "{format}: {body}");
+        assert!(check_body(format, body).is_err(), "{format}: {body}");
     }
 }
 
@@ -60,11 +60,11 @@ fn a_plain_request_is_not_refused() {
         ),
         ("gemini", r#"{"generation_config":{"maxOutputTokens":1,"candidateCount":2}}"#),
     ] {
-        assert_eq!(of(format, body), Ok(()), "{format}: {body}");
+        assert_eq!(check_body(format, body), Ok(()), "{format}: {body}");
     }
     let further = Value::parse_str(r#"{"model":"a","models":["b"],"background":true,"n":"x"}"#).unwrap();
     assert_eq!(
-        check(further, named("openai_responses").unwrap().facts().deciding, Limits::default()),
+        check(further, find_by_name("openai_responses").unwrap().facts().deciding, Limits::default()),
         Ok(())
     );
 }
@@ -81,7 +81,11 @@ fn the_largest_limit_counts_for_each_reply_of_each_prompt() {
         ("gemini", r"{}", 100),
     ] {
         let root = Value::parse_str(body).unwrap();
-        assert_eq!(most_output(root, named(format).unwrap().facts().deciding, 100), most, "{format}: {body}");
+        assert_eq!(
+            most_output(root, find_by_name(format).unwrap().facts().deciding, 100),
+            most,
+            "{format}: {body}"
+        );
     }
 }
 
@@ -111,7 +115,7 @@ proptest! {
             (3, 's') => "\\u017F".to_owned(),
             (_, letter) => letter.to_string(),
         }).collect();
-        let body = format!("{{{}:null,\"x\":{{}},\"{spelled}\":null}}", quoted(name));
+        let body = format!("{{{}:null,\"x\":{{}},\"{spelled}\":null}}", quote(name));
         let root = Value::parse_str(&body).unwrap();
         prop_assert!(check(root, fields, Limits::default()).is_err(), "{}", body);
     }

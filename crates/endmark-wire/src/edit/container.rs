@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::edit::Patch;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 
 /// The changes of one object or array.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub(super) struct ContainerEdit<'a> {
     /// The positions of removed items.
     pub(super) removed_items: BTreeSet<usize>,
     /// Items inserted before the one at this position.
-    pub(super) inserted: BTreeMap<usize, Vec<String>>,
+    pub(super) insertions: BTreeMap<usize, Vec<String>>,
     /// Fields, with their names, or items, added after the last one.
     pub(super) added: Vec<(Option<String>, String)>,
 }
@@ -25,7 +25,7 @@ impl<'a> ContainerEdit<'a> {
             container,
             removed: Vec::new(),
             removed_items: BTreeSet::new(),
-            inserted: BTreeMap::new(),
+            insertions: BTreeMap::new(),
             added: Vec::new(),
         }
     }
@@ -54,13 +54,15 @@ impl<'a> ContainerEdit<'a> {
         let members = self.members();
         for (position, member) in members.iter().enumerate() {
             new.extend(self.inserted_before(position));
-            if member.goes {
+            if member.is_removed {
                 gone_from.get_or_insert(kept_end.unwrap_or(member.start));
             } else {
                 if gone_from.is_some() || !new.is_empty() {
                     let (span, text) = match kept_end {
-                        Some(kept) => (kept..if gone_from.is_some() { end } else { kept }, before(&new)),
-                        None => (gone_from.unwrap_or(member.start)..member.start, behind(&new)),
+                        Some(kept) => {
+                            (kept..if gone_from.is_some() { end } else { kept }, comma_before_each(&new))
+                        }
+                        None => (gone_from.unwrap_or(member.start)..member.start, comma_after_each(&new)),
                     };
                     patches.push(Patch { span, text });
                 }
@@ -69,9 +71,9 @@ impl<'a> ContainerEdit<'a> {
             }
             end = member.end;
         }
-        let last = self.inserted.keys().next_back().map_or(0, |last| last + 1);
+        let last = self.insertions.keys().next_back().map_or(0, |last| last + 1);
         new.extend((members.len()..last).flat_map(|at| self.inserted_before(at)));
-        let mut text = if kept_end.is_some() { before(&new) } else { new.join(",") };
+        let mut text = if kept_end.is_some() { comma_before_each(&new) } else { new.join(",") };
         text.push_str(&self.additions(kept_end.is_some() || !text.is_empty()));
         let start = gone_from.unwrap_or(end);
         if start != end || !text.is_empty() {
@@ -80,7 +82,7 @@ impl<'a> ContainerEdit<'a> {
     }
 
     fn inserted_before(&self, position: usize) -> impl Iterator<Item = &str> {
-        self.inserted.get(&position).into_iter().flatten().map(String::as_str)
+        self.insertions.get(&position).into_iter().flatten().map(String::as_str)
     }
 
     fn members(&self) -> Vec<Member> {
@@ -88,14 +90,14 @@ impl<'a> ContainerEdit<'a> {
             let items = self.container.items().enumerate().map(|(position, item)| Member {
                 start: item.span().start,
                 end: item.span().end,
-                goes: self.removed_items.contains(&position),
+                is_removed: self.removed_items.contains(&position),
             });
             return items.collect();
         }
         let fields = self.container.fields().map(|field| Member {
             start: field.key.span().start,
             end: field.value.span().end,
-            goes: self.removed.iter().any(|name| field.is(name)),
+            is_removed: self.removed.iter().any(|name| field.has_name(name)),
         });
         fields.collect()
     }
@@ -107,7 +109,7 @@ impl<'a> ContainerEdit<'a> {
                 text.push(',');
             }
             if let Some(name) = name {
-                text.push_str(&quoted(name));
+                text.push_str(&quote(name));
                 text.push(':');
             }
             text.push_str(json);
@@ -117,12 +119,12 @@ impl<'a> ContainerEdit<'a> {
 }
 
 /// Returns items with a comma before each.
-fn before(items: &[&str]) -> String {
+fn comma_before_each(items: &[&str]) -> String {
     items.iter().flat_map(|item| [",", item]).collect()
 }
 
 /// Returns items with a comma after each.
-fn behind(items: &[&str]) -> String {
+fn comma_after_each(items: &[&str]) -> String {
     items.iter().flat_map(|item| [item, ","]).collect()
 }
 
@@ -130,5 +132,5 @@ fn behind(items: &[&str]) -> String {
 struct Member {
     start: usize,
     end: usize,
-    goes: bool,
+    is_removed: bool,
 }

@@ -36,10 +36,10 @@ const MAX_MODEL_BYTES: usize = 256;
 /// path, or if it requests the stream as an array. Such a request passes unchanged.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     let (base, named) = path.split_at(path.rfind('/')? + 1);
-    if !BASES.contains(&base) && !is_of_vertex(base) {
+    if !BASES.contains(&base) && !is_vertex_path(base) {
         return None;
     }
-    let (model, method) = method_in(named)?;
+    let (model, method) = split_method(named)?;
     let stream = match method {
         "generateContent" => false,
         "streamGenerateContent" if asks_for_events(query) => true,
@@ -52,7 +52,7 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
 }
 
 /// Returns whether a path is the part before a model's name at Vertex AI, with or without a project and a location.
-fn is_of_vertex(base: &str) -> bool {
+fn is_vertex_path(base: &str) -> bool {
     // If a base URL ends with the version, the project follows directly.
     let below = VERTEX.into_iter().chain(["/"]).find_map(|version| base.strip_prefix(version));
     let Some(below) = below else { return false };
@@ -74,8 +74,8 @@ fn is_of_vertex(base: &str) -> bool {
 pub(super) fn is_gemini(path: &str) -> bool {
     let first = path.strip_prefix('/').unwrap_or_default().split('/').next().unwrap_or_default();
     let has_method = |named: &str| {
-        method_in(named)
-            .is_some_and(|(model, method)| METHODS.contains(&method) && method_in(model).is_none())
+        split_method(named)
+            .is_some_and(|(model, method)| METHODS.contains(&method) && split_method(model).is_none())
     };
     let is_vertex = || {
         let below = [VERTEX[0], "/"].into_iter().find_map(|version| path.strip_prefix(version));
@@ -88,7 +88,7 @@ pub(super) fn is_gemini(path: &str) -> bool {
 }
 
 /// Returns the part of a path before the last colon, and the method after it.
-fn method_in(path: &str) -> Option<(&str, &str)> {
+fn split_method(path: &str) -> Option<(&str, &str)> {
     ["%3A", "%3a", ":"]
         .into_iter()
         .filter_map(|colon| path.rsplit_once(colon))
@@ -97,8 +97,8 @@ fn method_in(path: &str) -> Option<(&str, &str)> {
 
 /// Returns the address at a host without this one's projects and locations. A path below `/v1` is valid below any
 /// upstream's base URL.
-pub(super) fn elsewhere(address: &Address) -> Address {
-    let base = if is_of_vertex(&address.base) { BASES[1].to_owned() } else { address.base.clone() };
+pub(super) fn for_other_upstream(address: &Address) -> Address {
+    let base = if is_vertex_path(&address.base) { BASES[1].to_owned() } else { address.base.clone() };
     Address { base, ..address.clone() }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::count::TextTally;
 
-use super::request::{CALL, either};
+use super::request::{CALL, field_in_either};
 use crate::json::{Kind, Value};
 
 pub(super) const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
@@ -28,7 +28,7 @@ pub(super) fn number(index: Value<'_>) -> Option<u32> {
 /// Returns the candidate with this number, if it is an object.
 pub(super) fn candidate(root: Value<'_>, choice: u32) -> Option<Value<'_>> {
     let mut candidates = candidates(root);
-    candidates.find(|(index, _)| *index == choice)?.1.of_kind(Kind::Object)
+    candidates.find(|(index, _)| *index == choice)?.1.as_kind(Kind::Object)
 }
 
 /// Returns the parts of a candidate.
@@ -37,27 +37,27 @@ pub(super) fn parts(candidate: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 }
 
 /// Returns the last part with content: servers send an empty text after a call, for its signature or for nothing.
-pub(super) fn last_said<'a>(parts: impl Iterator<Item = Value<'a>>) -> Option<Value<'a>> {
-    parts.filter(|part| text_of(*part).is_none_or(|text| !text.is_blank())).last()
+pub(super) fn last_content_part<'a>(parts: impl Iterator<Item = Value<'a>>) -> Option<Value<'a>> {
+    parts.filter(|part| part_text(*part).is_none_or(|text| !text.is_blank())).last()
 }
 
 /// Returns the text of a part that is not a thought.
-pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
+pub(super) fn part_text(part: Value<'_>) -> Option<Value<'_>> {
     part.field("text").filter(|text| text.kind() == Kind::String && !is_thought(part))
 }
 
 /// Returns whether a part has more than a text, a thought or a call, such as an image or the output of the server's
 /// code. No continuation can contain it.
-pub(super) fn holds_more(part: Value<'_>) -> bool {
+pub(super) fn has_extra(part: Value<'_>) -> bool {
     let shown = || ["text", "thought"].into_iter().chain(SIGNATURE).chain(CALL);
-    part.fields().any(|field| !shown().any(|name| field.is(name)))
+    part.fields().any(|field| !shown().any(|name| field.has_name(name)))
 }
 
 /// Adds a part that is neither text nor a call to the tally: a medium, or code and its result.
-pub(super) fn add_beside(part: Value<'_>, written: &mut TextTally) {
+pub(super) fn tally_other_part(part: Value<'_>, written: &mut TextTally) {
     if MEDIA.iter().any(|name| part.field(name).is_some()) {
         written.add_medium();
-    } else if text_of(part).is_none() && call_of(part).is_none() && holds_more(part) {
+    } else if part_text(part).is_none() && part_call(part).is_none() && has_extra(part) {
         written.add(part.raw());
     }
 }
@@ -85,28 +85,28 @@ pub(super) fn is_thought(part: Value<'_>) -> bool {
 }
 
 /// Returns the call in a part.
-pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
-    either(part, CALL).map(|(_, call)| call).filter(|call| call.kind() == Kind::Object)
+pub(super) fn part_call(part: Value<'_>) -> Option<Value<'_>> {
+    field_in_either(part, CALL).map(|(_, call)| call).filter(|call| call.kind() == Kind::Object)
 }
 
 /// Returns the signature of the thought that led to a part.
-pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
-    either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
+pub(super) fn part_signature(part: Value<'_>) -> Option<String> {
+    field_in_either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }
 
 /// Returns whether a call comes in pieces. These address places in its arguments and are not text of them.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
-    either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
+    field_in_either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
 }
 
 /// Returns whether more of a call is to come.
 pub(super) fn will_continue(call: Value<'_>) -> bool {
-    either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
+    field_in_either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
 }
 
 /// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut right after the
 /// call, missing arguments mean that the server could not read the rest.
-pub(super) fn arguments_of(call: Value<'_>, is_cut: bool) -> &str {
+pub(super) fn call_arguments(call: Value<'_>, is_cut: bool) -> &str {
     let arguments = call.field("args").filter(|args| args.kind() == Kind::Object);
     match arguments.filter(|args| args.fields().next().is_some()) {
         Some(arguments) => arguments.raw(),

@@ -1,14 +1,14 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 
 use super::Gemini;
-use super::candidate::text_of;
+use super::candidate::part_text;
 use super::request::{
-    CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either,
-    last_of_model,
+    CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG,
+    field_in_either, last_model_content,
 };
 use crate::ask::{Ask, ContinuationRequest, Partial, Terms, quoted_text};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
@@ -17,9 +17,9 @@ const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_
 
 impl WireAsk for Gemini {
     // The path determines whether the response is streamed ([`Request::path_for`]), not the body.
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
+    fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         let mut settings = Settings::new(terms.limit);
         match ask {
             // A call's arguments are an object, and calls are not written as text: the beginning of a call cannot be
@@ -37,14 +37,14 @@ impl WireAsk for Gemini {
                 settings.without_grammar = matches!(wrong, Partial::ToolCall { .. });
                 show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
             }
-            Ask::Native { token } => edits.set_field(root, "continuationToken", &quoted(token)),
+            Ask::Native { token } => edits.set_field(root, "continuationToken", &quote(token)),
         }
         settings.write(&mut edits, root);
         Some(edits.finish().into())
     }
 
     fn question(&self, _model: &str, text: &str, _limit_tokens: u64) -> String {
-        format!(r#"{{"contents":[{{"role":"user","parts":[{{"text":{}}}]}}]}}"#, quoted(text))
+        format!(r#"{{"contents":[{{"role":"user","parts":[{{"text":{}}}]}}]}}"#, quote(text))
     }
 
     fn with_model(&self, request: &Request, _model: &str) -> Vec<u8> {
@@ -64,13 +64,13 @@ impl Settings {
     }
 
     fn write<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>) {
-        let config = either(root, CONFIG).filter(|(_, config)| config.kind() == Kind::Object);
+        let config = field_in_either(root, CONFIG).filter(|(_, config)| config.kind() == Kind::Object);
         let Some((_, config)) = config else {
-            let name = either(root, CONFIG).map_or(CONFIG[0], |(name, _)| name);
+            let name = field_in_either(root, CONFIG).map_or(CONFIG[0], |(name, _)| name);
             edits.set_field(root, name, &format!("{{\"maxOutputTokens\":{}}}", self.limit));
             return;
         };
-        let name = either(config, MAX_OUTPUT).map_or(MAX_OUTPUT[0], |(name, _)| name);
+        let name = field_in_either(config, MAX_OUTPUT).map_or(MAX_OUTPUT[0], |(name, _)| name);
         edits.set_field(config, name, &self.limit.to_string());
         let mut gone = CANDIDATES.to_vec();
         if self.without_grammar {
@@ -86,13 +86,13 @@ impl Settings {
 /// server refuses settings for function calling. Everything else in the client's tool settings stays.
 fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
     let mut tools = root.field("tools").into_iter().flat_map(Value::items);
-    if !tools.any(|tool| either(tool, DECLARATIONS).is_some()) {
+    if !tools.any(|tool| field_in_either(tool, DECLARATIONS).is_some()) {
         return;
     }
     let none = "{\"mode\":\"NONE\"}";
-    match either(root, TOOL_CONFIG) {
+    match field_in_either(root, TOOL_CONFIG) {
         Some((_, own)) if own.kind() == Kind::Object => {
-            let name = either(own, FUNCTION_CALLING).map_or(FUNCTION_CALLING[0], |(name, _)| name);
+            let name = field_in_either(own, FUNCTION_CALLING).map_or(FUNCTION_CALLING[0], |(name, _)| name);
             edits.set_field(own, name, none);
         }
         own => {
@@ -104,10 +104,10 @@ fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
 
 /// Shows the model its own text as the last content.
 fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
-    let part = format!("{{\"text\":{}}}", quoted(text));
-    if let Some(content) = last_of_model(root) {
+    let part = format!("{{\"text\":{}}}", quote(text));
+    if let Some(content) = last_model_content(root) {
         let parts = content.field("parts").filter(|parts| parts.kind() == Kind::Array);
-        match (parts, parts.and_then(|parts| parts.items().filter_map(text_of).last())) {
+        match (parts, parts.and_then(|parts| parts.items().filter_map(part_text).last())) {
             (_, Some(held)) => edits.append_text(held, text),
             (Some(parts), None) => edits.push_item(parts, &part),
             (None, None) => edits.set_field(content, "parts", &format!("[{part}]")),
@@ -123,7 +123,7 @@ fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: 
         show(edits, root, text);
     }
     if let Some(contents) = root.field("contents") {
-        let part = format!("{{\"text\":{}}}", quoted(prompt));
+        let part = format!("{{\"text\":{}}}", quote(prompt));
         edits.push_item(contents, &format!("{{\"role\":\"user\",\"parts\":[{part}]}}"));
     }
 }
@@ -147,7 +147,7 @@ mod tests {
             ),
         ] {
             let root = Value::parse_str(given).unwrap();
-            let mut edits = Edits::of(root);
+            let mut edits = Edits::for_document(root);
             forbid_tools(&mut edits, root);
             assert_eq!(String::from_utf8(edits.finish()).unwrap(), wanted);
         }

@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
+use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
 
 use super::Gemini;
-use super::candidate::{is_thought, signature_of};
-use super::request::{CALL, either};
+use super::candidate::{is_thought, part_signature};
+use super::request::{CALL, field_in_either};
 use crate::conversation::{EditableText, PlacedPart, text_or_json, with_role};
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
 /// As many results as there were calls, in one turn directly after them. The first turn is the user's.
 pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::OneAlone, user_first: true };
+    Order { results_behind_calls: true, turns_of_results: ResultTurns::SingleTurn, user_first: true };
 
 const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
 const INLINE: [&str; 2] = ["inlineData", "inline_data"];
@@ -36,7 +36,7 @@ const SERVER: [&str; 8] = [
 ];
 
 /// Returns the role of a content. Tool results are in user contents.
-fn role_of(content: Value<'_>) -> Role {
+fn content_role(content: Value<'_>) -> Role {
     let role = content.field("role").and_then(Value::text);
     match role.as_deref() {
         None | Some("user" | "function" | "tool" | "") => Role::User,
@@ -49,11 +49,12 @@ fn role_of(content: Value<'_>) -> Role {
 fn part(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     if let Some((value, text)) = part.field("text").and_then(|value| Some((value, value.text()?))) {
         if is_thought(part) {
-            return (Content::Reasoning { text, sealed: signature_of(part).is_some() }, EditableText::None);
+            return (Content::Reasoning { text, sealed: part_signature(part).is_some() }, EditableText::None);
         }
         return (Content::Text(text), EditableText::Text(value));
     }
-    let object = |names| either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
+    let object =
+        |names| field_in_either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
     if let Some(call) = object(CALL) {
         let slot = EditableText::arguments(call.field("args"), false);
         return (Content::Call(function_call(call)), slot);
@@ -69,7 +70,7 @@ fn part(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
         return (Content::Server { kind: kind.into(), follows: None }, EditableText::None);
     }
     // A part may be only the signature of a thought.
-    if let (Some(_), None) = (signature_of(part), part.fields().nth(1)) {
+    if let (Some(_), None) = (part_signature(part), part.fields().nth(1)) {
         return (Content::Reasoning { text: Cow::default(), sealed: true }, EditableText::None);
     }
     let kind = part.fields().next().and_then(|field| field.key.text()).unwrap_or_default();
@@ -87,7 +88,8 @@ fn function_call(call: Value<'_>) -> Call<'_> {
 
 fn function_response(response: Value<'_>) -> ToolResult<'_> {
     let media = response.field("parts").into_iter().flat_map(Value::items);
-    let media = media.filter_map(|part| either(part, INLINE).or_else(|| either(part, FILE)));
+    let media =
+        media.filter_map(|part| field_in_either(part, INLINE).or_else(|| field_in_either(part, FILE)));
     ToolResult {
         call_id: response.field("id").and_then(Value::text),
         name: response.field("name").and_then(Value::text),
@@ -102,7 +104,7 @@ fn function_response(response: Value<'_>) -> ToolResult<'_> {
 fn response_text(response: Value<'_>) -> Cow<'_, str> {
     let mut fields = response.fields();
     match (fields.next(), fields.next()) {
-        (Some(only), None) if ["output", "result", "error"].iter().any(|name| only.is(name)) => {
+        (Some(only), None) if ["output", "result", "error"].iter().any(|name| only.has_name(name)) => {
             text_or_json(only.value)
         }
         _ => text_or_json(response),
@@ -110,24 +112,24 @@ fn response_text(response: Value<'_>) -> Cow<'_, str> {
 }
 
 fn media(data: Value<'_>) -> Media<'_> {
-    let word = |names| either(data, names).and_then(|(_, value)| value.text());
+    let word = |names| field_in_either(data, names).and_then(|(_, value)| value.text());
     Media { kind: word(MIME_TYPE).unwrap_or_default(), name: word(DISPLAY_NAME).or_else(|| word(FILE_URI)) }
 }
 
 impl WireConversation for Gemini {
     fn role(&self, item: Value<'_>) -> Option<Role> {
-        (item.kind() == Kind::Object).then(|| role_of(item))
+        (item.kind() == Kind::Object).then(|| content_role(item))
     }
 
     fn turn<'a>(&self, content: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
         if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
             return Err("has no list of `parts`");
         }
-        Ok((role_of(content), PlacedPart::items(content, "parts", part).collect()))
+        Ok((content_role(content), PlacedPart::items(content, "parts", part).collect()))
     }
 
     fn user_turn(&self, text: &str) -> String {
-        format!("{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}", quoted(text))
+        format!("{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}", quote(text))
     }
 
     fn result_turns(&self, results: Vec<String>) -> Vec<String> {
@@ -139,28 +141,28 @@ impl WireConversation for Gemini {
     }
 
     fn result(&self, part: Value<'_>, text: &str, is_error: bool) -> String {
-        let call = either(part, CALL).map_or(part, |(_, call)| call);
+        let call = field_in_either(part, CALL).map_or(part, |(_, call)| call);
         let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
         let name = call.field("name").map_or("\"\"", Value::raw);
         let member = if is_error { "error" } else { "output" };
         format!(
             "{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"{member}\":{}}}}}}}",
-            quoted(text)
+            quote(text)
         )
     }
 
-    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
-        let (name, description) = (quoted(tool.name), quoted(tool.description));
+    fn tool_json(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quote(tool.name), quote(tool.description));
         format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
     }
 
     // The content keeps all of its parts: calls are signed.
-    fn said(&self, root: Value<'_>) -> Vec<String> {
+    fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
         content.map(|content| with_role(content, "model")).into_iter().collect()
     }
 
-    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+    fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let parts = events.iter().filter_map(|event| event.at("candidates[0].content.parts"));
         let parts: Vec<&str> = parts.flat_map(Value::items).map(Value::raw).collect();
         let content = || format!("{{\"role\":\"model\",\"parts\":[{}]}}", parts.join(","));

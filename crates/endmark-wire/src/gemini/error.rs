@@ -1,11 +1,11 @@
 //! Errors in the shape of Google's APIs.
 
 use crate::error::ProviderError;
-use crate::json::{Value, quoted};
+use crate::json::{Value, quote};
 
 /// Returns the error in a body or a chunk.
 pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
-    let error = root.filled("error")?;
+    let error = root.non_empty("error")?;
     Some(ProviderError {
         message: error
             .text()
@@ -22,9 +22,9 @@ pub(super) fn field(status: u16, kind: &str, message: &str) -> String {
     format!(
         "\"error\":{{\"code\":{status},\"message\":{},\"status\":{},\"details\":[{{\
          \"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":{},\"domain\":\"endmark\"}}]}}",
-        quoted(message),
-        quoted(status_word(status)),
-        quoted(kind)
+        quote(message),
+        quote(status_word(status)),
+        quote(kind)
     )
 }
 

@@ -4,14 +4,14 @@
 use endmark_text::Format;
 
 use super::Gemini;
-use super::candidate::{call_of, text_of};
+use super::candidate::{part_call, part_text};
 use super::schema::as_json_schema;
 use crate::json::{Kind, Value};
 use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
 /// Returns a field in either of its spellings, with the spelling it has.
-pub(super) fn either<'a>(
+pub(super) fn field_in_either<'a>(
     object: Value<'a>,
     spellings: [&'static str; 2],
 ) -> Option<(&'static str, Value<'a>)> {
@@ -31,8 +31,8 @@ pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
 impl WireRequest for Gemini {
     fn view(&self, root: Value<'_>, address: &Address) -> View {
         let array = root.field("contents").filter(|contents| contents.kind() == Kind::Array);
-        let config = either(root, CONFIG).map(|(_, config)| config);
-        let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
+        let config = field_in_either(root, CONFIG).map(|(_, config)| config);
+        let setting = |spellings| field_in_either(config?, spellings).map(|(_, value)| value);
         let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
         let choices = setting(CANDIDATES).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
         let json_schema = setting(JSON_SCHEMA).filter(|schema| schema.kind() == Kind::Object);
@@ -48,9 +48,9 @@ impl WireRequest for Gemini {
             limit_field: limit.map(|_| "generationConfig.maxOutputTokens"),
             choices: choices.unwrap_or(1).max(1),
             has_stop: stops.is_some_and(|stops| !stops.is_blank()),
-            has_tools: root.filled("tools").is_some(),
-            prefill: last_of_model(root).map(content_text).filter(|text| !text.is_empty()),
-            demanded: is_json.then_some(Format::Json),
+            has_tools: root.non_empty("tools").is_some(),
+            prefill: last_model_content(root).map(content_text).filter(|text| !text.is_empty()),
+            required_format: is_json.then_some(Format::Json),
             text_schema: schema.filter(|_| is_json),
             conversation: None,
             only_passes: array.is_none(),
@@ -59,10 +59,11 @@ impl WireRequest for Gemini {
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = root.field("tools").into_iter().flat_map(Value::items);
-        let declared =
-            tools.filter_map(|tool| either(tool, DECLARATIONS)).flat_map(|(_, declared)| declared.items());
+        let declared = tools
+            .filter_map(|tool| field_in_either(tool, DECLARATIONS))
+            .flat_map(|(_, declared)| declared.items());
         let tools = declared.filter_map(|function| {
-            let json = either(function, ["parametersJsonSchema", "parameters_json_schema"]);
+            let json = field_in_either(function, ["parametersJsonSchema", "parameters_json_schema"]);
             let json = json.map(|(_, schema)| schema).filter(|schema| schema.kind() == Kind::Object);
             let schema = json.map(|schema| schema.raw().to_owned());
             Some(Tool {
@@ -75,20 +76,21 @@ impl WireRequest for Gemini {
 
     fn function_list<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
         let tools = root.field("tools").into_iter().flat_map(Value::items);
-        let mut lists = tools.filter_map(|tool| either(tool, DECLARATIONS)).map(|(_, declared)| declared);
+        let mut lists =
+            tools.filter_map(|tool| field_in_either(tool, DECLARATIONS)).map(|(_, declared)| declared);
         lists.find(|list| list.kind() == Kind::Array)
     }
 }
 
 /// Returns the last content, if it is the model's and not a call: a reply continues it.
-pub(super) fn last_of_model(root: Value<'_>) -> Option<Value<'_>> {
+pub(super) fn last_model_content(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("contents")?.items().last()?;
-    let calls = last.field("parts").into_iter().flat_map(Value::items).any(|part| call_of(part).is_some());
-    (last.says("role", "model") && !calls).then_some(last)
+    let calls = last.field("parts").into_iter().flat_map(Value::items).any(|part| part_call(part).is_some());
+    (last.has_text("role", "model") && !calls).then_some(last)
 }
 
 /// Returns the text of a content, ignoring parts of other kinds.
 fn content_text(content: Value<'_>) -> String {
     let parts = content.field("parts").into_iter().flat_map(Value::items);
-    parts.filter_map(text_of).filter_map(Value::text).fold(String::new(), |whole, text| whole + &text)
+    parts.filter_map(part_text).filter_map(Value::text).fold(String::new(), |whole, text| whole + &text)
 }

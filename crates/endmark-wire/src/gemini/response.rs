@@ -7,15 +7,16 @@ use serde_json::value::RawValue;
 
 use super::Gemini;
 use super::candidate::{
-    SIGNATURE, add_beside, arguments_of, call_of, candidate, candidates, holds_more, is_grounded,
-    is_in_pieces, is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
+    SIGNATURE, call_arguments, candidate, candidates, has_extra, is_grounded, is_in_pieces, is_thought,
+    last_content_part, part_call, part_signature, part_text, parts, tally_other_part, web_searches,
+    will_continue,
 };
 use super::stream::ContentReader;
 use super::writer::ContentWriter;
 use super::{error, stop, usage};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::reply::{Choice, Continuation, ToolCall, Usage};
 use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
@@ -24,11 +25,11 @@ use crate::wire_format::WireReply;
 use crate::writer::{End, Writer};
 
 impl WireReply for Gemini {
-    fn has_written(&self, root: Value<'_>) -> bool {
+    fn recognises(&self, root: Value<'_>) -> bool {
         match root.field("candidates") {
             Some(candidates) => candidates.items().all(|item| item.kind() == Kind::Object),
             // The prompt was refused.
-            None => stop::blocked(root).is_some(),
+            None => stop::prompt_refusal(root).is_some(),
         }
     }
 
@@ -40,7 +41,7 @@ impl WireReply for Gemini {
             Choice { web_searches, ..choice(candidate, index, has_stop) }
         };
         let mut choices: Vec<Choice> = candidates(root).map(of_candidate).collect();
-        let blocked = stop::blocked(root).filter(|_| choices.is_empty());
+        let blocked = stop::prompt_refusal(root).filter(|_| choices.is_empty());
         if let Some(blocked) = blocked {
             let mut choice = Choice::new(0);
             choice.end(Some(blocked));
@@ -81,24 +82,24 @@ impl WireReply for Gemini {
 fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     let finish = stop::read(candidate, index, has_stop);
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
-    let last = last_said(parts(candidate));
+    let last = last_content_part(parts(candidate));
     let mut choice = Choice::new(index);
-    choice.beside = is_grounded(candidate);
+    choice.has_unrequestable_part = is_grounded(candidate);
     for part in parts(candidate) {
-        if holds_more(part) {
-            choice.shows_no_more();
-            add_beside(part, &mut choice.written);
+        if has_extra(part) {
+            choice.note_unshowable();
+            tally_other_part(part, &mut choice.written);
         }
-        if let Some(text) = text_of(part).and_then(Value::decoded) {
-            choice.signature = signature_of(part).or(choice.signature);
+        if let Some(text) = part_text(part).and_then(Value::decode) {
+            choice.signature = part_signature(part).or(choice.signature);
             choice.text.push_str(&text.text);
             choice.exact &= text.exact;
-            choice.ends_unshown &= text.text.is_empty();
+            choice.ends_in_unshown_part &= text.text.is_empty();
         } else if is_thought(part) {
             choice.written.add(&part.word("text").unwrap_or_default());
             choice.thinks();
-        } else if let Some(call) = call_of(part) {
-            choice.ends_unshown = false;
+        } else if let Some(call) = part_call(part) {
+            choice.ends_in_unshown_part = false;
             choice.last_call_at = choice.text.len();
             choice.mendable &= !is_in_pieces(call);
             choice.unfinished = will_continue(call);
@@ -106,13 +107,13 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
                 index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
                 id: call.word("id"),
                 name: call.word("name").unwrap_or_default(),
-                arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
-                signature: signature_of(part),
+                arguments: call_arguments(call, at_limit && last == Some(part)).to_owned(),
+                signature: part_signature(part),
                 ..ToolCall::default()
             });
         }
     }
-    choice.wrote_these();
+    choice.note_written();
     choice.continuation =
         candidate.word("continuationToken").map(|token| Continuation { token, text: choice.text.len() });
     choice.end(finish);
@@ -129,14 +130,14 @@ pub(super) struct Edit<'a> {
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root), rest: None }
+        Self { edits: Edits::for_document(root), rest: None }
     }
 
     /// Returns the text after all text of a candidate, if that ends in a text with a signature of its own.
-    fn rest_behind_signed(candidate: Value<'_>, text: &str) -> Option<String> {
-        let last = parts(candidate).last().filter(|part| text_of(*part).is_some())?;
-        signature_of(last)?;
-        let said: String = parts(candidate).filter_map(text_of).filter_map(Value::text).collect();
+    fn rest_after_signed(candidate: Value<'_>, text: &str) -> Option<String> {
+        let last = parts(candidate).last().filter(|part| part_text(*part).is_some())?;
+        part_signature(last)?;
+        let said: String = parts(candidate).filter_map(part_text).filter_map(Value::text).collect();
         text.strip_prefix(said.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
     }
 
@@ -144,8 +145,8 @@ impl<'a> Edit<'a> {
     fn add_rest(&mut self, signature: Option<&str>) -> bool {
         let Some((choice, rest)) = self.rest.take() else { return false };
         if let Some(candidate) = self.candidate(choice) {
-            let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quoted(signature)));
-            let part = format!("{{\"text\":{}{}}}", quoted(&rest), signature.unwrap_or_default());
+            let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quote(signature)));
+            let part = format!("{{\"text\":{}{}}}", quote(&rest), signature.unwrap_or_default());
             self.add_parts(candidate, &[part]);
         }
         true
@@ -156,8 +157,8 @@ impl<'a> Edit<'a> {
     }
 
     /// Returns the part with the call of this number.
-    fn part_of_call(&self, choice: u32, call: u32) -> Option<Value<'a>> {
-        let mut calls = (0..).zip(parts(self.candidate(choice)?).filter(|part| call_of(*part).is_some()));
+    fn call_part_at(&self, choice: u32, call: u32) -> Option<Value<'a>> {
+        let mut calls = (0..).zip(parts(self.candidate(choice)?).filter(|part| part_call(*part).is_some()));
         calls.find(|(index, _)| *index == call).map(|(_, part)| part)
     }
 
@@ -165,7 +166,7 @@ impl<'a> Edit<'a> {
     fn add_parts(&mut self, candidate: Value<'a>, new: &[String]) {
         let content = candidate.field("content").filter(|content| content.kind() == Kind::Object);
         let all = new.join(",");
-        match (content, content.and_then(|content| content.field("parts")?.of_kind(Kind::Array))) {
+        match (content, content.and_then(|content| content.field("parts")?.as_kind(Kind::Array))) {
             (_, Some(parts)) => new.iter().for_each(|part| self.edits.push_item(parts, part)),
             (Some(content), None) => self.edits.set_field(content, "parts", &format!("[{all}]")),
             (None, None) => {
@@ -185,13 +186,13 @@ impl ReplyEdit for Edit<'_> {
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
         }
-        if let Some(rest) = Self::rest_behind_signed(candidate, text) {
+        if let Some(rest) = Self::rest_after_signed(candidate, text) {
             self.rest = Some((choice, rest));
             return;
         }
-        let texts: Vec<Value<'_>> = parts(candidate).filter_map(text_of).collect();
+        let texts: Vec<Value<'_>> = parts(candidate).filter_map(part_text).collect();
         if texts.is_empty() && !text.is_empty() {
-            self.add_parts(candidate, &[format!("{{\"text\":{}}}", quoted(text))]);
+            self.add_parts(candidate, &[format!("{{\"text\":{}}}", quote(text))]);
         }
         self.edits.set_texts(&texts, text);
     }
@@ -201,24 +202,24 @@ impl ReplyEdit for Edit<'_> {
             return;
         }
         let Some(candidate) = self.candidate(choice) else { return };
-        match parts(candidate).filter(|part| text_of(*part).is_some()).last() {
-            Some(part) => self.edits.set_field(part, "thoughtSignature", &quoted(signature)),
+        match parts(candidate).filter(|part| part_text(*part).is_some()).last() {
+            Some(part) => self.edits.set_field(part, "thoughtSignature", &quote(signature)),
             None if candidate.at("content.parts").is_some() => {
-                self.add_parts(candidate, &[signed_part(signature)]);
+                self.add_parts(candidate, &[signature_part(signature)]);
             }
             None => {}
         }
     }
 
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
-        let call = self.part_of_call(choice, call).and_then(call_of);
+        let call = self.call_part_at(choice, call).and_then(part_call);
         if let (Some(call), Some(arguments)) = (call, object(arguments)) {
             self.edits.set_field(call, "args", arguments);
         }
     }
 
     fn sign_call(&mut self, choice: u32, call: u32, signature: Option<&str>) {
-        if let Some(part) = self.part_of_call(choice, call) {
+        if let Some(part) = self.call_part_at(choice, call) {
             sign(&mut self.edits, part, signature);
         }
     }
@@ -226,7 +227,7 @@ impl ReplyEdit for Edit<'_> {
     fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let parts = self.candidate(choice).and_then(|candidate| candidate.at("content.parts"));
         let Some(parts) = parts.filter(|parts| parts.kind() == Kind::Array) else { return };
-        let calls = parts.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
+        let calls = parts.items().enumerate().filter(|(_, part)| part_call(*part).is_some());
         for (_, (position, _)) in (0..).zip(calls).filter(|(index, _)| cut.contains(index)) {
             self.edits.remove_item(parts, position);
         }
@@ -250,7 +251,7 @@ impl ReplyEdit for Edit<'_> {
             if end != End::Cut {
                 without_token(&mut self.edits, candidate);
             }
-            self.edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
+            self.edits.set_field(candidate, "finishReason", &quote(finish_word(end)));
         }
     }
 
@@ -277,12 +278,12 @@ pub(super) fn object(arguments: &str) -> Option<&str> {
 /// Returns a part that calls a function, or `None` if its arguments are not an object.
 pub(super) fn call_part(call: &ToolCall) -> Option<String> {
     let arguments = object(&call.arguments)?;
-    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quote(id))).unwrap_or_default();
     let signature = call.signature.as_ref();
-    let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quoted(signature)));
+    let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quote(signature)));
     Some(format!(
         "{{\"functionCall\":{{{id}\"name\":{},\"args\":{arguments}}}{}}}",
-        quoted(&call.name),
+        quote(&call.name),
         signature.unwrap_or_default()
     ))
 }
@@ -296,24 +297,24 @@ pub(super) fn without_token<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
 
 /// Sets or removes the signature of a part.
 pub(super) fn sign<'a>(edits: &mut Edits<'a>, part: Value<'a>, signature: Option<&str>) {
-    if signature_of(part).as_deref() == signature {
+    if part_signature(part).as_deref() == signature {
         return;
     }
     for name in SIGNATURE {
         edits.remove_field(part, name);
     }
     if let Some(signature) = signature {
-        edits.set_field(part, "thoughtSignature", &quoted(signature));
+        edits.set_field(part, "thoughtSignature", &quote(signature));
     }
 }
 
 /// Returns a part without text that has a signature, as the provider itself sends it.
-pub(super) fn signed_part(signature: &str) -> String {
-    format!("{{\"text\":\"\",\"thoughtSignature\":{}}}", quoted(signature))
+pub(super) fn signature_part(signature: &str) -> String {
+    format!("{{\"text\":\"\",\"thoughtSignature\":{}}}", quote(signature))
 }
 
 /// Returns the finish reason for an end.
-pub(super) fn word_of(end: End) -> &'static str {
+pub(super) fn finish_word(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => "STOP",
         End::Cut => "MAX_TOKENS",

@@ -8,11 +8,11 @@ use crate::json::{Fields, Kind, Value};
 const MAX_DEPTH: usize = 64;
 
 /// Fields whose value is a schema.
-const ONE: [&str; 2] = ["items", "additionalProperties"];
+const SINGLE_SCHEMA_FIELDS: [&str; 2] = ["items", "additionalProperties"];
 /// Fields whose values are schemas, in an array.
 const SEVERAL: [&str; 2] = ["anyOf", "prefixItems"];
 /// Fields whose values are schemas, by name.
-const NAMED: [&str; 2] = ["properties", "$defs"];
+const NAMED_SCHEMA_FIELDS: [&str; 2] = ["properties", "$defs"];
 
 /// Returns the schema as JSON Schema. Fields that JSON Schema does not know stay, and have no effect there.
 ///
@@ -24,11 +24,11 @@ pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
     }
     // A separate document, so that only the schema is copied.
     let raw = schema.raw();
-    let root = Value::checked_before(raw, 0..raw.len());
-    let mut edits = Edits::of(root);
+    let root = Value::from_checked(raw, 0..raw.len());
+    let mut edits = Edits::for_document(root);
     let mut left = vec![(root, 0)];
     while let Some((schema, depth)) = left.pop() {
-        let fields = Fields::of(schema);
+        let fields = Fields::new(schema);
         let nullable = fields.get("nullable").and_then(Value::as_bool) == Some(true);
         if let Some((kind, word)) = fields.get("type").and_then(|kind| Some((kind, kind.text()?))) {
             let word = word.to_ascii_lowercase();
@@ -41,9 +41,10 @@ pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
         if depth == MAX_DEPTH {
             continue;
         }
-        let mut inner: Vec<Value<'_>> = ONE.iter().filter_map(|name| fields.get(name)).collect();
+        let mut inner: Vec<Value<'_>> =
+            SINGLE_SCHEMA_FIELDS.iter().filter_map(|name| fields.get(name)).collect();
         inner.extend(SEVERAL.iter().filter_map(|name| fields.get(name)).flat_map(Value::items));
-        let named = NAMED.iter().filter_map(|name| fields.get(name)).flat_map(Value::fields);
+        let named = NAMED_SCHEMA_FIELDS.iter().filter_map(|name| fields.get(name)).flat_map(Value::fields);
         inner.extend(named.map(|field| field.value));
         left.extend(inner.into_iter().map(|schema| (schema, depth + 1)));
     }
@@ -54,26 +55,26 @@ pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn converted(schema: &str) -> String {
+    fn convert(schema: &str) -> String {
         as_json_schema(Value::parse_str(schema).unwrap()).unwrap()
     }
 
     #[test]
     fn types_are_small() {
         assert_eq!(
-            converted(
+            convert(
                 r#"{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true},"n":{"type":"ARRAY","items":{"type":"INTEGER"}}},"enum":["STRING"]}"#
             ),
             r#"{"type":"object","properties":{"type":{"type":["string","null"],"nullable":true},"n":{"type":"array","items":{"type":"integer"}}},"enum":["STRING"]}"#
         );
         let own = r#"{ "type": "object", "required": ["a"] }"#;
-        assert_eq!(converted(own), own);
+        assert_eq!(convert(own), own);
         assert!(as_json_schema(Value::parse_str("[]").unwrap()).is_none());
     }
 
     #[test]
     fn depth_is_no_problem() {
         let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(20_000), "}".repeat(20_000));
-        assert_eq!(converted(&deep), deep);
+        assert_eq!(convert(&deep), deep);
     }
 }

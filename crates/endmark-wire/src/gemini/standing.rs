@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::candidate::{SIGNATURE, is_thought, parts, signature_of, text_of};
-use super::response::signed_part;
+use super::candidate::{SIGNATURE, is_thought, part_signature, part_text, parts};
+use super::response::signature_part;
 use crate::edit::Edits;
 use crate::json::{Kind, Value};
 
@@ -18,15 +18,15 @@ pub(super) struct HeldSignatures {
 
 impl HeldSignatures {
     /// Collects these parts from the held candidates of this choice, in order.
-    pub(super) fn of<'a>(choice: u32, held: impl Iterator<Item = Value<'a>>) -> Self {
+    pub(super) fn collect<'a>(choice: u32, held: impl Iterator<Item = Value<'a>>) -> Self {
         let mut standing = Self { choice, written: 0, parts: VecDeque::new() };
         let mut before = 0;
         for part in held.flat_map(parts) {
             if is_thought(part) {
                 standing.parts.push_back((before, part.raw().to_owned()));
-            } else if let Some(text) = text_of(part) {
+            } else if let Some(text) = part_text(part) {
                 before += text.text().map_or(0, |text| text.len());
-                let signed = signature_of(part).map(|signature| (before, signed_part(&signature)));
+                let signed = part_signature(part).map(|signature| (before, signature_part(&signature)));
                 standing.parts.extend(signed);
             }
         }
@@ -50,20 +50,20 @@ impl HeldSignatures {
     }
 
     /// Returns the parts that were not reached, because the text became shorter.
-    pub(super) fn left(&mut self) -> impl Iterator<Item = String> + '_ {
+    pub(super) fn take_remaining(&mut self) -> impl Iterator<Item = String> + '_ {
         self.parts.drain(..).map(|(_, part)| part)
     }
 }
 
 /// Removes from a candidate the parts that were written separately.
-pub(super) fn take_out<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
-    let Some(array) = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array)) else {
+pub(super) fn remove_from<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
+    let Some(array) = candidate.at("content.parts").and_then(|parts| parts.as_kind(Kind::Array)) else {
         return;
     };
     for (position, part) in array.items().enumerate() {
         if is_thought(part) {
             edits.remove_item(array, position);
-        } else if text_of(part).is_some() {
+        } else if part_text(part).is_some() {
             for name in SIGNATURE {
                 edits.remove_field(part, name);
             }

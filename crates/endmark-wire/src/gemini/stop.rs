@@ -13,7 +13,7 @@ pub(super) fn read(candidate: Value<'_>, choice: u32, has_stop: bool) -> Option<
 }
 
 /// Returns the refusal of a prompt, which has no candidate.
-pub(super) fn blocked(root: Value<'_>) -> Option<Finish> {
+pub(super) fn prompt_refusal(root: Value<'_>) -> Option<Finish> {
     let word = root.field("promptFeedback")?.word("blockReason")?;
     let (stop, meaning) = (Some(Stop::Refused), Meaning::Refused);
     Some(Finish { choice: 0, stop, word, meaning, sequence: None })

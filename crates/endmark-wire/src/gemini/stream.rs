@@ -3,8 +3,8 @@
 use endmark_recovery::Stop;
 
 use super::candidate::{
-    add_beside, arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
-    signature_of, text_of, web_searches, will_continue,
+    call_arguments, has_extra, is_grounded, is_in_pieces, is_thought, last_content_part, number, part_call,
+    part_signature, part_text, tally_other_part, web_searches, will_continue,
 };
 use super::error;
 use super::stop;
@@ -12,7 +12,7 @@ use super::usage;
 use crate::json::{Fields, Value};
 use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
-use crate::stream::{Data, Reader, data_of};
+use crate::stream::{Data, Reader, frame_data};
 
 /// More candidates than a request can ask for. The calls of further ones are not counted.
 const MAX_CANDIDATES: usize = 128;
@@ -35,52 +35,52 @@ impl ContentReader {
 
     fn event(&mut self, root: Value<'_>) -> Event {
         // Most events have none of the fields that are read below: one pass over the fields shows this.
-        let fields = Fields::of(root);
+        let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
-        let mut event = Event { error, no_choices: true, ..Event::default() };
+        let mut event = Event { error, has_no_choices: true, ..Event::default() };
         if self.received.choices().is_empty() {
-            self.received.named(root.word("modelVersion"), root.word("responseId"));
+            self.received.note_identity(root.word("modelVersion"), root.word("responseId"));
         }
         let mut are_bare = true;
         for (position, candidate) in (0..).zip(fields.get("candidates").into_iter().flat_map(Value::items)) {
-            event.no_choices = false;
+            event.has_no_choices = false;
             are_bare &= self.candidate(candidate, position, &mut event);
         }
-        if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::blocked(root)) {
+        if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::prompt_refusal(root)) {
             self.received.pieces(0, &[], false);
             self.received.end(0, Some(blocked.clone()), Fidelity::Exact);
             event.finishes.push(blocked);
         }
         event.usage = fields.get("usageMetadata").and_then(usage::counts);
         if event.usage.is_some() {
-            self.received.served_in(usage::tier(root));
+            self.received.note_tier(usage::tier(root));
         }
         event.opens = event.error.is_none() && event.finishes.is_empty() && are_bare;
         event
     }
 
     /// Notes the content of parts that are neither text nor calls.
-    fn add_beside(&mut self, index: u32, parts: &[Value<'_>]) {
-        if let Some(written) = self.received.written(index) {
+    fn note_other_parts(&mut self, index: u32, parts: &[Value<'_>]) {
+        if let Some(written) = self.received.written_tally(index) {
             for part in parts {
-                add_beside(*part, written);
+                tally_other_part(*part, written);
             }
         }
     }
 
     /// Reads a candidate. Returns whether it has no part.
     fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
-        let fields = Fields::of(candidate);
+        let fields = Fields::new(candidate);
         let index = fields.get("index").and_then(number).unwrap_or(position);
         let finish = fields.get("finishReason").and_then(|_| stop::read(candidate, index, self.has_stop));
         let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
         let parts = fields.get("content").and_then(|content| content.field("parts"));
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
-        let (last, is_bare) = (last_said(parts.iter().copied()), parts.is_empty());
+        let (last, is_bare) = (last_content_part(parts.iter().copied()), parts.is_empty());
         let is_unsaid =
-            |part: Value<'_>| holds_more(part) && text_of(part).is_none() && call_of(part).is_none();
+            |part: Value<'_>| has_extra(part) && part_text(part).is_none() && part_call(part).is_none();
         let ends_unsaid = last.is_some_and(is_unsaid);
-        let is_beside = is_grounded(candidate) || parts.iter().any(|part| holds_more(*part));
+        let is_beside = is_grounded(candidate) || parts.iter().any(|part| has_extra(*part));
         let before = event.pieces.len();
         let (mut fidelity, mut thought) = (Fidelity::Exact, false);
         let (mut signatures, mut more) = (Vec::new(), None);
@@ -88,20 +88,20 @@ impl ContentReader {
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
-            let signature = signature_of(part).filter(|_| !in_thought);
-            let piece = if let Some(text) = text.and_then(|text| self.received.decoded(index, None, text)) {
-                fidelity = fidelity.max(Fidelity::of(text.exact));
+            let signature = part_signature(part).filter(|_| !in_thought);
+            let piece = if let Some(text) = text.and_then(|text| self.received.decode(index, None, text)) {
+                fidelity = fidelity.max(Fidelity::from_exactness(text.exact));
                 Piece::Text(text.text.into_owned())
             } else if in_thought {
                 Piece::Reasoning(part.word("text").unwrap_or_default())
-            } else if let Some(call) = call_of(part) {
+            } else if let Some(call) = part_call(part) {
                 fidelity = fidelity.max(Fidelity::partial_if(is_in_pieces(call)));
                 more = Some(will_continue(call));
                 Piece::ToolCall {
                     index: self.next_call(index),
                     id: call.word("id"),
                     name: call.word("name"),
-                    arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
+                    arguments: call_arguments(call, at_limit && last == Some(part)).to_owned(),
                 }
             } else {
                 continue;
@@ -118,7 +118,7 @@ impl ContentReader {
         if thought {
             // The pieces of the thought are added below, in their order.
             self.received.pieces(index, &[], false);
-            self.received.reasoned(index);
+            self.received.note_hidden_reasoning(index);
         }
         let pieces = event.pieces.get(before..).unwrap_or_default();
         if let Some(last) = pieces.last() {
@@ -129,20 +129,20 @@ impl ContentReader {
                 self.empty.push(index);
             }
         } else if at_limit && self.empty.contains(&index) {
-            self.received.last_call_unread(index);
+            self.received.note_unread_call(index);
         }
         self.received.pieces(index, pieces, false);
-        self.add_beside(index, &parts);
+        self.note_other_parts(index, &parts);
         if ends_unsaid {
-            self.received.beside(index);
+            self.received.note_unrequestable(index);
         } else if is_beside {
-            self.received.explained(index);
+            self.received.note_extra_content(index);
         }
         if let Some(more) = more {
             self.received.will_continue(index, more);
         }
         for (call, signature) in signatures {
-            self.received.signed(index, call, signature);
+            self.received.note_signature(index, call, signature);
         }
         if fields.get("continuationToken").is_some() {
             self.received.continuation(index, candidate.word("continuationToken"));
@@ -155,7 +155,7 @@ impl ContentReader {
 
     fn note_searches(&mut self, candidate: Value<'_>, index: u32) {
         let searches = web_searches(candidate, self.received.model().unwrap_or_default());
-        self.received.searched(index, |known| known.max(searches));
+        self.received.update_searches(index, |known| known.max(searches));
     }
 
     fn next_call(&mut self, candidate: u32) -> u32 {
@@ -179,9 +179,9 @@ fn is_empty(arguments: &str) -> bool {
 
 impl Reader for ContentReader {
     fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        let event = match data_of(frame, &mut self.received)? {
+        let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
-            Data::Done => Event { done: true, ..Event::default() },
+            Data::Done => Event { is_done: true, ..Event::default() },
             Data::Object(root) => self.event(root),
         };
         self.received.event(&event, None);

@@ -8,7 +8,7 @@ use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
-const KNOWN: [&str; 5] = [
+const MODELLED_COUNTS: [&str; 5] = [
     "promptTokenCount",
     "candidatesTokenCount",
     "totalTokenCount",
@@ -17,7 +17,7 @@ const KNOWN: [&str; 5] = [
 ];
 
 /// The count of tokens that tools added to the prompt.
-const BY_TOOLS: &str = "toolUsePromptTokenCount";
+const TOOL_PROMPT_COUNT: &str = "toolUsePromptTokenCount";
 
 /// Returns the counts of a message, or `None` if it counts nothing.
 pub(crate) fn read(root: Value<'_>) -> Option<Usage> {
@@ -26,7 +26,7 @@ pub(crate) fn read(root: Value<'_>) -> Option<Usage> {
 
 /// Returns the counts of this `usageMetadata`, or `None` if it counts nothing.
 pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
-    let fields = Fields::of(metadata);
+    let fields = Fields::new(metadata);
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
@@ -34,7 +34,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         return count("totalTokenCount").map(|total| Usage { total, ..Usage::default() });
     }
     let reasoning = count("thoughtsTokenCount");
-    let prompt = prompt.unwrap_or(0).saturating_add(count(BY_TOOLS).unwrap_or(0));
+    let prompt = prompt.unwrap_or(0).saturating_add(count(TOOL_PROMPT_COUNT).unwrap_or(0));
     let completion = candidates.unwrap_or(0).saturating_add(reasoning.unwrap_or(0));
     Some(Usage {
         prompt,
@@ -45,7 +45,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         written: None,
         cached: count("cachedContentTokenCount"),
         reasoning,
-        details: Details::read(&fields, &KNOWN),
+        details: Details::read(&fields, &MODELLED_COUNTS),
     })
 }
 
@@ -59,12 +59,15 @@ pub(super) fn tier(root: Value<'_>) -> Option<String> {
 /// Writes the counts over those of the document's `usageMetadata`, whose other details stay.
 pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
     let root = edits.original();
-    let Some(own) = root.field("usageMetadata").and_then(|own| own.of_kind(Kind::Object)) else {
+    let Some(own) = root.field("usageMetadata").and_then(|own| own.as_kind(Kind::Object)) else {
         edits.set_field(root, "usageMetadata", &json(counts));
         return;
     };
     counts.details.write(edits, own);
-    let by_tools = counts.details.count(BY_TOOLS).or_else(|| own.field(BY_TOOLS).and_then(Value::as_u64));
+    let by_tools = counts
+        .details
+        .count(TOOL_PROMPT_COUNT)
+        .or_else(|| own.field(TOOL_PROMPT_COUNT).and_then(Value::as_u64));
     let by_tools = by_tools.unwrap_or(0);
     let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
     edits.set_field(own, "promptTokenCount", &counts.prompt.saturating_sub(by_tools).to_string());
@@ -83,7 +86,7 @@ pub(super) fn json(counts: &Usage) -> String {
     let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
     let mut json = format!(
         "{{\"promptTokenCount\":{},\"candidatesTokenCount\":{candidates},\"totalTokenCount\":{}",
-        counts.prompt.saturating_sub(counts.details.count(BY_TOOLS).unwrap_or(0)),
+        counts.prompt.saturating_sub(counts.details.count(TOOL_PROMPT_COUNT).unwrap_or(0)),
         counts.total
     );
     // Writing to a string cannot fail.
@@ -94,7 +97,7 @@ pub(super) fn json(counts: &Usage) -> String {
         let _ = write!(json, ",\"thoughtsTokenCount\":{reasoning}");
     }
     json.push('}');
-    counts.details.added_to(json)
+    counts.details.add_to_json(json)
 }
 
 #[cfg(test)]
@@ -125,7 +128,7 @@ mod tests {
     #[test]
     fn written_counts_read_as_they_were() {
         let message = r#"{"usageMetadata":{"promptTokenCount":9,"toolUsePromptTokenCount":4,"totalTokenCount":13,"trafficType":"X"}}"#;
-        let mut edits = Edits::of(Value::parse_str(message).unwrap());
+        let mut edits = Edits::for_document(Value::parse_str(message).unwrap());
         let counts = Usage {
             prompt: 40,
             completion: 8,
@@ -138,7 +141,7 @@ mod tests {
         write(&mut edits, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let read = read(Value::parse_str(&written).unwrap()).unwrap();
-        assert_eq!(read.details.count(BY_TOOLS), Some(4));
+        assert_eq!(read.details.count(TOOL_PROMPT_COUNT), Some(4));
         assert_eq!(Usage { details: Details::default(), ..read }, counts);
         assert!(written.contains("\"trafficType\":\"X\""));
     }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::candidate::{call_of, candidate, candidates, parts, text_of};
+use super::candidate::{candidate, candidates, part_call, part_text, parts};
 use super::error;
-use super::response::{call_part, object, sign, signed_part, without_token, word_of};
-use super::standing::{HeldSignatures, take_out};
+use super::response::{call_part, finish_word, object, sign, signature_part, without_token};
+use super::standing::{HeldSignatures, remove_from};
 use super::usage;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
 use crate::writer::{ChoiceEnd, Closing, CutCall, End, HeldFrames, StreamError, Writer, endmark_field};
@@ -33,29 +33,29 @@ pub(super) struct ContentWriter {
     /// The calls that are held back, by candidate and call.
     held_calls: HashSet<(u32, u32)>,
     /// The candidates of which something was written that the upstream did not send.
-    wrote: Vec<u32>,
+    written_choices: Vec<u32>,
     /// New content of held calls, by candidate and call. It is written into the held chunks.
     calls: HashMap<(u32, u32), ToolCall>,
     /// Held parts that keep their position next to texts that were written.
-    standing: Vec<HeldSignatures>,
+    held_signatures: Vec<HeldSignatures>,
     /// Parts that follow the held calls of a candidate.
-    behind: Vec<(u32, String)>,
+    trailing_parts: Vec<(u32, String)>,
     /// Held calls that stay cut, by candidate and call.
     cut: HashSet<(u32, u32)>,
 }
 
 impl ContentWriter {
     pub(super) fn new(model: &str) -> Self {
-        let fallback = format!(",\"modelVersion\":{}", quoted(model));
+        let fallback = format!(",\"modelVersion\":{}", quote(model));
         Self {
             envelope: None,
             fallback,
             held: HeldFrames::default(),
             held_calls: HashSet::new(),
-            wrote: Vec::new(),
-            standing: Vec::new(),
+            written_choices: Vec::new(),
+            held_signatures: Vec::new(),
             calls: HashMap::new(),
-            behind: Vec::new(),
+            trailing_parts: Vec::new(),
             cut: HashSet::new(),
         }
     }
@@ -69,7 +69,7 @@ impl ContentWriter {
         let mut envelope = String::new();
         for name in ENVELOPE {
             if let Some(value) = root.field(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
-                envelope.extend([",", &quoted(name), ":", value.raw()]);
+                envelope.extend([",", &quote(name), ":", value.raw()]);
             }
         }
         self.envelope = Some(envelope);
@@ -80,8 +80,8 @@ impl ContentWriter {
     }
 
     fn part(&mut self, choice: u32, part: &str) -> Vec<u8> {
-        if !self.wrote.contains(&choice) {
-            self.wrote.push(choice);
+        if !self.written_choices.contains(&choice) {
+            self.written_choices.push(choice);
         }
         let json = format!(
             "{{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}},\"index\":{choice}}}]{}}}",
@@ -91,14 +91,17 @@ impl ContentWriter {
     }
 
     /// Returns the held parts of a candidate that keep their position next to its text.
-    fn standing_of(&self, choice: u32) -> HeldSignatures {
+    fn held_signatures(&self, choice: u32) -> HeldSignatures {
         let roots = self.held.frames().filter_map(|frame| Value::parse_str(frame.data.as_deref()?).ok());
-        HeldSignatures::of(choice, roots.filter_map(|root| candidate(root, choice)))
+        HeldSignatures::collect(choice, roots.filter_map(|root| candidate(root, choice)))
     }
 
     /// Returns the remaining held parts, if the text became shorter than their positions.
-    fn left_standing(&mut self) -> Vec<u8> {
-        let left = self.standing.iter_mut().map(|standing| (standing.choice, standing.left().collect()));
+    fn write_remaining_signatures(&mut self) -> Vec<u8> {
+        let left = self
+            .held_signatures
+            .iter_mut()
+            .map(|standing| (standing.choice, standing.take_remaining().collect()));
         let left: Vec<(u32, Vec<String>)> = left.collect();
         let parts =
             left.into_iter().flat_map(|(choice, parts)| parts.into_iter().map(move |part| (choice, part)));
@@ -111,11 +114,11 @@ impl ContentWriter {
 
     /// Returns a chunk that ends a choice, if no such chunk was held.
     fn end(&self, end: &ChoiceEnd<'_>, closing: &Closing<'_>) -> Vec<u8> {
-        let Some(word) = end.end.map(word_of) else { return Vec::new() };
+        let Some(word) = end.end.map(finish_word) else { return Vec::new() };
         let usage = closing.usage.as_ref().map(|usage| format!(",\"usageMetadata\":{}", usage::json(usage)));
         let json = format!(
             "{{\"candidates\":[{{\"content\":{{\"parts\":[{EMPTY_TEXT}],\"role\":\"model\"}},\"finishReason\":{},\"index\":{}}}]{}{}{}}}",
-            quoted(word),
+            quote(word),
             end.choice,
             usage.unwrap_or_default(),
             self.envelope(),
@@ -134,20 +137,20 @@ impl ContentWriter {
             held.into_iter().partition(|(_, event)| ends(event) || (any_ended && event.pieces.is_empty()));
         self.held.put_back(kept);
         let waiting: Vec<(Frame, Event)> = waiting;
-        self.held_calls = self.held.events().flat_map(numbered_calls).collect();
+        self.held_calls = self.held.events().flat_map(event_calls).collect();
         client.extend(waiting.into_iter().flat_map(|(frame, _)| frame.raw));
     }
 
     /// Removes calls that stay cut from a held chunk.
-    fn take_cut_calls_out<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, event: &Event) {
+    fn remove_cut_calls<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, event: &Event) {
         for (choice, candidate) in candidates(root) {
-            let Some(array) = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array))
+            let Some(array) = candidate.at("content.parts").and_then(|parts| parts.as_kind(Kind::Array))
             else {
                 continue;
             };
-            let calls = array.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
+            let calls = array.items().enumerate().filter(|(_, part)| part_call(*part).is_some());
             let mut left = array.items().count();
-            for (number, (position, _)) in calls_in(event, choice).zip(calls) {
+            for (number, (position, _)) in candidate_calls(event, choice).zip(calls) {
                 if self.cut.contains(&(choice, number)) {
                     edits.remove_item(array, position);
                     left -= 1;
@@ -160,8 +163,8 @@ impl ContentWriter {
     }
 
     fn write_calls<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
-        let held = parts(candidate).filter_map(|part| Some((part, call_of(part)?)));
-        for (number, (part, call)) in calls_in(event, choice).zip(held) {
+        let held = parts(candidate).filter_map(|part| Some((part, part_call(part)?)));
+        for (number, (part, call)) in candidate_calls(event, choice).zip(held) {
             let Some(known) = self.calls.get(&(choice, number)) else { continue };
             let own = call.field("args").map(Value::raw);
             if let Some(arguments) = object(&known.arguments).filter(|arguments| own != Some(arguments)) {
@@ -172,7 +175,7 @@ impl ContentWriter {
     }
 
     /// Returns all held chunks except errors, with new ends, and the candidates that ended in them.
-    fn held_edited(&self, held: &[(Frame, Event)], closing: &Closing<'_>) -> (Vec<u8>, Vec<u32>) {
+    fn edit_held(&self, held: &[(Frame, Event)], closing: &Closing<'_>) -> (Vec<u8>, Vec<u32>) {
         let mut bytes = Vec::new();
         let mut ended = Vec::new();
         for (position, (frame, event)) in
@@ -181,20 +184,19 @@ impl ContentWriter {
             ended.extend(event.finishes.iter().map(|finish| finish.choice));
             let later = held.get(position + 1..).unwrap_or_default();
             let more_follow =
-                |choice| later.iter().any(|(_, event)| calls_in(event, choice).next().is_some());
-            let behind = self
-                .behind
-                .iter()
-                .filter(|(choice, _)| calls_in(event, *choice).next().is_some() && !more_follow(*choice));
+                |choice| later.iter().any(|(_, event)| candidate_calls(event, choice).next().is_some());
+            let behind = self.trailing_parts.iter().filter(|(choice, _)| {
+                candidate_calls(event, *choice).next().is_some() && !more_follow(*choice)
+            });
             let behind: Vec<&(u32, String)> = behind.collect();
-            let edited = self.edited(frame, event, &behind, closing);
+            let edited = self.edit_chunk(frame, event, &behind, closing);
             bytes.extend(edited.unwrap_or_else(|| frame.raw.clone()));
         }
         (bytes, ended)
     }
 
     /// Returns a held chunk with new ends, and with these parts after its own.
-    fn edited(
+    fn edit_chunk(
         &self,
         frame: &Frame,
         event: &Event,
@@ -202,32 +204,32 @@ impl ContentWriter {
         closing: &Closing<'_>,
     ) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-        let mut edits = Edits::of(root);
-        self.take_cut_calls_out(&mut edits, root, event);
+        let mut edits = Edits::for_document(root);
+        self.remove_cut_calls(&mut edits, root, event);
         for end in closing.choices {
             let Some(candidate) = candidate(root, end.choice) else { continue };
-            if end.rewritten || self.wrote.contains(&end.choice) {
+            if end.rewritten || self.written_choices.contains(&end.choice) {
                 without_content(&mut edits, candidate);
-                if self.standing.iter().any(|standing| standing.choice == end.choice) {
-                    take_out(&mut edits, candidate);
+                if self.held_signatures.iter().any(|standing| standing.choice == end.choice) {
+                    remove_from(&mut edits, candidate);
                 }
             }
             self.write_calls(&mut edits, candidate, end.choice, event);
-            let own = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array));
+            let own = candidate.at("content.parts").and_then(|parts| parts.as_kind(Kind::Array));
             let behind = behind.iter().filter(|(choice, _)| *choice == end.choice);
             for (own, (_, part)) in own.into_iter().cycle().zip(behind) {
                 edits.push_item(own, part);
             }
-            if self.wrote.contains(&end.choice) || end.end.is_some_and(|end| end != End::Cut) {
+            if self.written_choices.contains(&end.choice) || end.end.is_some_and(|end| end != End::Cut) {
                 without_token(&mut edits, candidate);
             }
             if let Some(end) = end.end
-                && candidate.filled("finishReason").is_some()
+                && candidate.non_empty("finishReason").is_some()
             {
-                edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
+                edits.set_field(candidate, "finishReason", &quote(finish_word(end)));
             }
             if let Some(endmark) = end.endmark
-                && candidate.filled("finishReason").is_some()
+                && candidate.non_empty("finishReason").is_some()
             {
                 edits.set_field(root, "endmark", endmark.get());
             }
@@ -240,7 +242,7 @@ impl ContentWriter {
 }
 
 /// Returns the calls in this event, by candidate and number.
-fn numbered_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
+fn event_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
     event.pieces.iter().filter_map(|delta| match delta.piece {
         Piece::ToolCall { index, .. } => Some((delta.choice, index)),
         Piece::Text(_) | Piece::Reasoning(_) | Piece::Refusal(_) => None,
@@ -248,7 +250,7 @@ fn numbered_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// Returns the numbers of a candidate's calls in this event.
-fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
+fn candidate_calls(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     let of_choice = event.pieces.iter().filter(move |delta| delta.choice == choice);
     of_choice.filter_map(|delta| match delta.piece {
         Piece::ToolCall { index, .. } => Some(index),
@@ -260,7 +262,7 @@ fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
 /// stay, such as the signature of a thought.
 fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for part in parts(candidate) {
-        if let Some(text) = text_of(part) {
+        if let Some(text) = part_text(part) {
             edits.set_text(text, "");
         }
     }
@@ -278,7 +280,7 @@ impl Writer for ContentWriter {
 
     fn hold(&mut self, frame: Frame, event: &Event) {
         self.note(&frame);
-        self.held_calls.extend(numbered_calls(event));
+        self.held_calls.extend(event_calls(event));
         self.held.push(frame, event);
     }
 
@@ -291,22 +293,22 @@ impl Writer for ContentWriter {
     }
 
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
-        let known = self.standing.iter().position(|standing| standing.choice == choice);
+        let known = self.held_signatures.iter().position(|standing| standing.choice == choice);
         let mut standing = match known {
-            Some(position) => self.standing.swap_remove(position),
-            None => self.standing_of(choice),
+            Some(position) => self.held_signatures.swap_remove(position),
+            None => self.held_signatures(choice),
         };
         let mut bytes = Vec::new();
         let mut rest = text;
         loop {
             let (before, part) = standing.next(&mut rest);
             if !before.is_empty() {
-                bytes.extend(self.part(choice, &format!("{{\"text\":{}}}", quoted(before))));
+                bytes.extend(self.part(choice, &format!("{{\"text\":{}}}", quote(before))));
             }
             let Some(part) = part else { break };
             bytes.extend(self.part(choice, &part));
         }
-        self.standing.push(standing);
+        self.held_signatures.push(standing);
         bytes
     }
 
@@ -314,7 +316,7 @@ impl Writer for ContentWriter {
         None
     }
 
-    fn goes_on(&self, _choice: u32, _call: &ToolCall) -> bool {
+    fn can_continue(&self, _choice: u32, _call: &ToolCall) -> bool {
         // Arguments come all at once.
         false
     }
@@ -343,15 +345,15 @@ impl Writer for ContentWriter {
         }
         // This format cannot show a call whose arguments are not an object. The reply's end reports that it is cut.
         let Some(part) = call_part(call) else { return Vec::new() };
-        if self.held.events().any(|event| calls_in(event, choice).next().is_some()) {
-            self.behind.push((choice, part));
+        if self.held.events().any(|event| candidate_calls(event, choice).next().is_some()) {
+            self.trailing_parts.push((choice, part));
             return Vec::new();
         }
         self.part(choice, &part)
     }
 
     fn signature(&mut self, choice: u32, signature: &str) -> Vec<u8> {
-        self.part(choice, &signed_part(signature))
+        self.part(choice, &signature_part(signature))
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
@@ -360,8 +362,8 @@ impl Writer for ContentWriter {
             self.held.put_back(held);
             return self.send_held();
         }
-        let mut bytes = self.left_standing();
-        let (edited, ended) = self.held_edited(&held, closing);
+        let mut bytes = self.write_remaining_signatures();
+        let (edited, ended) = self.edit_held(&held, closing);
         bytes.extend(edited);
         for end in closing.choices.iter().filter(|end| !ended.contains(&end.choice)) {
             bytes.extend(self.end(end, closing));
@@ -373,11 +375,11 @@ impl Writer for ContentWriter {
         let own = self.held.error().cloned();
         let held = self.held.take();
         let closing = Closing { choices: error.choices, ..Closing::default() };
-        let mut bytes = self.left_standing();
-        bytes.extend(self.held_edited(&held, &closing).0);
+        let mut bytes = self.write_remaining_signatures();
+        bytes.extend(self.edit_held(&held, &closing).0);
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-            let mut edits = Edits::of(root.of_kind(Kind::Object)?);
+            let mut edits = Edits::for_document(root.as_kind(Kind::Object)?);
             if let Some(endmark) = error.endmark {
                 edits.set_field(root, "endmark", endmark.get());
             }

@@ -15,7 +15,7 @@ const MAX_TRAILER_BYTES: usize = 8 * 1024;
 /// Follows a chunked body to its end, in pieces of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
-    at: ChunkState,
+    state: ChunkState,
     /// Bytes of extensions so far.
     extensions: usize,
     /// Bytes of trailers so far.
@@ -39,7 +39,7 @@ enum ChunkState {
 
 impl Default for Chunks {
     fn default() -> Self {
-        Self { at: ChunkState::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
+        Self { state: ChunkState::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
     }
 }
 
@@ -60,18 +60,18 @@ impl Chunks {
     /// content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
-        while passed < bytes.len() && self.at != ChunkState::End {
-            if let ChunkState::Data { left } = &mut self.at {
+        while passed < bytes.len() && self.state != ChunkState::End {
+            if let ChunkState::Data { left } = &mut self.state {
                 let available = u64::try_from(bytes.len() - passed).unwrap_or(u64::MAX);
                 let taken = available.min(*left);
                 *left -= taken;
                 passed += usize::try_from(taken).unwrap_or(usize::MAX);
                 if *left == 0 {
-                    self.at = ChunkState::DataReturn;
+                    self.state = ChunkState::DataReturn;
                 }
                 continue;
             }
-            self.at = self.step(bytes[passed])?;
+            self.state = self.step(bytes[passed])?;
             passed += 1;
         }
         Ok(passed)
@@ -79,11 +79,11 @@ impl Chunks {
 
     /// Returns whether the body's last byte was read.
     pub fn is_over(&self) -> bool {
-        self.at == ChunkState::End
+        self.state == ChunkState::End
     }
 
     fn step(&mut self, byte: u8) -> Result<ChunkState, Fault> {
-        Ok(match (self.at, byte) {
+        Ok(match (self.state, byte) {
             (ChunkState::Size { digits, size }, byte)
                 if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS =>
             {

@@ -30,7 +30,7 @@ pub enum Fault {
     BareCarriageReturn,
     /// A field continues in the next line, which begins with a space.
     #[error("a header field of the request goes on in the next line: write it in one")]
-    Folded,
+    FoldedHeader,
     /// A field's name is empty, or has a space or another character that a name cannot have.
     #[error("a header field of the request has no readable name: a name is followed by its colon at once")]
     FieldName,

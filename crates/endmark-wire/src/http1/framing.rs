@@ -32,7 +32,7 @@ pub struct PassableBytes {
     /// The number of leading bytes that may pass.
     pub bytes: usize,
     /// Whether they are a whole head, and so begin a request.
-    pub begins: bool,
+    pub begins_request: bool,
 }
 
 /// Follows one client's connection from request to request.
@@ -52,7 +52,7 @@ pub struct PassableBytes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Framing {
     bounds: Bounds,
-    at: FramingState,
+    state: FramingState,
     /// Whether an empty line was dropped before the next request.
     is_past_empty_line: bool,
 }
@@ -72,12 +72,12 @@ enum FramingState {
 impl Framing {
     /// Creates the state of a connection before its first byte.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, at: FramingState::Head { seen: 0 }, is_past_empty_line: false }
+        Self { bounds, state: FramingState::Head { seen: 0 }, is_past_empty_line: false }
     }
 
     /// Returns the connection's position.
     pub fn place(&self) -> RequestPart {
-        match &self.at {
+        match &self.state {
             FramingState::Head { seen: 0 } => RequestPart::Between,
             FramingState::Head { .. } => RequestPart::Head,
             FramingState::Sized { .. } | FramingState::Chunked(_) => RequestPart::Body,
@@ -90,11 +90,11 @@ impl Framing {
     /// # Errors
     /// The [`Fault`] that makes the rest of this connection unusable.
     pub fn pass(&mut self, bytes: &[u8]) -> Result<PassableBytes, Fault> {
-        let none = PassableBytes { skipped: 0, bytes: 0, begins: false };
+        let none = PassableBytes { skipped: 0, bytes: 0, begins_request: false };
         if bytes.is_empty() {
             return Ok(none);
         }
-        match &mut self.at {
+        match &mut self.state {
             FramingState::Head { seen } => {
                 if let Some(skipped) = empty_line(bytes).filter(|_| !self.is_past_empty_line) {
                     self.is_past_empty_line = true;
@@ -110,26 +110,26 @@ impl Framing {
                 };
                 let head = Head::read(&bytes[..end], self.bounds)?;
                 self.is_past_empty_line = false;
-                self.at = match head.body {
+                self.state = match head.body {
                     BodyLength::Bytes(0) => FramingState::Head { seen: 0 },
                     BodyLength::Bytes(left) => FramingState::Sized { left },
                     BodyLength::Chunked => FramingState::Chunked(Chunks::default()),
                 };
-                Ok(PassableBytes { bytes: end, begins: true, ..none })
+                Ok(PassableBytes { bytes: end, begins_request: true, ..none })
             }
             FramingState::Sized { left } => {
                 let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 let taken = available.min(*left);
                 *left -= taken;
                 if *left == 0 {
-                    self.at = FramingState::Head { seen: 0 };
+                    self.state = FramingState::Head { seen: 0 };
                 }
                 Ok(PassableBytes { bytes: usize::try_from(taken).unwrap_or(bytes.len()), ..none })
             }
             FramingState::Chunked(chunks) => {
                 let taken = chunks.read(bytes)?;
                 if chunks.is_over() {
-                    self.at = FramingState::Head { seen: 0 };
+                    self.state = FramingState::Head { seen: 0 };
                 }
                 Ok(PassableBytes { bytes: taken, ..none })
             }
@@ -187,7 +187,7 @@ mod tests {
             shown = (shown + piece).min(bytes.len());
             loop {
                 let step = framing.pass(&bytes[passed..shown])?;
-                if step.begins {
+                if step.begins_request {
                     begins.push(passed);
                 }
                 passed += step.skipped + step.bytes;

@@ -130,7 +130,7 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
         other if other.starts_with("HTTP/") => return Err(Fault::Version),
         _ => return Err(Fault::RequestLine),
     };
-    if method.is_empty() || !method.bytes().all(is_of_token) {
+    if method.is_empty() || !method.bytes().all(is_token_byte) {
         return Err(Fault::RequestLine);
     }
     // Characters that a URI may contain (RFC 3986), and characters that some clients leave unescaped.
@@ -152,11 +152,11 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
 /// Returns a field's name, and its value without surrounding spaces.
 pub(super) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     if line.starts_with(b" ") || line.starts_with(b"\t") {
-        return Err(Fault::Folded);
+        return Err(Fault::FoldedHeader);
     }
     let colon = memchr(b':', line).ok_or(Fault::FieldName)?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
-    if name.is_empty() || !name.iter().copied().all(is_of_token) {
+    if name.is_empty() || !name.iter().copied().all(is_token_byte) {
         return Err(Fault::FieldName);
     }
     if value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
@@ -184,7 +184,7 @@ fn content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
 }
 
 /// Returns whether a byte may occur in a token (RFC 9110, section 5.6.2).
-fn is_of_token(byte: u8) -> bool {
+fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -142,7 +142,7 @@ const ANY: &str = "*";
 
 /// The `Sec-Fetch-Site` values of requests that no page of another origin sent: a person or the gateway's own page
 /// made them. `same-site` is another port or another name of the domain, and so as foreign as any other origin.
-const OF_NO_OTHER_ORIGIN: [&[u8]; 2] = [b"none", b"same-origin"];
+const SAME_ORIGIN_SITES: [&[u8]; 2] = [b"none", b"same-origin"];
 
 /// The headers of a request that identify its target and its sender.
 #[derive(Debug, Clone, Copy, Default)]
@@ -223,7 +223,7 @@ impl Visitors {
         if let Some(origin) = origins.iter().find(|origin| !is_ours(origin)) {
             return Err(Stranger::Origin(shown(origin)));
         }
-        let strange = sites.iter().find(|site| !OF_NO_OTHER_ORIGIN.contains(site));
+        let strange = sites.iter().find(|site| !SAME_ORIGIN_SITES.contains(site));
         match strange.filter(|_| origins.is_empty()) {
             Some(site) => Err(Stranger::Site(shown(site))),
             None => Ok(()),

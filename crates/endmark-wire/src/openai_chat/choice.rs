@@ -1,6 +1,6 @@
 //! A choice in Chat Completions: an item of `choices`.
 
-use super::content::{holds_more, text_of};
+use super::content::{content_text, has_other_content};
 use super::finish::read_finish;
 use super::tool_call::CallView;
 use crate::json::{Fields, Kind, Value};
@@ -19,23 +19,23 @@ impl Choice {
 
 /// Reads an item of a response's `choices`.
 pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Choice {
-    let value = Fields::of(value);
-    let mut choice = Choice::new(index_of(&value, position));
-    if let Some(message) = value.get("message").map(Fields::of) {
-        if let Some(content) = message.get("content").and_then(text_of) {
+    let value = Fields::new(value);
+    let mut choice = Choice::new(choice_index(&value, position));
+    if let Some(message) = value.get("message").map(Fields::new) {
+        if let Some(content) = message.get("content").and_then(content_text) {
             choice.text = content.text;
             choice.exact &= content.exact;
         }
         // No continuation can contain audio.
-        choice.mendable &= message.filled("audio").is_none();
-        choice.beside = holds_more(&message);
-        choice.ends_unshown = choice.beside && choice.text.trim().is_empty();
-        for (number, call) in (0..).zip(CallView::all(&message)) {
+        choice.mendable &= message.non_empty("audio").is_none();
+        choice.has_unrequestable_part = has_other_content(&message);
+        choice.ends_in_unshown_part = choice.has_unrequestable_part && choice.text.trim().is_empty();
+        for (number, call) in (0..).zip(CallView::message_calls(&message)) {
             if !call.is_known {
-                choice.shows_no_more();
+                choice.note_unshowable();
                 continue;
             }
-            choice.ends_unshown = false;
+            choice.ends_in_unshown_part = false;
             let (arguments, exact) = call.arguments_text();
             choice.exact &= exact;
             choice.tool_calls.push(ToolCall {
@@ -48,37 +48,39 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 ..ToolCall::default()
             });
         }
-        let (reasoning, refusal) = (reasoning_of(&message), said(&message, "refusal"));
+        let (reasoning, refusal) = (message_reasoning(&message), response_items(&message, "refusal"));
         [&reasoning, &refusal].into_iter().flatten().for_each(|text| choice.written.add(text));
-        (choice.reasoned, choice.refused) = (reasoning.is_some(), refusal.is_some());
+        (choice.has_reasoning, choice.is_refused) = (reasoning.is_some(), refusal.is_some());
     }
     // A message does not state the order; a model writes text before it calls.
     choice.last_call_at = choice.text.len();
-    choice.wrote_these();
-    choice.end(read_finish(&value, choice.index, has_stop, choice.refused));
+    choice.note_written();
+    choice.end(read_finish(&value, choice.index, has_stop, choice.is_refused));
     choice
 }
 
 /// Returns the number that a choice states, or its position if it states none.
-pub(super) fn index_of(choice: &Fields<'_>, position: u32) -> u32 {
+pub(super) fn choice_index(choice: &Fields<'_>, position: u32) -> u32 {
     let stated = choice.get("index").and_then(Value::as_u64);
     stated.and_then(|index| u32::try_from(index).ok()).unwrap_or(position)
 }
 
 /// Returns the reasoning in a message or delta, under any of the names that servers use.
-pub(super) fn reasoning_of(message: &Fields<'_>) -> Option<String> {
+pub(super) fn message_reasoning(message: &Fields<'_>) -> Option<String> {
     let thinking = || {
         let parts = message.get("content").filter(|content| content.kind() == Kind::Array)?.items();
-        let mut thinking = parts.filter(|part| part.says("type", "thinking"));
+        let mut thinking = parts.filter(|part| part.has_text("type", "thinking"));
         thinking
             .next()
             .map(|part| part.at("thinking[0].text").and_then(Value::text).unwrap_or_default().into_owned())
     };
-    said(message, "reasoning_content").or_else(|| said(message, "reasoning")).or_else(thinking)
+    response_items(message, "reasoning_content")
+        .or_else(|| response_items(message, "reasoning"))
+        .or_else(thinking)
 }
 
 /// Returns a field's text, if present and not empty.
-pub(super) fn said(message: &Fields<'_>, name: &str) -> Option<String> {
+pub(super) fn response_items(message: &Fields<'_>, name: &str) -> Option<String> {
     let text = message.get(name).and_then(Value::text)?;
     (!text.is_empty()).then(|| text.into_owned())
 }

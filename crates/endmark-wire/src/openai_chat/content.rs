@@ -17,12 +17,12 @@ impl From<Decoded<'_>> for Text {
 }
 
 /// Returns the text of a `content` value, ignoring parts of other types. Returns `None` for null and other kinds.
-pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
+pub(super) fn content_text(content: Value<'_>) -> Option<Text> {
     match content.kind() {
-        Kind::String => content.decoded().map(Text::from),
+        Kind::String => content.decode().map(Text::from),
         Kind::Array => {
             let mut whole = Text { text: String::new(), exact: true };
-            for part in text_parts(content).filter_map(Value::decoded) {
+            for part in text_parts(content).filter_map(Value::decode) {
                 whole.text.push_str(&part.text);
                 whole.exact &= part.exact;
             }
@@ -34,15 +34,15 @@ pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
 
 /// Returns whether a message or delta has content that no request can contain: generated images, or the results of
 /// server tools.
-pub(super) fn holds_more(message: &Fields<'_>) -> bool {
-    ["images", "executed_tools"].into_iter().any(|name| message.filled(name).is_some())
+pub(super) fn has_other_content(message: &Fields<'_>) -> bool {
+    ["images", "executed_tools"].into_iter().any(|name| message.non_empty(name).is_some())
 }
 
 /// Returns the strings of the text parts of a `content` array.
 pub(super) fn text_parts(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content
         .items()
-        .filter(|part| part.says("type", "text"))
+        .filter(|part| part.has_text("type", "text"))
         .filter_map(|part| part.field("text"))
         .filter(|text| text.kind() == Kind::String)
 }

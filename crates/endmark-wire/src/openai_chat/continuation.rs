@@ -13,13 +13,13 @@ use crate::ask::{
     Ask, ContinuationRequest, Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text,
 };
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
 impl WireAsk for Chat {
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
-        let request = ChatRequest::of(request.root());
+    fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
+        let request = ChatRequest::from_value(request.root());
         let body = match ask {
             Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),
             Ask::Prompt { so_far, prompt } => request.with_prompt(so_far, prompt, terms),
@@ -30,22 +30,22 @@ impl WireAsk for Chat {
         Some(body.into())
     }
 
-    fn asking_for_usage(&self, request: &Request) -> Option<Vec<u8>> {
+    fn with_usage_request(&self, request: &Request) -> Option<Vec<u8>> {
         let view = request.view();
         if !view.stream || view.include_usage {
             return None;
         }
-        let mut edits = Edits::of(request.root());
+        let mut edits = Edits::for_document(request.root());
         ask_for_usage(request.root(), &mut edits);
         Some(edits.finish())
     }
 
     fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
-        format!(r#"{{"model":{},"messages":[{{"role":"user","content":{}}}]}}"#, quoted(model), quoted(text))
+        format!(r#"{{"model":{},"messages":[{{"role":"user","content":{}}}]}}"#, quote(model), quote(text))
     }
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
-        ChatRequest::of(request.root()).echoes(so_far)
+        ChatRequest::from_value(request.root()).echoes(so_far)
     }
 }
 
@@ -87,7 +87,7 @@ impl ChatRequest {
         variant: PrefillVariant,
         tool: ToolPrefill,
     ) -> Vec<u8> {
-        let mut edits = self.on_terms(terms);
+        let mut edits = self.apply_terms(terms);
         let (text, calls) = match (so_far, tool) {
             (Partial::Text(text), _) => ((*text).to_owned(), None),
             (Partial::ToolCall { .. }, ToolPrefill::Hermes) => (hermes_prefill(so_far), None),
@@ -141,7 +141,7 @@ impl ChatRequest {
     /// A cut tool call is shown as quoted text, never as a call: servers always refuse a call without a result, and a
     /// call whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
     pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
-        let mut edits = self.on_terms(terms);
+        let mut edits = self.apply_terms(terms);
         let root = self.root();
         for name in TOOL_FIELDS.into_iter().chain(GRAMMAR_FIELDS) {
             edits.remove_field(root, name);
@@ -153,13 +153,13 @@ impl ChatRequest {
     /// Sends the same request again on other terms, for a reply whose limit was used up before any text came (PC-8
     /// `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
-        self.on_terms(terms).finish()
+        self.apply_terms(terms).finish()
     }
 
     /// Asks for a corrected document instead of this one (PC-6). The grammar stays for a text. Tools are removed, so
     /// that the response is text even if a tool call's arguments are corrected.
     pub fn with_correction(&self, wrong: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
-        let mut edits = self.on_terms(terms);
+        let mut edits = self.apply_terms(terms);
         for name in TOOL_FIELDS {
             edits.remove_field(self.root(), name);
         }
@@ -173,7 +173,7 @@ impl ChatRequest {
     }
 
     /// Edits the request for one choice with this limit, streamed or not.
-    fn on_terms(&self, terms: Terms) -> Edits<'_> {
+    fn apply_terms(&self, terms: Terms) -> Edits<'_> {
         let mut edits = self.edits();
         let root = self.root();
         for name in ["n", "logprobs", "top_logprobs"] {
@@ -207,9 +207,9 @@ impl ChatRequest {
                 edits.set_field(message, name, json);
             }
         } else if let Some(messages) = self.root().field("messages") {
-            let mut message = format!("{{\"role\":\"assistant\",\"content\":{}", quoted(text));
+            let mut message = format!("{{\"role\":\"assistant\",\"content\":{}", quote(text));
             for (name, json) in fields {
-                message.extend([",", &quoted(name), ":", json]);
+                message.extend([",", &quote(name), ":", json]);
             }
             message.push('}');
             edits.push_item(messages, &message);
@@ -231,7 +231,7 @@ impl ChatRequest {
             self.show(edits, text, &[]);
         }
         if let Some(messages) = root.field("messages") {
-            edits.push_item(messages, &format!("{{\"role\":\"user\",\"content\":{}}}", quoted(prompt)));
+            edits.push_item(messages, &format!("{{\"role\":\"user\",\"content\":{}}}", quote(prompt)));
         }
     }
 }
@@ -243,10 +243,10 @@ fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
         Some((content, Kind::String)) => edits.append_text(content, text),
         Some((content, Kind::Array)) => match text_parts(content).last() {
             Some(part) => edits.append_text(part, text),
-            None => edits.push_item(content, &format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))),
+            None => edits.push_item(content, &format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))),
         },
         Some((_, Kind::Object | Kind::Number | Kind::Bool | Kind::Null)) | None => {
-            edits.set_field(message, "content", &quoted(text));
+            edits.set_field(message, "content", &quote(text));
         }
     }
 }

@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
+use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
 
 use super::format::Chat;
 use crate::conversation::{
-    EditableText, PlacedPart, RemovablePart, media_in, text_of_parts, text_or_json, with_role,
+    EditableText, PlacedPart, RemovablePart, collect_media, parts_text, text_or_json, with_role,
 };
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
 use crate::wire_format::WireConversation;
 
 /// The results of a message's calls follow directly after it.
 pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Each, user_first: false };
+    Order { results_behind_calls: true, turns_of_results: ResultTurns::OnePerResult, user_first: false };
 
 /// Fields in which servers return the model's reasoning, as text and as signed pieces.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
@@ -23,16 +23,16 @@ const SEALED: &str = "reasoning_details";
 
 impl WireConversation for Chat {
     fn role(&self, message: Value<'_>) -> Option<Role> {
-        message.field("role").and_then(Value::text).map(|role| role_named(&role))
+        message.field("role").and_then(Value::text).map(|role| parse_role(&role))
     }
 
     fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
-        let fields = Fields::of(message);
+        let fields = Fields::new(message);
         let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
         if fields.get("content").is_none() && fields.get("parts").is_some() {
             return Err("has `parts` and no `content`: that is another format");
         }
-        let role = role_named(&role);
+        let role = parse_role(&role);
         if role == Role::Tool {
             return Ok((role, vec![result(message, &fields)]));
         }
@@ -42,14 +42,14 @@ impl WireConversation for Chat {
         parts.extend(PlacedPart::text_field(message, "content"));
         parts.extend(PlacedPart::items(message, "content", content));
         parts.extend(PlacedPart::text_field(message, "refusal"));
-        parts.extend(fields.filled("audio").map(|value| PlacedPart {
+        parts.extend(fields.non_empty("audio").map(|value| PlacedPart {
             value,
             content: Content::Media(Media { kind: "audio".into(), name: None }),
             spot: RemovablePart::Field(message, "audio"),
             slot: EditableText::None,
         }));
         parts.extend(PlacedPart::items(message, "tool_calls", tool_call));
-        parts.extend(fields.filled("function_call").map(|value| PlacedPart {
+        parts.extend(fields.non_empty("function_call").map(|value| PlacedPart {
             value,
             content: Content::Call(function(None, value)),
             spot: RemovablePart::Field(message, "function_call"),
@@ -59,11 +59,11 @@ impl WireConversation for Chat {
     }
 
     fn user_turn(&self, text: &str) -> String {
-        format!("{{\"role\":\"user\",\"content\":{}}}", quoted(text))
+        format!("{{\"role\":\"user\",\"content\":{}}}", quote(text))
     }
 
     fn absent_result(&self, call: Value<'_>, text: &str) -> String {
-        let text = quoted(text);
+        let text = quote(text);
         if let Some(id) = call.field("id") {
             return format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", id.raw());
         }
@@ -71,33 +71,33 @@ impl WireConversation for Chat {
         format!("{{\"role\":\"function\",\"name\":{name},\"content\":{text}}}")
     }
 
-    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
-        let (name, description) = (quoted(tool.name), quoted(tool.description));
+    fn tool_json(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quote(tool.name), quote(tool.description));
         format!(
             "{{\"type\":\"function\",\"function\":{{\"name\":{name},\"description\":{description},\"parameters\":{}}}}}",
             tool.schema
         )
     }
 
-    fn said(&self, root: Value<'_>) -> Vec<String> {
+    fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let message = root.at("choices[0].message").filter(|message| message.kind() == Kind::Object);
         message.map(|message| with_role(message, "assistant")).into_iter().collect()
     }
 
     // Text and calls as they were received, and the reasoning that some servers require back.
-    fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
+    fn stream_items(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
         let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
-        let content = if choice.text.is_empty() { "null".to_owned() } else { quoted(&choice.text) };
+        let content = if choice.text.is_empty() { "null".to_owned() } else { quote(&choice.text) };
         let mut members = vec!["\"role\":\"assistant\"".to_owned(), format!("\"content\":{content}")];
         for field in REASONING {
             let text: String = deltas().filter_map(|delta| delta.field(field)?.text()).collect();
             if !text.is_empty() {
-                members.push(format!("\"{field}\":{}", quoted(&text)));
+                members.push(format!("\"{field}\":{}", quote(&text)));
             }
         }
         let sealed = deltas().filter_map(|delta| delta.field(SEALED)).flat_map(Value::items);
         let sealed: Vec<&str> = sealed.map(Value::raw).collect();
-        let calls: Vec<String> = choice.tool_calls.iter().map(call_said).collect();
+        let calls: Vec<String> = choice.tool_calls.iter().map(call_json).collect();
         for (field, items) in [(SEALED, sealed.join(",")), ("tool_calls", calls.join(","))] {
             if !items.is_empty() {
                 members.push(format!("\"{field}\":[{items}]"));
@@ -107,7 +107,7 @@ impl WireConversation for Chat {
     }
 }
 
-fn role_named(role: &str) -> Role {
+fn parse_role(role: &str) -> Role {
     match role {
         "system" | "developer" => Role::System,
         "user" => Role::User,
@@ -118,8 +118,8 @@ fn role_named(role: &str) -> Role {
 }
 
 fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<PlacedPart<'a>> {
-    let value = message.filled(field)?;
-    let content = Content::Reasoning { text: text_of_parts(value), sealed };
+    let value = message.non_empty(field)?;
+    let content = Content::Reasoning { text: parts_text(value), sealed };
     Some(PlacedPart { value, content, spot: RemovablePart::Field(message, field), slot: EditableText::None })
 }
 
@@ -128,9 +128,9 @@ fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> PlacedPart<'a> {
     let result = ToolResult {
         call_id: fields.get("tool_call_id").and_then(Value::text),
         name: fields.get("name").and_then(Value::text),
-        text: content.map(text_of_parts).unwrap_or_default(),
+        text: content.map(parts_text).unwrap_or_default(),
         is_error: false,
-        media: content.map(media_in).unwrap_or_default(),
+        media: content.map(collect_media).unwrap_or_default(),
         is_fixed: false,
     };
     PlacedPart::turn(message, Content::Result(result), EditableText::Field(message, "content"))
@@ -173,9 +173,9 @@ fn function<'a>(id: Option<Cow<'a, str>>, function: Value<'a>) -> Call<'a> {
     }
 }
 
-fn call_said(call: &ToolCall) -> String {
+fn call_json(call: &ToolCall) -> String {
     let id = call.id.clone().unwrap_or_else(|| format!("call_{}", call.index));
-    let (id, name, arguments) = (quoted(&id), quoted(&call.name), quoted(&call.arguments));
+    let (id, name, arguments) = (quote(&id), quote(&call.name), quote(&call.arguments));
     format!(
         "{{\"id\":{id},\"type\":\"function\",\"function\":{{\"name\":{name},\"arguments\":{arguments}}}}}"
     )

@@ -1,7 +1,7 @@
 //! Errors in OpenAI's shape: those that Endmark raises, and those that a provider returns.
 
 use crate::error::ProviderError;
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 
 /// Returns an error body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
@@ -16,8 +16,8 @@ use crate::json::{Fields, Kind, Value, quoted};
 /// );
 /// ```
 pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&str>) -> Vec<u8> {
-    let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
-    let (message, kind, param, code) = (quoted(message), quoted(kind), or_null(param), or_null(code));
+    let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quote);
+    let (message, kind, param, code) = (quote(message), quote(kind), or_null(param), or_null(code));
     format!("{{\"error\":{{\"message\":{message},\"type\":{kind},\"param\":{param},\"code\":{code}}}}}")
         .into_bytes()
 }
@@ -38,7 +38,7 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
 /// Returns the error in an object. It is in the field `error`, as an object or as a plain message. Older vLLM sends
 /// `"object":"error"` and the message next to it.
 pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
-    read_error_among(root, &Fields::of(root))
+    read_error_among(root, &Fields::new(root))
 }
 
 /// Returns whether a field `error` states an error. Some servers send the field empty in every chunk.

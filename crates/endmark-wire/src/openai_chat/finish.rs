@@ -18,14 +18,14 @@ use crate::reply::Finish;
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
     let is_failed = choice.get("error").as_ref().is_some_and(states_error);
     let word = choice.get("finish_reason").and_then(Value::text).map(Cow::into_owned);
-    let word = match word.filter(|word| Meaning::of("openai_chat", word) != Meaning::NotEnded) {
+    let word = match word.filter(|word| Meaning::find("openai_chat", word) != Meaning::NotEnded) {
         None if is_failed => "error".to_owned(),
         word => word?,
     };
-    let may_be_sequence = match stopped_by(choice) {
-        StoppedBy::Sequence => true,
-        StoppedBy::Model => false,
-        StoppedBy::Unsaid => has_stop,
+    let may_be_sequence = match stop_cause(choice) {
+        StopCause::Sequence => true,
+        StopCause::Model => false,
+        StopCause::Unstated => has_stop,
     };
     let finish = Finish::read("openai_chat", index, word, may_be_sequence)?;
     Some(match finish.stop {
@@ -38,9 +38,9 @@ pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refus
 
 /// What a server reports, next to the word, about what made the model stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StoppedBy {
+enum StopCause {
     /// No report: the server has no field for it.
-    Unsaid,
+    Unstated,
     /// The model's own end of turn.
     Model,
     /// One of the request's stop sequences or stop tokens.
@@ -49,16 +49,16 @@ enum StoppedBy {
 
 /// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both, a string is the
 /// request's stop sequence. A number is a token: the request's, or one of several that end a turn.
-fn stopped_by(choice: &Fields<'_>) -> StoppedBy {
+fn stop_cause(choice: &Fields<'_>) -> StopCause {
     if let Some(reason) = choice.get("stop_reason") {
         return match reason.kind() {
-            Kind::String => StoppedBy::Sequence,
-            Kind::Null => StoppedBy::Model,
-            Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StoppedBy::Unsaid,
+            Kind::String => StopCause::Sequence,
+            Kind::Null => StopCause::Model,
+            Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StopCause::Unstated,
         };
     }
     let matched = choice.get("matched_stop").map(Value::kind);
-    if matched == Some(Kind::String) { StoppedBy::Sequence } else { StoppedBy::Unsaid }
+    if matched == Some(Kind::String) { StopCause::Sequence } else { StopCause::Unstated }
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     fn a_blank_word_is_no_finish() {
         for word in [r#""""#, r#"" ""#, r#""\n\t""#, r#""null""#, r#""None""#, "null", "0"] {
             let choice = format!("{{\"finish_reason\":{word},\"stop_reason\":null}}");
-            let choice = Fields::of(Value::parse_str(&choice).unwrap());
+            let choice = Fields::new(Value::parse_str(&choice).unwrap());
             assert_eq!(read_finish(&choice, 0, false, false), None, "{word}");
             assert_eq!(read_finish(&choice, 0, true, true), None, "{word}");
         }
@@ -79,7 +79,7 @@ mod tests {
     fn who_stopped() {
         let stop = |fields: &str, has_stop| {
             let choice = format!("{{\"finish_reason\":\"stop\"{fields}}}");
-            let choice = Fields::of(Value::parse_str(&choice).unwrap());
+            let choice = Fields::new(Value::parse_str(&choice).unwrap());
             read_finish(&choice, 0, has_stop, false).unwrap().stop
         };
         assert_eq!(stop("", false), Some(Stop::Normal));

@@ -45,8 +45,8 @@ static FACTS: Facts = Facts {
     hint: "Send an object with `model` and `messages`.",
     conversation_field: "messages",
     order: conversation::ORDER,
-    words_of_results: &["\"tool_call_id\""],
-    words_of_calls: &["\"tool_calls\"", "\"function_call\""],
+    result_keywords: &["\"tool_call_id\""],
+    call_keywords: &["\"tool_calls\"", "\"function_call\""],
     reports_usage_unasked: false,
     operation: "chat",
     limit_is_required: false,
@@ -116,7 +116,7 @@ impl ReplyEdit for ResponseEdit<'_> {
         let word = if end == End::ToolCalls && self.has_legacy_call(choice) {
             "function_call"
         } else {
-            word_of(end)
+            finish_word(end)
         };
         self.set_finish(choice, word);
         if end != End::Cut {
@@ -138,7 +138,7 @@ impl ReplyEdit for ResponseEdit<'_> {
 }
 
 /// Returns the finish reason for an end.
-pub(super) fn word_of(end: End) -> &'static str {
+pub(super) fn finish_word(end: End) -> &'static str {
     match end {
         End::Turn => "stop",
         End::ToolCalls => "tool_calls",

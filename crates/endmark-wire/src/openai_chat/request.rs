@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use endmark_text::Format;
 
-use super::content::text_of;
+use super::content::content_text;
 use super::format::Chat;
 use crate::edit::Edits;
 use crate::error::RequestError;
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
@@ -23,7 +23,7 @@ impl WireRequest for Chat {
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = functions(root).filter_map(|function| {
-            let schema = function.field("parameters").and_then(|schema| schema.of_kind(Kind::Object));
+            let schema = function.field("parameters").and_then(|schema| schema.as_kind(Kind::Object));
             Some(Tool { name: function.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
         });
         tools.collect()
@@ -86,7 +86,7 @@ pub struct ChatRequest {
     /// The text of an unfinished last message of the assistant, which the reply continues. `None` if empty.
     pub prefill: Option<String>,
     /// The grammar that the text of the reply must match: a JSON mode or schema.
-    pub demanded: Option<Format>,
+    pub required_format: Option<Format>,
     /// The JSON Schema of that text, as written.
     pub text_schema: Option<String>,
 }
@@ -102,16 +102,16 @@ impl ChatRequest {
             let message = "the body is not a JSON object".to_owned();
             return Err(RequestError { message, hint: "Send an object with `model` and `messages`." });
         }
-        Ok(Self::of(root))
+        Ok(Self::from_value(root))
     }
 
     /// Reads the request in this object.
-    pub(super) fn of(root: Value<'_>) -> Self {
+    pub(super) fn from_value(root: Value<'_>) -> Self {
         let view = view(root);
         Self {
             body: root.document().to_owned(),
             root: root.span(),
-            limit_field: limit_in(&Fields::of(root)).map(|(field, _)| field),
+            limit_field: read_limit(&Fields::new(root)).map(|(field, _)| field),
             model: view.model,
             stream: view.stream,
             include_usage: view.include_usage,
@@ -120,7 +120,7 @@ impl ChatRequest {
             has_stop: view.has_stop,
             has_tools: view.has_tools,
             prefill: view.prefill,
-            demanded: view.demanded,
+            required_format: view.required_format,
             text_schema: view.text_schema,
         }
     }
@@ -157,17 +157,17 @@ impl ChatRequest {
     #[must_use]
     pub fn for_model(&self, model: &str) -> Self {
         let mut edits = self.edits();
-        edits.set_field(self.root(), "model", &quoted(model));
+        edits.set_field(self.root(), "model", &quote(model));
         // A request remains a request when one string in it changes.
         Self::parse(&edits.finish()).unwrap_or_else(|_| self.clone())
     }
 
     pub(super) fn root(&self) -> Value<'_> {
-        Value::checked_before(&self.body, self.root.clone())
+        Value::from_checked(&self.body, self.root.clone())
     }
 
     pub(super) fn edits(&self) -> Edits<'_> {
-        Edits::of(self.root())
+        Edits::for_document(self.root())
     }
 
     /// Returns the last message, if it is the assistant's and unfinished.
@@ -198,19 +198,20 @@ pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 
 /// Reads what the gateway needs to know about a request.
 pub(super) fn view(root: Value<'_>) -> View {
-    let fields = Fields::of(root);
+    let fields = Fields::new(root);
     let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);
     let only_passes = messages.is_none();
-    let message_text = |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
+    let message_text =
+        |message: Value<'_>| content_text(message.field("content")?).map(|content| content.text);
     let last = messages.and_then(|messages| messages.items().last());
     let last = last.filter(|message| is_unfinished(&word(*message, "role"), *message));
 
-    let limit = limit_in(&fields);
+    let limit = read_limit(&fields);
     let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
     let stream = fields.get("stream").and_then(Value::as_bool).unwrap_or(false);
     let asks_for_usage =
         fields.get("stream_options").and_then(|options| options.field("include_usage")?.as_bool());
-    let response_format = fields.get("response_format").map(Fields::of);
+    let response_format = fields.get("response_format").map(Fields::new);
     let format = response_format.as_ref().and_then(|format| format.get("type")?.text());
     let schema = response_format.as_ref().and_then(|format| {
         format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
@@ -230,7 +231,8 @@ pub(super) fn view(root: Value<'_>) -> View {
         has_stop: non_empty("stop") || non_empty("stop_token_ids"),
         has_tools: non_empty("tools") || non_empty("functions"),
         prefill: last.and_then(message_text).filter(|text| !text.is_empty()),
-        demanded: matches!(format.as_deref(), Some("json_object" | "json_schema")).then_some(Format::Json),
+        required_format: matches!(format.as_deref(), Some("json_object" | "json_schema"))
+            .then_some(Format::Json),
         text_schema: schema
             .filter(|schema| schema.kind() == Kind::Object)
             .map(|schema| schema.raw().to_owned()),
@@ -239,7 +241,7 @@ pub(super) fn view(root: Value<'_>) -> View {
     }
 }
 
-fn limit_in(fields: &Fields<'_>) -> Option<(LimitField, u64)> {
+fn read_limit(fields: &Fields<'_>) -> Option<(LimitField, u64)> {
     let limit_in = |field: LimitField| Some((field, fields.get(field.name())?.as_u64()?));
     limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens))
 }

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::choice::{index_of, read_choice};
-use super::content::{text_of, text_parts};
+use super::choice::{choice_index, read_choice};
+use super::content::{content_text, text_parts};
 use super::error::{error_body, read_error_field};
 use super::format::Chat;
 use super::tool_call::{CallView, call_json};
-use super::usage::{of_choices, usage_among, usage_by_choice, write_usage};
+use super::usage::{sum_choices, usage_among, usage_by_choice, write_usage};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
@@ -23,8 +23,8 @@ use crate::wire_format::WireReply;
 use crate::writer::Writer;
 
 impl WireReply for Chat {
-    fn has_written(&self, root: Value<'_>) -> bool {
-        root.says("object", "chat.completion")
+    fn recognises(&self, root: Value<'_>) -> bool {
+        root.has_text("object", "chat.completion")
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
@@ -32,12 +32,12 @@ impl WireReply for Chat {
     }
 
     fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
-        Box::new(ResponseEdit::of(root))
+        Box::new(ResponseEdit::new(root))
     }
 
     fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
         let view = request.view();
-        Box::new(ChatStream::answering(&view.model, view.has_stop, keep_bytes))
+        Box::new(ChatStream::for_model(&view.model, view.has_stop, keep_bytes))
     }
 
     fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
@@ -100,13 +100,13 @@ impl ChatResponse {
 
     /// Returns an editor that changes the response in place.
     pub fn edit(&self) -> ResponseEdit<'_> {
-        ResponseEdit { edits: Edits::of(Value::checked_before(&self.body, self.root.clone())) }
+        ResponseEdit { edits: Edits::for_document(Value::from_checked(&self.body, self.root.clone())) }
     }
 }
 
 /// Reads a response. With several choices some servers count the tokens of only one.
 fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
-    let fields = Fields::of(root);
+    let fields = Fields::new(root);
     let choices = fields.get("choices").filter(|choices| choices.kind() == Kind::Array);
     let choices = choices.ok_or(ResponseError::Without("choices"))?;
     let choices = (0..).zip(choices.items());
@@ -117,7 +117,7 @@ fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
         choices: choices.map(|(position, choice)| read_choice(choice, position, has_stop)).collect(),
         usage: usage_among(&fields).or_else(|| {
             let usages: Vec<_> = fields.get("choices").into_iter().flat_map(usage_by_choice).collect();
-            of_choices(usages.iter().map(|(_, usage)| usage))
+            sum_choices(usages.iter().map(|(_, usage)| usage))
         }),
     })
 }
@@ -130,8 +130,8 @@ pub struct ResponseEdit<'a> {
 }
 
 impl<'a> ResponseEdit<'a> {
-    pub(super) fn of(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root) }
+    pub(super) fn new(root: Value<'a>) -> Self {
+        Self { edits: Edits::for_document(root) }
     }
 
     /// Sets a choice's text.
@@ -141,14 +141,14 @@ impl<'a> ResponseEdit<'a> {
         match message.field("content") {
             Some(content) if content.kind() == Kind::Array => self.set_parts(content, text),
             Some(content) => self.edits.set_text(content, text),
-            None => self.edits.set_field(message, "content", &quoted(text)),
+            None => self.edits.set_field(message, "content", &quote(text)),
         }
     }
 
     /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`].
     pub fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
         let call = self.message(choice).and_then(|message| {
-            (0..).zip(CallView::all(&Fields::of(message))).find(|(index, _)| *index == call)
+            (0..).zip(CallView::message_calls(&Fields::new(message))).find(|(index, _)| *index == call)
         });
         if let Some(value) = call.and_then(|(_, call)| call.arguments) {
             self.drop_logprobs(choice);
@@ -167,7 +167,7 @@ impl<'a> ResponseEdit<'a> {
     /// Adds calls after those that a choice has.
     pub(super) fn add_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice) else { return };
-        match message.field("tool_calls").and_then(|own| own.of_kind(Kind::Array)) {
+        match message.field("tool_calls").and_then(|own| own.as_kind(Kind::Array)) {
             Some(own) => calls.iter().for_each(|call| self.edits.push_item(own, &call_json(call))),
             None => self.set_tool_calls(choice, calls),
         }
@@ -176,13 +176,13 @@ impl<'a> ResponseEdit<'a> {
     /// Returns whether a choice has a call in the legacy form.
     pub(super) fn has_legacy_call(&self, choice: u32) -> bool {
         self.message(choice)
-            .is_some_and(|message| CallView::all(&Fields::of(message)).any(|call| call.legacy))
+            .is_some_and(|message| CallView::message_calls(&Fields::new(message)).any(|call| call.legacy))
     }
 
     /// Sets a choice's `finish_reason`.
     pub fn set_finish(&mut self, choice: u32, word: &str) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
-            self.edits.set_field(choice, "finish_reason", &quoted(word));
+            self.edits.set_field(choice, "finish_reason", &quote(word));
         }
     }
 
@@ -224,11 +224,11 @@ impl<'a> ResponseEdit<'a> {
 
     /// Appends to the last text part if the text extends the current one. Otherwise one string replaces all parts.
     fn set_parts(&mut self, content: Value<'a>, text: &str) {
-        let held = text_of(content).filter(|held| held.exact);
+        let held = content_text(content).filter(|held| held.exact);
         let rest = held.as_ref().and_then(|held| text.strip_prefix(held.text.as_str()));
         match (rest, text_parts(content).last()) {
             (Some(rest), Some(part)) => self.edits.append_text(part, rest),
-            _ => self.edits.replace(content, &quoted(text)),
+            _ => self.edits.replace(content, &quote(text)),
         }
     }
 }
@@ -237,7 +237,7 @@ impl<'a> ResponseEdit<'a> {
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices
-        .map(|(position, choice)| (index_of(&Fields::of(choice), position), choice))
+        .map(|(position, choice)| (choice_index(&Fields::new(choice), position), choice))
         .find(|(own, _)| *own == index)
         .map(|(_, choice)| choice)
         .filter(|choice| choice.kind() == Kind::Object)

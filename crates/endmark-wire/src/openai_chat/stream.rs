@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use endmark_recovery::Ending;
 
-use super::choice::{index_of, reasoning_of, said};
-use super::content::{holds_more, text_of};
+use super::choice::{choice_index, message_reasoning, response_items};
+use super::content::{content_text, has_other_content};
 use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
-use super::usage::{of_choices, usage_among, usage_of_choice};
-use super::whose_piece::whose;
+use super::usage::{choice_usage, sum_choices, usage_among};
+use super::whose_piece::piece_owner;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
 use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
 use crate::sse::Frame;
-use crate::stream::{Data, data_in, data_of};
+use crate::stream::{Data, frame_data, parse_data};
 
 /// Reads a stream, and keeps the reply received so far (PC-9).
 ///
@@ -53,16 +53,17 @@ const MAX_COUNTED_CHOICES: usize = 128;
 /// Returns whether an item of `choices` has nothing but a role, as the first chunk of most servers.
 fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
     let mut said = delta.into_iter().flat_map(Fields::iter);
-    choice.filled("finish_reason").is_none() && said.all(|field| field.is("role") || field.value.is_blank())
+    choice.non_empty("finish_reason").is_none()
+        && said.all(|field| field.has_name("role") || field.value.is_blank())
 }
 
 impl ChatStream {
     /// Creates a reader of the stream that answers this request.
     pub fn new(request: &ChatRequest, keep_bytes: usize) -> Self {
-        Self::answering(&request.model, request.has_stop, keep_bytes)
+        Self::for_model(&request.model, request.has_stop, keep_bytes)
     }
 
-    pub(super) fn answering(model: &str, has_stop: bool, keep_bytes: usize) -> Self {
+    pub(super) fn for_model(model: &str, has_stop: bool, keep_bytes: usize) -> Self {
         Self {
             has_stop,
             received: Received::new(keep_bytes),
@@ -78,13 +79,13 @@ impl ChatStream {
     /// After a broken chunk the reply is incomplete: the part before it is kept, but its content is missing from all
     /// that follows. Once another chunk is read, no choice is mendable.
     pub fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        let data = data_of(frame, &mut self.received)?;
+        let data = frame_data(frame, &mut self.received)?;
         Ok(self.data(data))
     }
 
     /// Reads the data of a frame; see [`ChatStream::frame`].
     pub fn chunk(&mut self, data: &str) -> Result<Event, EventError> {
-        let data = data_in(data, &mut self.received)?;
+        let data = parse_data(data, &mut self.received)?;
         Ok(self.data(data))
     }
 
@@ -92,30 +93,30 @@ impl ChatStream {
         let root = match data {
             Data::Nothing => return Event::idle(),
             Data::Done => {
-                let done = Event { done: true, ..Event::default() };
+                let done = Event { is_done: true, ..Event::default() };
                 self.received.event(&done, None);
                 return done;
             }
             Data::Object(root) => root,
         };
         // Every chunk is queried for the same few fields: one pass finds them all.
-        let fields = Fields::of(root);
+        let fields = Fields::new(root);
         let error = read_error_among(root, &fields);
-        let mut event = Event { no_choices: true, error, ..Event::default() };
+        let mut event = Event { has_no_choices: true, error, ..Event::default() };
         let choices = fields.get("choices");
-        self.received.served_in(fields.get("service_tier").and_then(Value::text).map(Into::into));
+        self.received.note_tier(fields.get("service_tier").and_then(Value::text).map(Into::into));
         let mut are_bare = true;
         let mut counted = Vec::new();
         for (position, choice) in (0..).zip(choices.into_iter().flat_map(Value::items)) {
-            event.no_choices = false;
-            let choice = Fields::of(choice);
-            let index = index_of(&choice, position);
+            event.has_no_choices = false;
+            let choice = Fields::new(choice);
+            let index = choice_index(&choice, position);
             are_bare &= self.choice(&choice, index, &mut event);
-            counted.extend(usage_of_choice(&choice).map(|usage| (index, usage)));
+            counted.extend(choice_usage(&choice).map(|usage| (index, usage)));
         }
-        if !event.no_choices && self.template.is_none() {
+        if !event.has_no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
-            self.received.named(root.word("model"), root.word("id"));
+            self.received.note_identity(root.word("model"), root.word("id"));
         }
         event.usage = usage_among(&fields).or_else(|| self.count_choices(counted));
         // A chunk without any choice may report what Azure filtered in the request.
@@ -182,25 +183,25 @@ impl ChatStream {
                 self.usages.insert(index, usage);
             }
         }
-        of_choices(self.usages.values())
+        sum_choices(self.usages.values())
     }
 
     /// Reads an item of `choices`. Returns whether it only opens a reply.
     fn choice(&mut self, value: &Fields<'_>, index: u32, event: &mut Event) -> bool {
         let mut fidelity = Fidelity::Exact;
-        let delta = value.get("delta").map(Fields::of);
+        let delta = value.get("delta").map(Fields::new);
         if let Some(delta) = &delta {
-            let ends = value.filled("finish_reason").is_some();
+            let ends = value.non_empty("finish_reason").is_some();
             self.pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
             // No continuation can contain audio.
-            fidelity = fidelity.max(Fidelity::partial_if(delta.filled("audio").is_some()));
-            if holds_more(delta) {
-                self.beside(index);
+            fidelity = fidelity.max(Fidelity::partial_if(delta.non_empty("audio").is_some()));
+            if has_other_content(delta) {
+                self.note_unrequestable(index);
             }
         } else {
             self.received.pieces(index, &[], false);
         }
-        let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
+        let refused = self.choice_at(index).is_some_and(|choice| choice.is_refused);
         // Next to an error the finish reason adds nothing: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
         let finish = read_finish(value, index, self.has_stop, refused).filter(|_| event.error.is_none());
         event.finishes.extend(finish.clone());
@@ -210,11 +211,11 @@ impl ChatStream {
 
     /// Notes a part that only the server can produce. Its position in the text is unknown, so text that came is still
     /// judged.
-    fn beside(&mut self, choice: u32) {
+    fn note_unrequestable(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
-            self.received.explained(choice);
+            self.received.note_extra_content(choice);
         } else {
-            self.received.beside(choice);
+            self.received.note_unrequestable(choice);
         }
     }
 
@@ -229,53 +230,53 @@ impl ChatStream {
     ) {
         let before = pieces.len();
         let mut push = |piece| pieces.push(Delta { choice, piece });
-        if let Some(reasoning) = reasoning_of(delta) {
+        if let Some(reasoning) = message_reasoning(delta) {
             push(Piece::Reasoning(reasoning));
         }
         let content = delta.get("content").and_then(|content| {
-            let piece = self.received.decoded(choice, None, content);
-            piece.map_or_else(|| text_of(content), |piece| Some(piece.into()))
+            let piece = self.received.decode(choice, None, content);
+            piece.map_or_else(|| content_text(content), |piece| Some(piece.into()))
         });
         if let Some(content) = content {
-            *fidelity = (*fidelity).max(Fidelity::of(content.exact));
+            *fidelity = (*fidelity).max(Fidelity::from_exactness(content.exact));
             if !content.text.is_empty() {
                 push(Piece::Text(content.text));
             }
         }
-        if let Some(refusal) = said(delta, "refusal") {
+        if let Some(refusal) = response_items(delta, "refusal") {
             push(Piece::Refusal(refusal));
         }
         self.received.pieces(choice, pieces.get(before..).unwrap_or_default(), false);
-        for call in CallView::all(delta) {
+        for call in CallView::message_calls(delta) {
             if call.is_known {
                 pieces.push(self.call(&call, choice, ends, fidelity));
             } else {
-                self.received.beside(choice);
+                self.received.note_unrequestable(choice);
             }
         }
     }
 
     /// Reads the piece of a call. The next one in the same delta may begin another call.
     fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
-        let owner = whose(call, choice, &self.received, ends, self.names_once);
+        let owner = piece_owner(call, choice, &self.received, ends, self.names_once);
         let index = owner.call;
         self.names_once |= call.index.is_some() && call.id.is_none() && call.name.is_none();
-        let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
+        let piece = call.arguments.and_then(|piece| self.received.decode(choice, Some(index), piece));
         let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
         let (arguments, exact) = piece.unwrap_or_else(|| call.arguments_text());
-        *fidelity = (*fidelity).max(Fidelity::of(exact));
+        *fidelity = (*fidelity).max(Fidelity::from_exactness(exact));
         let piece = Piece::ToolCall { index, id: call.id.clone(), name: call.name.clone(), arguments };
         let delta = Delta { choice, piece };
         self.received.pieces(choice, std::slice::from_ref(&delta), call.legacy);
         if owner.is_uncertain {
             // Nothing can be requested after a piece that may belong to two calls.
-            self.received.explained(choice);
+            self.received.note_extra_content(choice);
         }
         if call.free_text {
-            self.received.takes_free_text(choice, index);
+            self.received.note_free_text(choice, index);
         }
         if let Some(place) = owner.begins_at {
-            self.received.sent_by(choice, index, place);
+            self.received.note_piece_key(choice, index, place);
         }
         delta
     }

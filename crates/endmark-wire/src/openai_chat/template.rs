@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::response::find_choice;
-use super::tool_call::form_of;
+use super::tool_call::call_form;
 use super::usage::{usage_json, write_usage};
 use crate::edit::Edits;
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::{EventError, ToolCall, Usage};
 
 /// Fields that are the same in every chunk of a stream. Others belong to one chunk only.
@@ -28,12 +28,12 @@ pub struct Template {
 impl Template {
     /// Creates a template for a stream of which no chunk came.
     pub fn new(model: &str) -> Self {
-        Self::named("chatcmpl-endmark", model)
+        Self::with_id("chatcmpl-endmark", model)
     }
 
     /// Does the same for a stream with this id.
-    pub(super) fn named(id: &str, model: &str) -> Self {
-        let (id, model) = (quoted(id), quoted(model));
+    pub(super) fn with_id(id: &str, model: &str) -> Self {
+        let (id, model) = (quote(id), quote(model));
         let envelope =
             format!("\"id\":{id},\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":{model},");
         Self { envelope }
@@ -41,11 +41,11 @@ impl Template {
 
     /// Reads the template from a chunk of a stream.
     pub(super) fn read(chunk: Value<'_>) -> Self {
-        let fields = Fields::of(chunk);
+        let fields = Fields::new(chunk);
         let mut envelope = String::new();
         for name in ENVELOPE {
             if let Some(value) = fields.get(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
-                envelope.push_str(&quoted(name));
+                envelope.push_str(&quote(name));
                 envelope.push(':');
                 envelope.push_str(value.raw());
                 envelope.push(',');
@@ -56,25 +56,25 @@ impl Template {
 
     /// Returns a chunk with the next characters of a choice's text.
     pub fn text_chunk(&self, choice: u32, text: &str) -> Vec<u8> {
-        self.delta(choice, &format!("{{\"content\":{}}}", quoted(text)))
+        self.delta(choice, &format!("{{\"content\":{}}}", quote(text)))
     }
 
     /// Returns a chunk that begins a tool call: its id, its name and its arguments so far.
     pub fn tool_call_chunk(&self, choice: u32, call: &ToolCall) -> Vec<u8> {
-        let (kind, field) = form_of(call);
-        let function = format!("{{\"name\":{},\"{field}\":{}}}", quoted(&call.name), quoted(&call.arguments));
+        let (kind, field) = call_form(call);
+        let function = format!("{{\"name\":{},\"{field}\":{}}}", quote(&call.name), quote(&call.arguments));
         if call.legacy {
             return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
         }
-        let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+        let id = call.id.as_ref().map(|id| format!("\"id\":{},", quote(id))).unwrap_or_default();
         let call = format!("{{\"index\":{},{id}\"type\":\"{kind}\",\"{kind}\":{function}}}", call.index);
         self.delta(choice, &format!("{{\"tool_calls\":[{call}]}}"))
     }
 
     /// Returns a chunk with the next characters of a call's arguments. It uses only the place and the form of `call`.
     pub fn tool_arguments_chunk(&self, choice: u32, call: &ToolCall, arguments: &str) -> Vec<u8> {
-        let (kind, field) = form_of(call);
-        let function = format!("{{\"{field}\":{}}}", quoted(arguments));
+        let (kind, field) = call_form(call);
+        let function = format!("{{\"{field}\":{}}}", quote(arguments));
         if call.legacy {
             return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
         }
@@ -84,7 +84,7 @@ impl Template {
 
     /// Returns a chunk that ends a choice, with Endmark's statement about it.
     pub fn finish_chunk(&self, choice: u32, word: &str, endmark: Option<&RawValue>) -> Vec<u8> {
-        let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quoted(word));
+        let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quote(word));
         let endmark = endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default();
         self.chunk(&format!("\"choices\":[{choice}]{endmark}"))
     }
@@ -123,7 +123,7 @@ impl<'a> ChunkEdit<'a> {
     pub fn new(data: &'a str) -> Result<Self, EventError> {
         let root = Value::parse_str(data).map_err(EventError::NotJson)?;
         if root.kind() == Kind::Object {
-            Ok(Self { edits: Edits::of(root) })
+            Ok(Self { edits: Edits::for_document(root) })
         } else {
             Err(EventError::NoObject)
         }
@@ -132,7 +132,7 @@ impl<'a> ChunkEdit<'a> {
     /// Sets a choice's `finish_reason`; `None` leaves the choice open.
     pub fn set_finish(&mut self, choice: u32, word: Option<&str>) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
-            self.edits.set_field(choice, "finish_reason", &word.map_or_else(|| "null".to_owned(), quoted));
+            self.edits.set_field(choice, "finish_reason", &word.map_or_else(|| "null".to_owned(), quote));
         }
     }
 
@@ -140,12 +140,12 @@ impl<'a> ChunkEdit<'a> {
     pub fn set_text(&mut self, choice: u32, text: &str) {
         let delta = find_choice(self.edits.original(), choice).and_then(|choice| choice.field("delta"));
         if let Some(delta) = delta.filter(|delta| delta.kind() == Kind::Object) {
-            self.edits.set_field(delta, "content", &quoted(text));
+            self.edits.set_field(delta, "content", &quote(text));
         }
     }
 
     /// Removes the end of a choice, and its text or its calls.
-    pub(super) fn take_out(&mut self, choice: u32, text: bool, calls: bool) {
+    pub(super) fn remove_end(&mut self, choice: u32, text: bool, calls: bool) {
         let Some(choice) = find_choice(self.edits.original(), choice) else { return };
         self.edits.set_field(choice, "finish_reason", "null");
         let Some(delta) = choice.field("delta").filter(|delta| delta.kind() == Kind::Object) else { return };
@@ -158,7 +158,7 @@ impl<'a> ChunkEdit<'a> {
     /// Reduces a choice to its end, for a client that gets its text and calls from elsewhere. Logprobs go with the
     /// text.
     pub(super) fn leave_end(&mut self, choice: u32, word: &str) {
-        self.take_out(choice, true, true);
+        self.remove_end(choice, true, true);
         self.set_finish(choice, Some(word));
         if let Some(choice) = find_choice(self.edits.original(), choice) {
             self.edits.remove_field(choice, "logprobs");

@@ -94,7 +94,7 @@ proptest! {
             prop_assert_eq!(choice.received, kept + choice.text.len());
             prop_assert!(choice.mendable);
             // No request can contain a call of another kind.
-            prop_assert_eq!(choice.beside, !only_functions[index]);
+            prop_assert_eq!(choice.has_unrequestable_part, !only_functions[index]);
         }
     }
 

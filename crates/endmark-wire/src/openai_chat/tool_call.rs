@@ -1,21 +1,21 @@
 //! Tool calls in Chat Completions: `tool_calls`, and the legacy `function_call`.
 
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::ToolCall;
 
 /// Returns the call as an item of a message's `tool_calls`.
 pub(super) fn call_json(call: &ToolCall) -> String {
-    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
-    let (kind, field) = form_of(call);
+    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quote(id))).unwrap_or_default();
+    let (kind, field) = call_form(call);
     format!(
         "{{{id}\"type\":\"{kind}\",\"{kind}\":{{\"name\":{},\"{field}\":{}}}}}",
-        quoted(&call.name),
-        quoted(&call.arguments)
+        quote(&call.name),
+        quote(&call.arguments)
     )
 }
 
 /// Returns a call's `type`, which is also the name of its object, and the field with the arguments in that object.
-pub(super) fn form_of(call: &ToolCall) -> (&'static str, &'static str) {
+pub(super) fn call_form(call: &ToolCall) -> (&'static str, &'static str) {
     if call.free_text { (CUSTOM, "input") } else { ("function", "arguments") }
 }
 
@@ -40,7 +40,7 @@ pub(super) struct CallView<'a> {
 
 impl<'a> CallView<'a> {
     /// Returns the calls of a message or delta: `tool_calls`, and the legacy `function_call`.
-    pub(super) fn all(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
+    pub(super) fn message_calls(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
         let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| {
             let (free_text, is_function) = (calls_custom(call), calls_function(call));
             let (kind, field) = if free_text { (CUSTOM, "input") } else { ("function", "arguments") };
@@ -52,14 +52,14 @@ impl<'a> CallView<'a> {
                 id: non_empty(call.field("id")),
                 is_known: free_text || is_function,
                 free_text,
-                ..Self::called(call.field(kind), field, false)
+                ..Self::from_tool(call.field(kind), field, false)
             }
         });
         let legacy = message.get("function_call").filter(|call| call.kind() == Kind::Object);
-        calls.chain(legacy.map(|call| Self::called(Some(call), "arguments", true)))
+        calls.chain(legacy.map(|call| Self::from_tool(Some(call), "arguments", true)))
     }
 
-    fn called(tool: Option<Value<'a>>, field: &str, legacy: bool) -> Self {
+    fn from_tool(tool: Option<Value<'a>>, field: &str, legacy: bool) -> Self {
         let name = non_empty(tool.and_then(|tool| tool.field("name")));
         let arguments = tool.and_then(|tool| tool.field(field));
         CallView { index: None, id: None, name, arguments, legacy, is_known: true, free_text: false }
@@ -68,7 +68,7 @@ impl<'a> CallView<'a> {
     /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a
     /// string: its source is the text then.
     pub(super) fn arguments_text(&self) -> (String, bool) {
-        match self.arguments.map(|arguments| (arguments, arguments.decoded())) {
+        match self.arguments.map(|arguments| (arguments, arguments.decode())) {
             Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),
             Some((arguments, None)) if arguments.kind() == Kind::Object => (arguments.raw().to_owned(), true),
             Some((_, None)) | None => (String::new(), true),
@@ -115,7 +115,7 @@ mod tests {
         let kinds = |call: &str| {
             let message = format!("{{\"tool_calls\":[{call}]}}");
             let message = Value::parse_str(&message).unwrap();
-            CallView::all(&Fields::of(message))
+            CallView::message_calls(&Fields::new(message))
                 .map(|call| (call.is_known, call.free_text))
                 .collect::<Vec<_>>()
         };
@@ -145,6 +145,6 @@ mod tests {
             assert_eq!(kinds(call), [(false, false)], "{call}");
         }
         let legacy = Value::parse_str(r#"{"function_call":{"name":"f"}}"#).unwrap();
-        assert!(CallView::all(&Fields::of(legacy)).all(|call| call.is_known && call.legacy));
+        assert!(CallView::message_calls(&Fields::new(legacy)).all(|call| call.is_known && call.legacy));
     }
 }

@@ -1,12 +1,12 @@
 //! Tokens in Chat Completions: the `usage` object.
 
-use super::choice::index_of;
+use super::choice::choice_index;
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, StatedCounts, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
-const KNOWN: [&str; 5] = [
+const MODELLED_COUNTS: [&str; 5] = [
     "prompt_tokens",
     "completion_tokens",
     "total_tokens",
@@ -24,18 +24,18 @@ pub(super) fn usage_among(root: &Fields<'_>) -> Option<Usage> {
 pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, Usage)> {
     let choices = (0..).zip(choices.items());
     choices.filter_map(|(position, choice)| {
-        let choice = Fields::of(choice);
-        Some((index_of(&choice, position), usage_of_choice(&choice)?))
+        let choice = Fields::new(choice);
+        Some((choice_index(&choice, position), choice_usage(&choice)?))
     })
 }
 
 /// Returns the counts of a choice that has its own.
-pub(super) fn usage_of_choice(choice: &Fields<'_>) -> Option<Usage> {
+pub(super) fn choice_usage(choice: &Fields<'_>) -> Option<Usage> {
     choice.get("usage").and_then(read_usage)
 }
 
 /// Returns the counts of a reply from those of its choices, which all have the same prompt.
-pub(super) fn of_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
+pub(super) fn sum_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
     usages.cloned().reduce(|sum, next| {
         let (prompt, cached, written) = (sum.prompt.max(next.prompt), sum.cached, sum.written);
         let sum = sum + next;
@@ -45,7 +45,7 @@ pub(super) fn of_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<
 
 /// Reads a `usage` object; `None` if it counts nothing.
 pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
-    let fields = Fields::of(value);
+    let fields = Fields::new(value);
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let detail = |of, name| fields.get(of)?.field(name)?.as_u64();
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
@@ -79,7 +79,7 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
         written,
         cached,
         reasoning,
-        details: Details::read(&fields, &KNOWN),
+        details: Details::read(&fields, &MODELLED_COUNTS),
     })
 }
 
@@ -98,20 +98,20 @@ pub(super) fn usage_json(usage: &Usage) -> String {
         let _ = write!(json, ",\"completion_tokens_details\":{{\"reasoning_tokens\":{reasoning}}}");
     }
     json.push('}');
-    usage.details.added_to(json)
+    usage.details.add_to_json(json)
 }
 
 /// Writes the counts over those of the document's `usage`, and over those of a choice that has its own and is the
 /// only one. Several choices lose their own counts, since it is unknown which of them further calls were for.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
-    match root.field("usage").and_then(|usage| usage.of_kind(Kind::Object)) {
+    match root.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {
         Some(usage) => write_over(usage, counts, edits),
         None => edits.set_field(root, "usage", &usage_json(counts)),
     }
     let choices: Vec<Value<'_>> = root.field("choices").into_iter().flat_map(Value::items).collect();
     for choice in &choices {
-        match choice.field("usage").and_then(|usage| usage.of_kind(Kind::Object)) {
+        match choice.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {
             Some(usage) if choices.len() == 1 => write_over(usage, counts, edits),
             Some(_) => edits.remove_field(*choice, "usage"),
             None => {}

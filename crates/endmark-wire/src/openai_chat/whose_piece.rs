@@ -21,7 +21,7 @@ pub(super) struct Owner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
     Same,
-    Another,
+    OtherCall,
     /// It may be the same call or another.
     Uncertain,
 }
@@ -33,7 +33,7 @@ enum Relation {
 ///
 /// An index identifies a call, except with servers that give all calls the same index. Without an index, an id or a
 /// name begins the next call, and anything else continues the last.
-pub(super) fn whose(
+pub(super) fn piece_owner(
     piece: &CallView<'_>,
     choice: u32,
     known: &Received,
@@ -45,12 +45,12 @@ pub(super) fn whose(
     let Some(index) = piece.index else {
         return match known.choice_at(choice).and_then(|choice| choice.tool_calls.last()) {
             Some(last) if !begins_next(piece, last) => of(last.index, None),
-            _ => next(PieceKey::Untold),
+            _ => next(PieceKey::Unreported),
         };
     };
     match known.call_sent_as(choice, index) {
         Some(call) => match relation(piece, call, ends, names_once) {
-            Relation::Another => next(PieceKey::Shared(index)),
+            Relation::OtherCall => next(PieceKey::Shared(index)),
             Relation::Same => of(call.index, None),
             Relation::Uncertain => Owner { is_uncertain: true, ..of(call.index, None) },
         },
@@ -83,20 +83,20 @@ fn relation(piece: &CallView<'_>, known: &ToolCall, ends: bool, names_once: bool
         || (has_both_ids && names_once)
         || (is_whole(&known.arguments) && (!is_blank || (has_both_ids && !ends)));
     if begins {
-        return Relation::Another;
+        return Relation::OtherCall;
     }
     let may_begin = arguments.trim_start().starts_with('{') || (is_blank && !ends);
     if !has_both_ids || known.arguments.trim().is_empty() || !may_begin {
         Relation::Same
-    } else if is_blank || can_go_on_with(&known.arguments, &arguments) {
+    } else if is_blank || can_continue_with(&known.arguments, &arguments) {
         Relation::Uncertain
     } else {
-        Relation::Another
+        Relation::OtherCall
     }
 }
 
 /// Returns whether arguments and the next piece together are a valid beginning of JSON.
-fn can_go_on_with(arguments: &str, next: &str) -> bool {
+fn can_continue_with(arguments: &str, next: &str) -> bool {
     let mut detector = Detector::new(&Format::Json);
     detector.push(arguments.as_bytes());
     detector.push(next.as_bytes());

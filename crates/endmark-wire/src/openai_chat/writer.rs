@@ -1,7 +1,7 @@
 //! The client's side of a streamed reply.
 
 use super::error::error_body;
-use super::format::word_of;
+use super::format::finish_word;
 use super::template::{ChunkEdit, Template};
 use crate::edit::Edits;
 use crate::json::Value;
@@ -18,7 +18,7 @@ pub(super) struct ChatWriter {
     include_usage: bool,
     held: HeldFrames,
     /// The choices of which something was written that the upstream did not send.
-    wrote: Vec<WrittenChoice>,
+    written_choices: Vec<WrittenChoice>,
     /// The choices that call a function in the legacy form.
     legacy: Vec<u32>,
 }
@@ -50,7 +50,7 @@ impl ChatWriter {
             model: model.to_owned(),
             include_usage,
             held: HeldFrames::default(),
-            wrote: Vec::new(),
+            written_choices: Vec::new(),
             legacy: Vec::new(),
         }
     }
@@ -60,7 +60,7 @@ impl ChatWriter {
     }
 
     fn note(&mut self, frame: &Frame, event: &Event) {
-        if self.template.is_none() && !event.no_choices && !event.done {
+        if self.template.is_none() && !event.has_no_choices && !event.is_done {
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
             self.template = root.filter(|root| root.field("choices").is_some()).map(Template::read);
         }
@@ -74,20 +74,20 @@ impl ChatWriter {
     }
 
     fn wrote(&self, choice: u32) -> Option<&WrittenChoice> {
-        self.wrote.iter().find(|wrote| wrote.choice == choice)
+        self.written_choices.iter().find(|wrote| wrote.choice == choice)
     }
 
-    fn writes(&mut self, choice: u32) -> &mut WrittenChoice {
-        let known = self.wrote.iter().position(|wrote| wrote.choice == choice);
+    fn written_choice(&mut self, choice: u32) -> &mut WrittenChoice {
+        let known = self.written_choices.iter().position(|wrote| wrote.choice == choice);
         let position = known.unwrap_or_else(|| {
-            self.wrote.push(WrittenChoice { choice, text: false, calls: false });
-            self.wrote.len() - 1
+            self.written_choices.push(WrittenChoice { choice, text: false, calls: false });
+            self.written_choices.len() - 1
         });
-        &mut self.wrote[position]
+        &mut self.written_choices[position]
     }
 
-    fn writes_call(&mut self, choice: u32, call: &ToolCall) {
-        self.writes(choice).calls = true;
+    fn note_written_call(&mut self, choice: u32, call: &ToolCall) {
+        self.written_choice(choice).calls = true;
         if call.legacy {
             self.legacy.push(choice);
         }
@@ -95,12 +95,12 @@ impl ChatWriter {
 
     fn word(&self, choice: u32, end: End) -> &'static str {
         let is_legacy = end == End::ToolCalls && self.legacy.contains(&choice);
-        if is_legacy { "function_call" } else { word_of(end) }
+        if is_legacy { "function_call" } else { finish_word(end) }
     }
 
     /// Returns a held chunk of choices for a client that gets other ends than the chunk's own. Returns `None` if
     /// nothing of it is left.
-    fn edited(
+    fn edit_chunk(
         &self,
         frame: &Frame,
         event: &Event,
@@ -118,8 +118,8 @@ impl ChatWriter {
             return None;
         }
         let mut edit = ChunkEdit::new(frame.data.as_deref()?).ok()?;
-        for wrote in &self.wrote {
-            edit.take_out(wrote.choice, wrote.text, wrote.calls);
+        for wrote in &self.written_choices {
+            edit.remove_end(wrote.choice, wrote.text, wrote.calls);
         }
         for end in ends.iter().filter(|end| self.wrote(end.choice).is_none()) {
             if !event.finishes.iter().any(|finish| finish.choice == end.choice) {
@@ -148,13 +148,13 @@ impl ChatWriter {
         usage: Option<&Usage>,
     ) -> Vec<u8> {
         let Some(word) = end.end.map(|word| self.word(end.choice, word)).or(said) else { return Vec::new() };
-        let own = own.and_then(|(frame, event)| self.left_of(frame, event, end, word, usage));
+        let own = own.and_then(|(frame, event)| self.reduce_to_end(frame, event, end, word, usage));
         own.unwrap_or_else(|| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
     }
 
     /// Returns a chunk that was held back with the end of this choice, reduced to that end. Returns `None` if it also
     /// contains other choices.
-    fn left_of(
+    fn reduce_to_end(
         &self,
         frame: &Frame,
         event: &Event,
@@ -184,17 +184,17 @@ impl ChatWriter {
     /// Returns the held chunks of choices, with these ends instead of their own.
     fn choices(&mut self, held: &[(Frame, Event)], ends: &[ChoiceEnd<'_>], usage: Option<&Usage>) -> Vec<u8> {
         for end in ends.iter().filter(|end| end.rewritten) {
-            self.writes(end.choice).text = true;
+            self.written_choice(end.choice).text = true;
         }
         let mut bytes = Vec::new();
         let mut ended: Vec<u32> = Vec::new();
         let mut unwritten = Vec::new();
         for own in held {
             let (frame, event) = own;
-            if event.done || event.error.is_some() || event.no_choices {
+            if event.is_done || event.error.is_some() || event.has_no_choices {
                 continue;
             }
-            if let Some(chunk) = self.edited(frame, event, ends, usage) {
+            if let Some(chunk) = self.edit_chunk(frame, event, ends, usage) {
                 let own = event.finishes.iter().map(|finish| finish.choice);
                 ended.extend(own.filter(|choice| self.wrote(*choice).is_none()));
                 bytes.extend(chunk);
@@ -239,33 +239,33 @@ impl Writer for ChatWriter {
     }
 
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
-        self.writes(choice).text = true;
+        self.written_choice(choice).text = true;
         data_frame(&self.template().text_chunk(choice, text))
     }
 
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
-        self.writes_call(choice, call);
+        self.note_written_call(choice, call);
         Some(data_frame(&self.template().tool_arguments_chunk(choice, call, arguments)))
     }
 
-    fn goes_on(&self, _choice: u32, _call: &ToolCall) -> bool {
+    fn can_continue(&self, _choice: u32, _call: &ToolCall) -> bool {
         true
     }
 
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
-        self.writes_call(choice, call);
+        self.note_written_call(choice, call);
         data_frame(&self.template().tool_call_chunk(choice, call))
     }
 
-    fn answered_by(&mut self, id: &str) {
-        self.fallback = Template::named(id, &self.model);
+    fn set_answer_id(&mut self, id: &str) {
+        self.fallback = Template::with_id(id, &self.model);
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
-        if closing.choices.is_empty() && self.wrote.is_empty() {
-            let was_said = self.held.events().any(|event| event.done);
+        if closing.choices.is_empty() && self.written_choices.is_empty() {
+            let was_said = self.held.events().any(|event| event.is_done);
             let mut bytes = self.release();
-            if closing.end_lost && !was_said {
+            if closing.is_end_lost && !was_said {
                 bytes.extend(data_frame(b"[DONE]"));
             }
             return bytes;
@@ -273,7 +273,7 @@ impl Writer for ChatWriter {
         let held = self.held.take();
         let mut bytes = self.choices(&held, closing.choices, closing.usage.as_ref());
         // Frames that are neither part of a choice nor an end: counts that are not replaced, and anything else.
-        let is_other = |event: &Event| event.no_choices && !event.done && event.error.is_none();
+        let is_other = |event: &Event| event.has_no_choices && !event.is_done && event.error.is_none();
         for (frame, event) in held.iter().filter(|(_, event)| is_other(event)) {
             if closing.usage.is_none() || event.usage.is_none() {
                 bytes.extend_from_slice(&frame.raw);
@@ -282,7 +282,7 @@ impl Writer for ChatWriter {
         if let Some(usage) = closing.usage.as_ref().filter(|_| self.include_usage) {
             bytes.extend(data_frame(&self.template().usage_chunk(usage)));
         }
-        match held.iter().find(|(_, event)| event.done) {
+        match held.iter().find(|(_, event)| event.is_done) {
             Some((done, _)) => bytes.extend_from_slice(&done.raw),
             None => bytes.extend(data_frame(b"[DONE]")),
         }
@@ -295,7 +295,7 @@ impl Writer for ChatWriter {
         let mut bytes = self.choices(&held, error.choices, None);
         let with_endmark = |json: &str| {
             let root = Value::parse_str(json).ok()?;
-            let mut edits = Edits::of(root);
+            let mut edits = Edits::for_document(root);
             if let Some(endmark) = error.endmark {
                 edits.set_field(root, "endmark", endmark.get());
             }

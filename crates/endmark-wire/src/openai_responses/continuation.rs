@@ -4,7 +4,7 @@ use super::Responses;
 use super::request::{last_assistant, text_parts};
 use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
@@ -14,13 +14,13 @@ const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "
 impl WireAsk for Responses {
     // OpenAI treats an unfinished assistant message as one more turn and answers it from the beginning. llama.cpp
     // continues the message and repeats it, so this works where it was detected.
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
+    fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
-        let mut edits = on_terms(root, terms);
+        let mut edits = apply_terms(root, terms);
         // Otherwise the server would add Endmark's prompt, and the rest as a separate message, to the client's
         // conversation.
         edits.remove_field(root, "conversation");
-        if is_referred_to_by_none(ask) {
+        if is_never_continued(ask) {
             edits.set_field(root, "store", "false");
         }
         match ask {
@@ -34,16 +34,16 @@ impl WireAsk for Responses {
                 if text.is_empty() {
                     return None;
                 }
-                go_on(&mut edits, root, &text, None);
+                append_continuation(&mut edits, root, &text, None);
             }
             Ask::Prompt { so_far, prompt } => {
                 without(&mut edits, root, true);
-                go_on(&mut edits, root, &quoted_text(so_far), Some(prompt));
+                append_continuation(&mut edits, root, &quoted_text(so_far), Some(prompt));
             }
             Ask::Again => {}
             Ask::Correction { wrong, prompt } => {
                 without(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
-                go_on(&mut edits, root, &quoted_text(wrong), Some(prompt));
+                append_continuation(&mut edits, root, &quoted_text(wrong), Some(prompt));
             }
             Ask::Native { .. } => return None,
         }
@@ -51,13 +51,13 @@ impl WireAsk for Responses {
     }
 
     fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
-        format!(r#"{{"model":{},"input":{},"store":false}}"#, quoted(model), quoted(text))
+        format!(r#"{{"model":{},"input":{},"store":false}}"#, quote(model), quote(text))
     }
 }
 
 /// Returns whether no client continues from the response: after a call it has to continue from the response that has
 /// the call.
-fn is_referred_to_by_none(ask: &Ask<'_>) -> bool {
+fn is_never_continued(ask: &Ask<'_>) -> bool {
     match ask {
         Ask::Prefill { so_far, .. } | Ask::Prompt { so_far, .. } => {
             matches!(so_far, Partial::ToolCall { .. })
@@ -67,8 +67,8 @@ fn is_referred_to_by_none(ask: &Ask<'_>) -> bool {
     }
 }
 
-fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
-    let mut edits = Edits::of(root);
+fn apply_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
+    let mut edits = Edits::for_document(root);
     edits.set_field(root, "max_output_tokens", &terms.limit.to_string());
     edits.remove_field(root, "top_logprobs");
     if terms.stream || root.field("stream").is_some() {
@@ -91,7 +91,7 @@ fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
 }
 
 /// Shows the model its own text, and asks for the rest if there is a prompt.
-fn go_on<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
+fn append_continuation<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
     let own = last_assistant(root);
     let shown = (!text.is_empty() && own.is_none()).then(|| message("assistant", text));
     let asked = prompt.map(|prompt| message("user", prompt));
@@ -114,7 +114,7 @@ fn message(role: &str, text: &str) -> String {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
     format!(
         "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"{kind}\",\"text\":{}}}]}}",
-        quoted(text)
+        quote(text)
     )
 }
 
@@ -126,9 +126,9 @@ fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
     match (string.or_else(|| text_parts(message).last()), array) {
         (Some(held), _) => edits.append_text(held, text),
         (None, Some(array)) => {
-            let part = format!("{{\"type\":\"output_text\",\"text\":{}}}", quoted(text));
+            let part = format!("{{\"type\":\"output_text\",\"text\":{}}}", quote(text));
             edits.push_item(array, &part);
         }
-        (None, None) => edits.set_field(message, "content", &quoted(text)),
+        (None, None) => edits.set_field(message, "content", &quote(text)),
     }
 }

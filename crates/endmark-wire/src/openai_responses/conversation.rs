@@ -5,18 +5,18 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
+use endmark_context::conversation::{Call, Content, Media, Order, ResultTurns, Role, ToolResult};
 
 use super::Responses;
-use crate::conversation::{EditableText, PlacedPart, media_in, text_of_parts, text_or_json};
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::conversation::{EditableText, PlacedPart, collect_media, parts_text, text_or_json};
+use crate::json::{Fields, Kind, Value, quote};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
 /// Calls are paired with their outputs by id, in any position.
 pub(super) const ORDER: Order =
-    Order { results_behind_calls: false, turns_of_results: TurnsOfResults::Each, user_first: false };
+    Order { results_behind_calls: false, turns_of_results: ResultTurns::OnePerResult, user_first: false };
 
 /// Types of calls whose outputs are text.
 const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
@@ -26,14 +26,14 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
     if let Some(text) = item.text() {
         return Ok((Role::User, vec![PlacedPart::turn(item, Content::Text(text), EditableText::Text(item))]));
     }
-    let fields = Fields::of(item);
+    let fields = Fields::new(item);
     let kind = fields.get("type").and_then(Value::text);
     let named = fields.get("role").and_then(Value::text);
     if let Some(id) = reference(item) {
         let content = Content::Reference { id: id.text().unwrap_or_default() };
         return Ok((Role::Assistant, vec![PlacedPart::turn(item, content, EditableText::None)]));
     }
-    let role = role_of(kind.as_deref(), named.as_deref()).ok_or("has neither `type` nor `role`")?;
+    let role = item_role(kind.as_deref(), named.as_deref()).ok_or("has neither `type` nor `role`")?;
     if named.is_some() && kind.as_deref().is_none_or(|kind| kind == "message") {
         return Ok((role, message(item)));
     }
@@ -48,7 +48,7 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
             name: None,
             text: output.map(output_text).unwrap_or_default(),
             is_error: false,
-            media: output.map(media_in).unwrap_or_default(),
+            media: output.map(collect_media).unwrap_or_default(),
             is_fixed: false,
         };
         return one(Content::Result(result), output_slot(item, &kind, output));
@@ -69,11 +69,11 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
         return one(Content::Call(call), slot);
     }
     if kind == "reasoning" {
-        let text = ["summary", "content"].into_iter().find_map(|name| fields.filled(name));
-        let text = text.map(text_of_parts).unwrap_or_default();
+        let text = ["summary", "content"].into_iter().find_map(|name| fields.non_empty(name));
+        let text = text.map(parts_text).unwrap_or_default();
         return one(Content::Reasoning { text, sealed: true }, EditableText::None);
     }
-    if is_of_server(&kind) {
+    if is_server_item(&kind) {
         // A call of an MCP server names the approval that it needed.
         let follows = fields.get("approval_request_id").and_then(Value::text);
         return one(Content::Server { kind, follows }, EditableText::None);
@@ -91,7 +91,7 @@ impl WireConversation for Responses {
         if reference(item).is_some() {
             return Some(Role::Assistant);
         }
-        role_of(word("type").as_deref(), word("role").as_deref())
+        item_role(word("type").as_deref(), word("role").as_deref())
     }
 
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
@@ -103,7 +103,7 @@ impl WireConversation for Responses {
     }
 
     fn user_turn(&self, text: &str) -> String {
-        let text = quoted(text);
+        let text = quote(text);
         format!(
             "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{text}}}]}}"
         )
@@ -112,12 +112,12 @@ impl WireConversation for Responses {
     fn absent_result(&self, call: Value<'_>, text: &str) -> String {
         let kind = call.field("type").and_then(Value::text).unwrap_or_default();
         let id = call.field("call_id").map_or("\"\"", Value::raw);
-        let kind = quoted(&format!("{kind}_output"));
-        format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quoted(text))
+        let kind = quote(&format!("{kind}_output"));
+        format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quote(text))
     }
 
-    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
-        let (name, description) = (quoted(tool.name), quoted(tool.description));
+    fn tool_json(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quote(tool.name), quote(tool.description));
         // The strict form, which is the default, does not allow optional arguments.
         format!(
             "{{\"type\":\"function\",\"name\":{name},\"description\":{description},\"parameters\":{},\"strict\":false}}",
@@ -126,22 +126,22 @@ impl WireConversation for Responses {
     }
 
     // Reasoning that the server neither stores nor sent in encrypted form is omitted: its id would be unknown.
-    fn said(&self, root: Value<'_>) -> Vec<String> {
+    fn response_items(&self, root: Value<'_>) -> Vec<String> {
         let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
         let can_stand = |item: &Value<'_>| {
-            is_kept || !item.says("type", "reasoning") || item.filled("encrypted_content").is_some()
+            is_kept || !item.has_text("type", "reasoning") || item.non_empty("encrypted_content").is_some()
         };
         let items = root.field("output").into_iter().flat_map(Value::items);
         items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
     }
 
     // The items of the final response or, without one, those that were completed.
-    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+    fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let ended = events.iter().rev().filter_map(|event| event.field("response"));
-        if let Some(response) = { ended }.find(|response| response.filled("output").is_some()) {
-            return self.said(response);
+        if let Some(response) = { ended }.find(|response| response.non_empty("output").is_some()) {
+            return self.response_items(response);
         }
-        let done = events.iter().filter(|event| event.says("type", "response.output_item.done"));
+        let done = events.iter().filter(|event| event.has_text("type", "response.output_item.done"));
         done.filter_map(|event| event.field("item")).map(|item| item.raw().to_owned()).collect()
     }
 
@@ -150,13 +150,13 @@ impl WireConversation for Responses {
     }
 }
 
-fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
+fn item_role(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
     match (kind, role) {
         (None, None) => None,
-        (None | Some("message"), Some(role)) => Some(role_named(role)),
+        (None | Some("message"), Some(role)) => Some(parse_role(role)),
         (Some(kind), _) if is_result(kind, false) => Some(Role::Tool),
-        (Some(kind), _) if kind == "reasoning" || is_of_server(kind) => Some(Role::Assistant),
-        (_, role) => Some(role.map_or(Role::Other, role_named)),
+        (Some(kind), _) if kind == "reasoning" || is_server_item(kind) => Some(Role::Assistant),
+        (_, role) => Some(role.map_or(Role::Other, parse_role)),
     }
 }
 
@@ -182,7 +182,7 @@ fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Ed
 }
 
 /// Returns whether an item is an action of the server, or a call that it made or left to the client.
-fn is_of_server(kind: &str) -> bool {
+fn is_server_item(kind: &str) -> bool {
     kind.ends_with("_call") || kind.starts_with("compaction") || kind.starts_with("mcp_")
 }
 
@@ -197,7 +197,7 @@ fn reference(item: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
-fn role_named(role: &str) -> Role {
+fn parse_role(role: &str) -> Role {
     match role {
         "system" | "developer" => Role::System,
         "user" => Role::User,
@@ -242,7 +242,7 @@ fn output_text(output: Value<'_>) -> Cow<'_, str> {
         (!texts.is_empty()).then(|| Cow::Owned(filled.join("\n")))
     };
     match output.kind() {
-        Kind::Array if has_text() => text_of_parts(output),
+        Kind::Array if has_text() => parts_text(output),
         Kind::Array => of_commands().unwrap_or_else(|| text_or_json(output)),
         Kind::Object if output.field("image_url").is_some() => Cow::default(),
         _ => text_or_json(output),

@@ -19,7 +19,7 @@ pub(super) enum Item {
 
 impl Item {
     /// Returns the kind of this item.
-    pub(super) fn of(item: Value<'_>) -> Self {
+    pub(super) fn classify(item: Value<'_>) -> Self {
         match item.word("type").as_deref() {
             Some("message") => Self::Message,
             Some("function_call" | CUSTOM_CALL) => Self::Call,
@@ -60,12 +60,12 @@ impl CallForm {
     };
 
     /// Returns the form of an item that is a call.
-    pub(super) fn of(item: Value<'_>) -> Self {
-        Self::with(item.says("type", CUSTOM_CALL))
+    pub(super) fn from_item(item: Value<'_>) -> Self {
+        Self::from_free_text(item.has_text("type", CUSTOM_CALL))
     }
 
     /// Returns the form of a call that takes free text, or JSON.
-    pub(super) fn with(free_text: bool) -> Self {
+    pub(super) fn from_free_text(free_text: bool) -> Self {
         if free_text { Self::CUSTOM } else { Self::FUNCTION }
     }
 
@@ -78,21 +78,21 @@ impl CallForm {
 /// Returns whether an item is a web search, which is billed. Opening a page from its results is not.
 pub(super) fn is_web_search(item: Value<'_>) -> bool {
     let action = item.field("action").and_then(|action| action.word("type"));
-    item.says("type", "web_search_call") && action.is_none_or(|action| action == "search")
+    item.has_text("type", "web_search_call") && action.is_none_or(|action| action == "search")
 }
 
 /// Returns the texts of a message's parts, in order.
 pub(super) fn texts(item: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let parts = item.field("content").into_iter().flat_map(Value::items);
-    parts.filter_map(text_of)
+    parts.filter_map(part_text)
 }
 
 /// Returns the text of a part.
-pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
-    part.field("text").filter(|text| text.kind() == Kind::String && part.says("type", "output_text"))
+pub(super) fn part_text(part: Value<'_>) -> Option<Value<'_>> {
+    part.field("text").filter(|text| text.kind() == Kind::String && part.has_text("type", "output_text"))
 }
 
 /// Returns the text of a refusal part.
-pub(super) fn refusal_of(part: Value<'_>) -> Option<String> {
-    part.word("refusal").filter(|_| part.says("type", "refusal"))
+pub(super) fn part_refusal(part: Value<'_>) -> Option<String> {
+    part.word("refusal").filter(|_| part.has_text("type", "refusal"))
 }

@@ -9,20 +9,20 @@ use crate::wire_format::WireRequest;
 
 impl WireRequest for Responses {
     fn view(&self, root: Value<'_>, _address: &Address) -> View {
-        let fields = Fields::of(root);
+        let fields = Fields::new(root);
         let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
         // A stored prompt or the previous response can be the whole request.
         let asks_nothing = input.is_none()
             && ["prompt", "previous_response_id", "conversation"]
                 .iter()
-                .all(|name| root.filled(name).is_none());
+                .all(|name| root.non_empty(name).is_none());
         let in_background = fields.get("background").and_then(Value::as_bool).unwrap_or(false);
         let limit = fields.get("max_output_tokens").and_then(Value::as_u64);
         let format = root.at("text.format");
         let is_json = format
             .and_then(|format| format.word("type"))
             .is_some_and(|kind| matches!(kind.as_str(), "json_schema" | "json_object"));
-        let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
+        let schema = format.and_then(|format| format.field("schema")?.as_kind(Kind::Object));
         let conversation = fields.get("conversation");
         let conversation =
             conversation.and_then(|named| named.text().map(Into::into).or_else(|| named.word("id")));
@@ -33,10 +33,10 @@ impl WireRequest for Responses {
             limit,
             limit_field: limit.map(|_| "max_output_tokens"),
             choices: 1,
-            has_stop: root.filled("stop").is_some(),
-            has_tools: root.filled("tools").is_some(),
+            has_stop: root.non_empty("stop").is_some(),
+            has_tools: root.non_empty("tools").is_some(),
             prefill: last_assistant(root).map(item_text).filter(|text| !text.is_empty()),
-            demanded: is_json.then_some(Format::Json),
+            required_format: is_json.then_some(Format::Json),
             text_schema: schema.map(|schema| schema.raw().to_owned()),
             conversation: conversation.or_else(|| root.word("previous_response_id")),
             only_passes: asks_nothing || in_background,
@@ -45,22 +45,22 @@ impl WireRequest for Responses {
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = root.field("tools").into_iter().flat_map(Value::items);
-        let functions = tools.filter(|tool| tool.says("type", "function")).filter_map(|tool| {
-            let schema = tool.field("parameters").and_then(|schema| schema.of_kind(Kind::Object));
+        let functions = tools.filter(|tool| tool.has_text("type", "function")).filter_map(|tool| {
+            let schema = tool.field("parameters").and_then(|schema| schema.as_kind(Kind::Object));
             Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
         });
         functions.collect()
     }
 
-    fn goes_on_from<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
-        root.filled("previous_response_id").filter(|id| id.kind() == Kind::String)
+    fn previous_response<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
+        root.non_empty("previous_response_id").filter(|id| id.kind() == Kind::String)
     }
 }
 
 /// Returns the last item, if it is an assistant message: some servers continue it.
 pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("input")?.items().last()?;
-    last.says("role", "assistant").then_some(last)
+    last.has_text("role", "assistant").then_some(last)
 }
 
 /// Returns the strings with the text of a message in `input`.

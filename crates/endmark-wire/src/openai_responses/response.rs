@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::value::RawValue;
 
 use super::Responses;
-use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
+use super::item::{CallForm, Item, is_web_search, part_refusal, texts};
 use super::stream::ResponseReader;
 use super::writer::ResponseWriter;
 use super::{error, stop, usage};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::openai_chat::error_body;
 use crate::reply::{CallProgress, Choice, ToolCall, Usage};
 use crate::request::{Request, View};
@@ -22,8 +22,8 @@ use crate::wire_format::WireReply;
 use crate::writer::{End, Writer};
 
 impl WireReply for Responses {
-    fn has_written(&self, root: Value<'_>) -> bool {
-        root.says("object", "response")
+    fn recognises(&self, root: Value<'_>) -> bool {
+        root.has_text("object", "response")
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
@@ -71,23 +71,23 @@ impl WireReply for Responses {
 fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     let mut choice = Choice::new(0);
     for item in output.items() {
-        match Item::of(item) {
+        match Item::classify(item) {
             Item::Message => {
                 choice.last_part = choice.text.len();
-                choice.ends_unshown = false;
-                for text in texts(item).filter_map(Value::decoded) {
+                choice.ends_in_unshown_part = false;
+                for text in texts(item).filter_map(Value::decode) {
                     choice.text.push_str(&text.text);
                     choice.exact &= text.exact;
                 }
                 let mut parts = item.field("content").into_iter().flat_map(Value::items);
-                choice.refused |= parts.any(|part| refusal_of(part).is_some());
+                choice.is_refused |= parts.any(|part| part_refusal(part).is_some());
             }
             Item::Call => {
-                choice.ends_unshown = false;
+                choice.ends_in_unshown_part = false;
                 choice.last_call_at = choice.text.len();
-                let form = CallForm::of(item);
-                let arguments = item.field(form.field).and_then(Value::decoded);
-                let is_open = item.says("status", INCOMPLETE);
+                let form = CallForm::from_item(item);
+                let arguments = item.field(form.field).and_then(Value::decode);
+                let is_open = item.has_text("status", INCOMPLETE);
                 let progress = if is_open { CallProgress::Open } else { CallProgress::Closed };
                 choice.exact &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
@@ -103,7 +103,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             // Content that no continuation can contain: the rest would not fit it.
             Item::OtherCall | Item::Other => {
                 choice.web_searches += u64::from(is_web_search(item));
-                choice.shows_no_more();
+                choice.note_unshowable();
             }
             Item::Reasoning => {
                 let parts = ["summary", "content"].into_iter().filter_map(|list| item.field(list));
@@ -113,7 +113,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             }
         }
     }
-    choice.wrote_these();
+    choice.note_written();
     choice.unfinished = stop::is_at_work(root);
     choice.end(stop::read(root, has_stop));
     choice
@@ -121,10 +121,10 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
 
 /// Sets how a response ended. Also sets the status of its cut calls or, without such calls, of its last item.
 pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &BTreeSet<u32>) {
-    let status = status_of(end);
-    edits.set_field(response, "status", &quoted(status));
+    let status = end_status(end);
+    edits.set_field(response, "status", &quote(status));
     match end {
-        End::Turn | End::ToolCalls if response.filled("incomplete_details").is_none() => {}
+        End::Turn | End::ToolCalls if response.non_empty("incomplete_details").is_none() => {}
         End::Turn | End::ToolCalls => edits.set_field(response, "incomplete_details", "null"),
         End::Cut => {
             edits.set_field(response, "incomplete_details", "{\"reason\":\"max_output_tokens\"}");
@@ -136,7 +136,7 @@ pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End
     }
     let last = items().last();
     if let Some(last) = last.filter(|last| last.field("status").is_some()) {
-        edits.set_field(last, "status", &quoted(status));
+        edits.set_field(last, "status", &quote(status));
     }
 }
 
@@ -150,12 +150,12 @@ pub(super) fn write_cut<'a>(
     if cut.is_empty() {
         return;
     }
-    for (call, item) in (0..).zip(items.filter(|item| Item::of(*item) == Item::Call)) {
+    for (call, item) in (0..).zip(items.filter(|item| Item::classify(*item) == Item::Call)) {
         // Only the status discloses that free text is cut.
         let is_cut = cut.contains(&call);
-        if item.field("status").is_some() || (is_cut && CallForm::of(item).is_free_text()) {
+        if item.field("status").is_some() || (is_cut && CallForm::from_item(item).is_free_text()) {
             let status = if is_cut { INCOMPLETE } else { COMPLETED };
-            edits.set_field(item, "status", &quoted(status));
+            edits.set_field(item, "status", &quote(status));
         }
     }
 }
@@ -164,7 +164,7 @@ pub(super) const COMPLETED: &str = "completed";
 pub(super) const INCOMPLETE: &str = "incomplete";
 
 /// Returns the status of a response with this end, and of its last item.
-pub(super) fn status_of(end: End) -> &'static str {
+pub(super) fn end_status(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => COMPLETED,
         End::Cut => INCOMPLETE,
@@ -186,26 +186,26 @@ pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> Stri
 pub(super) fn message_item(id: &str, status: &str, text: &str) -> String {
     format!(
         "{{\"id\":{},\"type\":\"message\",\"status\":\"{status}\",\"role\":\"assistant\",\"content\":[{}]}}",
-        quoted(id),
+        quote(id),
         text_part(text)
     )
 }
 
 /// Returns a part with this text.
 pub(super) fn text_part(text: &str) -> String {
-    format!("{{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":{}}}", quoted(text))
+    format!("{{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":{}}}", quote(text))
 }
 
 /// Returns a call as an item.
 pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str) -> String {
-    let CallForm { kind, field, .. } = CallForm::with(call.free_text);
+    let CallForm { kind, field, .. } = CallForm::from_free_text(call.free_text);
     let call_id = call.id.clone().unwrap_or_else(|| format!("call_endmark_{}", call.index));
     format!(
         "{{\"id\":{},\"type\":\"{kind}\",\"status\":\"{status}\",\"call_id\":{},\"name\":{},\"{field}\":{}}}",
-        quoted(id),
-        quoted(&call_id),
-        quoted(&call.name),
-        quoted(arguments)
+        quote(id),
+        quote(&call_id),
+        quote(&call.name),
+        quote(arguments)
     )
 }
 
@@ -219,7 +219,7 @@ pub(super) struct Edit<'a> {
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root), cut: BTreeSet::new() }
+        Self { edits: Edits::for_document(root), cut: BTreeSet::new() }
     }
 
     fn own_id(&self, prefix: &str, position: usize) -> String {
@@ -229,14 +229,14 @@ impl<'a> Edit<'a> {
 
     fn output(&self, choice: u32) -> Option<Value<'a>> {
         let output = self.edits.original().field("output").filter(|_| choice == 0)?;
-        output.of_kind(Kind::Array)
+        output.as_kind(Kind::Array)
     }
 }
 
 impl ReplyEdit for Edit<'_> {
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(output) = self.output(choice) else { return };
-        let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
+        let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
         let texts: Vec<Value<'_>> = messages.flat_map(texts).collect();
         if texts.is_empty() {
             let id = self.own_id("msg", output.items().count());
@@ -244,9 +244,9 @@ impl ReplyEdit for Edit<'_> {
         }
         self.edits.set_texts(&texts, text);
         // The rest has no logprobs, and those of the beginning would be taken for all of the text.
-        let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
+        let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
         let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
-        for part in parts.filter(|part| part.filled("logprobs").is_some()) {
+        for part in parts.filter(|part| part.non_empty("logprobs").is_some()) {
             self.edits.set_field(part, "logprobs", "[]");
         }
         // Some servers repeat the text next to the items.
@@ -258,17 +258,17 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
         let item = self.output(choice).and_then(|output| {
-            let mut calls = (0..).zip(output.items().filter(|item| Item::of(*item) == Item::Call));
+            let mut calls = (0..).zip(output.items().filter(|item| Item::classify(*item) == Item::Call));
             calls.find(|(index, _)| *index == call).map(|(_, item)| item)
         });
         if let Some(item) = item.filter(|item| item.field("status").is_some()) {
-            self.edits.set_field(item, "status", &quoted(COMPLETED));
+            self.edits.set_field(item, "status", &quote(COMPLETED));
         }
         let Some(item) = item else { return };
-        let field = CallForm::of(item).field;
+        let field = CallForm::from_item(item).field;
         match item.field(field) {
             Some(held) => self.edits.set_text(held, arguments),
-            None => self.edits.set_field(item, field, &quoted(arguments)),
+            None => self.edits.set_field(item, field, &quote(arguments)),
         }
     }
 
@@ -281,7 +281,7 @@ impl ReplyEdit for Edit<'_> {
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(output) = self.output(choice) else { return };
         for (call, position) in calls.iter().zip(output.items().count()..) {
-            let id = self.own_id(CallForm::with(call.free_text).id_prefix, position);
+            let id = self.own_id(CallForm::from_free_text(call.free_text).id_prefix, position);
             self.edits.push_item(output, &call_item(&id, "completed", call, &call.arguments));
         }
     }
@@ -294,7 +294,7 @@ impl ReplyEdit for Edit<'_> {
     }
 
     fn set_id(&mut self, id: &str) {
-        self.edits.set_field(self.edits.original(), "id", &quoted(id));
+        self.edits.set_field(self.edits.original(), "id", &quote(id));
     }
 
     fn set_usage(&mut self, counts: &Usage) {

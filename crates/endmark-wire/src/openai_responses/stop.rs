@@ -21,7 +21,7 @@ pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
 /// Returns whether a response states that more of it is to come: it is queued or in progress.
 pub(super) fn is_at_work(response: Value<'_>) -> bool {
     let status = response.word("status").filter(|status| !status.trim().is_empty());
-    status.is_some_and(|status| Meaning::of(FORMAT, &status) == Meaning::NotEnded)
+    status.is_some_and(|status| Meaning::find(FORMAT, &status) == Meaning::NotEnded)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! A streamed response, event by event.
 
 use super::error;
-use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
+use super::item::{CallForm, Item, is_web_search, part_refusal, texts};
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
 use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
-use crate::stream::{Data, Reader, data_of};
+use crate::stream::{Data, Reader, frame_data};
 
 /// More items than this are never open at a time. Further ones are not tracked.
 const MAX_OPEN_ITEMS: usize = 128;
@@ -29,7 +29,7 @@ struct OpenItem {
     /// Its number among the calls.
     call: u32,
     /// Whether any content of it came.
-    came: bool,
+    has_content: bool,
 }
 
 /// The item that an event belongs to: its index in the output, or the item's id if a server sends no index. Ids alone
@@ -38,23 +38,23 @@ struct OpenItem {
 pub(super) enum ItemPlace {
     Index(u64),
     Id(String),
-    Unsaid,
+    Unstated,
 }
 
 impl ItemPlace {
     /// Returns the place that an event states.
-    pub(super) fn of(root: Value<'_>) -> Self {
-        Self::among(&Fields::of(root))
+    pub(super) fn read(root: Value<'_>) -> Self {
+        Self::from_fields(&Fields::new(root))
     }
 
     /// Returns the same for an event whose fields are already read.
-    fn among(fields: &Fields<'_>) -> Self {
+    fn from_fields(fields: &Fields<'_>) -> Self {
         if let Some(index) = fields.get("output_index").and_then(Value::as_u64) {
             return Self::Index(index);
         }
-        let own = || fields.filled("item_id").and_then(Value::text).map(Into::into);
+        let own = || fields.non_empty("item_id").and_then(Value::text).map(Into::into);
         let id = own().or_else(|| fields.get("item").and_then(|item| item.word("id")));
-        id.map_or(Self::Unsaid, Self::Id)
+        id.map_or(Self::Unstated, Self::Id)
     }
 }
 
@@ -66,7 +66,7 @@ impl ResponseReader {
     fn event(&mut self, root: Value<'_>) -> Event {
         // Most events are pieces and have none of the fields that could contain an error: one pass over the fields
         // shows this.
-        let fields = Fields::of(root);
+        let fields = Fields::new(root);
         let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
         let may_fail =
             kind == "error" || ["error", "object", "response"].iter().any(|name| fields.get(name).is_some());
@@ -76,21 +76,21 @@ impl ResponseReader {
         match kind.as_str() {
             "response.created" | "response.queued" | "response.in_progress" => {
                 event.opens =
-                    fields.get("response").is_some_and(|response| response.filled("output").is_none());
+                    fields.get("response").is_some_and(|response| response.non_empty("output").is_none());
             }
-            "response.output_item.added" => fidelity = self.item_begins(root, &mut event),
+            "response.output_item.added" => fidelity = self.begin_item(root, &mut event),
             "response.content_part.added" => {
-                event.opens = root
-                    .field("part")
-                    .is_some_and(|part| part.says("type", "output_text") && part.filled("text").is_none());
+                event.opens = root.field("part").is_some_and(|part| {
+                    part.has_text("type", "output_text") && part.non_empty("text").is_none()
+                });
             }
-            "response.output_item.done" => fidelity = self.item_ends(root, &mut event),
+            "response.output_item.done" => fidelity = self.end_item(root, &mut event),
             "response.output_text.delta" => fidelity = self.piece(&fields, &mut event, None),
             "response.refusal.delta" => {
-                self.said(&fields, &mut event, Piece::Refusal);
+                self.response_items(&fields, &mut event, Piece::Refusal);
             }
             "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-                self.said(&fields, &mut event, Piece::Reasoning);
+                self.response_items(&fields, &mut event, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 match self.open_call(&fields) {
@@ -116,8 +116,8 @@ impl ResponseReader {
         if let Some(response) = response {
             event.finishes.extend(stop::read(response, self.has_stop));
             event.usage = usage::read(response);
-            self.received.named(response.word("model"), response.word("id"));
-            self.received.served_in(response.word("service_tier"));
+            self.received.note_identity(response.word("model"), response.word("id"));
+            self.received.note_tier(response.word("service_tier"));
         }
         event.opens &= event.error.is_none() && event.finishes.is_empty();
         let begins = response.is_some() || !event.pieces.is_empty();
@@ -130,7 +130,7 @@ impl ResponseReader {
             && self
                 .open
                 .last()
-                .is_some_and(|open| open.item == Item::Message && open.place == ItemPlace::of(root))
+                .is_some_and(|open| open.item == Item::Message && open.place == ItemPlace::read(root))
         {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
             self.received.part_begins(0, length);
@@ -138,11 +138,11 @@ impl ResponseReader {
         self.note_own_tool(root, &kind);
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"
-            && open.place == ItemPlace::of(root)
+            && open.place == ItemPlace::read(root)
         {
-            self.received.reasoned(0);
+            self.received.note_hidden_reasoning(0);
         }
-        event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
+        event.has_no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
         event
     }
 
@@ -151,19 +151,19 @@ impl ResponseReader {
         let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
             return;
         };
-        if Item::of(item) != Item::Call {
+        if Item::classify(item) != Item::Call {
             return;
         }
         let begun = event.pieces.iter().find_map(|delta| match &delta.piece {
             Piece::ToolCall { index, .. } => Some(*index),
             _ => None,
         });
-        let ends = kind == "response.output_item.done" && !item.says("status", "incomplete");
+        let ends = kind == "response.output_item.done" && !item.has_text("status", "incomplete");
         let progress = if ends { CallProgress::Closed } else { CallProgress::Open };
         if let Some(call) = begun.or(event.closed_call) {
-            self.received.has_come(0, call, progress);
-            if CallForm::of(item).is_free_text() {
-                self.received.takes_free_text(0, call);
+            self.received.note_progress(0, call, progress);
+            if CallForm::from_item(item).is_free_text() {
+                self.received.note_free_text(0, call);
             }
         }
     }
@@ -171,18 +171,19 @@ impl ResponseReader {
     /// Notes an item of one of the provider's own tools. Some servers send only its end.
     fn note_own_tool(&mut self, root: Value<'_>, kind: &str) {
         let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
-        let Some(item) = item.filter(|item| matches!(Item::of(*item), Item::OtherCall | Item::Other)) else {
+        let Some(item) = item.filter(|item| matches!(Item::classify(*item), Item::OtherCall | Item::Other))
+        else {
             return;
         };
-        self.received.beside(0);
+        self.received.note_unrequestable(0);
         if kind == "response.output_item.done" && is_web_search(item) {
-            self.received.searched(0, |known| known.saturating_add(1));
+            self.received.update_searches(0, |known| known.saturating_add(1));
         }
     }
 
     /// Returns the call that an event belongs to, while its item is open.
     fn open_call(&self, fields: &Fields<'_>) -> Option<u32> {
-        let place = ItemPlace::among(fields);
+        let place = ItemPlace::from_fields(fields);
         let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
         call.map(|open| open.call)
     }
@@ -190,7 +191,7 @@ impl ResponseReader {
     /// Adds the event's delta as a piece of the text, or of the arguments of this call. Returns how completely the
     /// piece represents it.
     fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, call: Option<u32>) -> Fidelity {
-        let delta = fields.get("delta").and_then(|delta| self.received.decoded(0, call, delta));
+        let delta = fields.get("delta").and_then(|delta| self.received.decode(0, call, delta));
         let Some(delta) = delta else { return Fidelity::Exact };
         let text = delta.text.into_owned();
         self.add(
@@ -201,11 +202,16 @@ impl ResponseReader {
                 None => Piece::Text(text),
             },
         );
-        Fidelity::of(delta.exact)
+        Fidelity::from_exactness(delta.exact)
     }
 
     /// Adds the event's delta as a piece that is not part of the reply itself.
-    fn said(&mut self, fields: &Fields<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) {
+    fn response_items(
+        &mut self,
+        fields: &Fields<'_>,
+        event: &mut Event,
+        piece: impl FnOnce(String) -> Piece,
+    ) {
         if let Some(delta) = fields.get("delta").and_then(Value::text) {
             self.add(fields, event, piece(delta.into_owned()));
         }
@@ -220,28 +226,29 @@ impl ResponseReader {
         if text.is_empty() {
             return;
         }
-        let place = ItemPlace::among(fields);
+        let place = ItemPlace::from_fields(fields);
         if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
-            open.came = true;
+            open.has_content = true;
         }
         event.pieces.push(Delta { choice: 0, piece });
     }
 
-    fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
+    fn begin_item(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let Some(item) = root.field("item") else { return Fidelity::Exact };
-        let kind = Item::of(item);
-        let mut open = OpenItem { place: ItemPlace::of(root), item: kind, call: self.calls, came: false };
+        let kind = Item::classify(item);
+        let mut open =
+            OpenItem { place: ItemPlace::read(root), item: kind, call: self.calls, has_content: false };
         let mut fidelity = Fidelity::Exact;
         event.opens = match kind {
-            Item::Message => item.filled("content").is_none(),
-            Item::Reasoning => {
-                ["summary", "content", "encrypted_content"].iter().all(|field| item.filled(field).is_none())
-            }
+            Item::Message => item.non_empty("content").is_none(),
+            Item::Reasoning => ["summary", "content", "encrypted_content"]
+                .iter()
+                .all(|field| item.non_empty(field).is_none()),
             Item::Call | Item::OtherCall | Item::Other => false,
         };
         if kind == Item::Call {
-            let (begins, all) = call_begins(item, self.calls);
-            open.came = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
+            let (begins, all) = begin_call(item, self.calls);
+            open.has_content = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
             self.calls = self.calls.saturating_add(1);
             event.pieces.push(Delta { choice: 0, piece: begins });
             fidelity = all;
@@ -254,23 +261,23 @@ impl ResponseReader {
     }
 
     /// Reads an item's end. It repeats what came; if nothing came before, it is the whole item.
-    fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
-        let place = ItemPlace::of(root);
+    fn end_item(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
+        let place = ItemPlace::read(root);
         let known = self.open.iter().position(|open| open.place == place);
         let known = known.map(|position| self.open.remove(position));
         event.closed_call = known.as_ref().filter(|open| open.item == Item::Call).map(|open| open.call);
         let Some(item) = root.field("item") else { return Fidelity::Exact };
         let mut fidelity = Fidelity::Exact;
-        match (Item::of(item), &known) {
-            (_, Some(open)) if open.came => {}
+        match (Item::classify(item), &known) {
+            (_, Some(open)) if open.has_content => {}
             (Item::Message, _) => {
-                for text in texts(item).filter_map(Value::decoded).filter(|text| !text.text.is_empty()) {
-                    fidelity = fidelity.max(Fidelity::of(text.exact));
+                for text in texts(item).filter_map(Value::decode).filter(|text| !text.text.is_empty()) {
+                    fidelity = fidelity.max(Fidelity::from_exactness(text.exact));
                     let piece = Piece::Text(text.text.into_owned());
                     event.pieces.push(Delta { choice: 0, piece });
                 }
                 let parts = item.field("content").into_iter().flat_map(Value::items);
-                let refusals = parts.filter_map(refusal_of).map(Piece::Refusal);
+                let refusals = parts.filter_map(part_refusal).map(Piece::Refusal);
                 event.pieces.extend(refusals.map(|piece| Delta { choice: 0, piece }));
             }
             (Item::Call, known) => {
@@ -278,7 +285,7 @@ impl ResponseReader {
                 if known.is_none() {
                     self.calls = self.calls.saturating_add(1);
                 }
-                let (begins, all) = call_begins(item, index);
+                let (begins, all) = begin_call(item, index);
                 fidelity = all;
                 let is_news = known.is_none()
                     || matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
@@ -294,18 +301,18 @@ impl ResponseReader {
 }
 
 /// Returns a call as its item states it, and how completely its arguments represent what was sent.
-fn call_begins(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
-    let arguments = item.field(CallForm::of(item).field).and_then(Value::decoded);
-    let fidelity = Fidelity::of(arguments.as_ref().is_none_or(|arguments| arguments.exact));
+fn begin_call(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
+    let arguments = item.field(CallForm::from_item(item).field).and_then(Value::decode);
+    let fidelity = Fidelity::from_exactness(arguments.as_ref().is_none_or(|arguments| arguments.exact));
     let arguments = arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default();
     (Piece::ToolCall { index, id: item.word("call_id"), name: item.word("name"), arguments }, fidelity)
 }
 
 impl Reader for ResponseReader {
     fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        let event = match data_of(frame, &mut self.received)? {
+        let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
-            Data::Done => Event { done: true, ..Event::default() },
+            Data::Done => Event { is_done: true, ..Event::default() },
             Data::Object(root) => self.event(root),
         };
         self.received.event(&event, None);

@@ -7,7 +7,7 @@ use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, StatedCounts, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
-const KNOWN: [&str; 5] = [
+const MODELLED_COUNTS: [&str; 5] = [
     "input_tokens",
     "output_tokens",
     "total_tokens",
@@ -41,13 +41,13 @@ pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
         written: None,
         cached,
         reasoning,
-        details: Details::read(&Fields::of(usage), &KNOWN),
+        details: Details::read(&Fields::new(usage), &MODELLED_COUNTS),
     })
 }
 
 /// Writes the counts over those of this response, whose other details stay.
 pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usage) {
-    let Some(own) = response.field("usage").and_then(|own| own.of_kind(Kind::Object)) else {
+    let Some(own) = response.field("usage").and_then(|own| own.as_kind(Kind::Object)) else {
         edits.set_field(response, "usage", &json(counts));
         return;
     };
@@ -57,7 +57,7 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usa
     edits.set_field(own, "total_tokens", &counts.total.to_string());
     let mut detail = |details: &str, name: &str, count: Option<u64>| {
         let Some(count) = count else { return };
-        match own.field(details).and_then(|details| details.of_kind(Kind::Object)) {
+        match own.field(details).and_then(|details| details.as_kind(Kind::Object)) {
             Some(details) => edits.set_field(details, name, &count.to_string()),
             None => edits.set_field(own, details, &format!("{{\"{name}\":{count}}}")),
         }
@@ -80,7 +80,7 @@ pub(super) fn json(counts: &Usage) -> String {
         let _ = write!(json, ",\"output_tokens_details\":{{\"reasoning_tokens\":{reasoning}}}");
     }
     json.push('}');
-    counts.details.added_to(json)
+    counts.details.add_to_json(json)
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             r#"{"usage":{"input_tokens":1,"x":2,"input_tokens_details":{"cached_tokens":0}}}"#,
         ] {
             let root = Value::parse_str(own).unwrap();
-            let mut edits = Edits::of(root);
+            let mut edits = Edits::for_document(root);
             write(&mut edits, root, &counts);
             let written = String::from_utf8(edits.finish()).unwrap();
             assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts.clone()), "{own}");

@@ -9,10 +9,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::error;
 use super::item::{CallForm, Item};
-use super::response::{COMPLETED, INCOMPLETE, call_item, own_item_id, status_of, text_part};
+use super::response::{COMPLETED, INCOMPLETE, call_item, end_status, own_item_id, text_part};
 use super::stream::ItemPlace;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::reply::{Event, Piece, StoredItem, ToolCall, append};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, End, HeldFrames, StreamError, Writer};
@@ -31,8 +31,8 @@ pub(super) struct ResponseWriter {
     /// The items that the client has, in order.
     items: Vec<ClientItem>,
     /// The index of the last item at each place, and of each call.
-    at: HashMap<ItemPlace, usize>,
-    of_call: HashMap<u32, usize>,
+    position_by_place: HashMap<ItemPlace, usize>,
+    item_by_call: HashMap<u32, usize>,
     /// The indices of the messages among them, except for complete ones at the end.
     messages: Vec<usize>,
     calls: u32,
@@ -43,13 +43,13 @@ pub(super) struct ResponseWriter {
     /// Whether the server sends no output index, as llama.cpp: only the id identifies an item.
     unindexed: bool,
     /// Whether anything was written that the upstream did not send.
-    wrote: bool,
+    has_written: bool,
     /// The id of the response, for a response that begins here.
     id: Option<String>,
     /// The calls that stay cut.
     cut: BTreeSet<u32>,
     /// The items that are withheld from the client, since others replace them.
-    left_out: HashSet<ItemPlace>,
+    omitted_items: HashSet<ItemPlace>,
     /// The number of leading items that are as complete as they can be.
     completed: usize,
 }
@@ -62,17 +62,17 @@ impl ResponseWriter {
             held: HeldFrames::default(),
             response: None,
             items: Vec::new(),
-            at: HashMap::new(),
-            of_call: HashMap::new(),
+            position_by_place: HashMap::new(),
+            item_by_call: HashMap::new(),
             messages: Vec::new(),
             calls: 0,
             last: None,
             number: None,
             unindexed: false,
-            wrote: false,
+            has_written: false,
             id: None,
             cut: BTreeSet::new(),
-            left_out: HashSet::new(),
+            omitted_items: HashSet::new(),
             completed: 0,
         }
     }
@@ -82,7 +82,7 @@ impl ResponseWriter {
         self.room = self.room.and_then(|room| room.checked_sub(text.len()));
         if self.room.is_none() {
             self.items = Vec::new();
-            (self.at, self.of_call, self.messages) = Default::default();
+            (self.position_by_place, self.item_by_call, self.messages) = Default::default();
             self.response = None;
             return String::new();
         }
@@ -108,30 +108,30 @@ impl ResponseWriter {
         let kind = root.word("type").unwrap_or_default();
         match kind.as_str() {
             "response.created" | "response.in_progress" | "response.queued" => {
-                if let Some(response) = root.field("response").and_then(|own| own.of_kind(Kind::Object)) {
+                if let Some(response) = root.field("response").and_then(|own| own.as_kind(Kind::Object)) {
                     self.response = Some(self.keep(response.raw())).filter(|kept| !kept.is_empty());
                 }
             }
             "response.output_item.added" => self.note_item(root),
             "response.content_part.added" => {
                 let part = root.field("part").map(|part| self.keep(part.raw())).unwrap_or_default();
-                if let Some(known) = self.known(&ItemPlace::of(root)) {
-                    known.part_begins(root.field("content_index").and_then(Value::as_u64), part);
+                if let Some(known) = self.known_item(&ItemPlace::read(root)) {
+                    known.begin_part(root.field("content_index").and_then(Value::as_u64), part);
                 }
             }
             "response.content_part.done" => {
-                if let Some(known) = self.known(&ItemPlace::of(root)) {
+                if let Some(known) = self.known_item(&ItemPlace::read(root)) {
                     known.part_done = true;
                 }
             }
             "response.output_item.done" => {
-                let place = ItemPlace::of(root);
-                if self.known(&place).is_none() {
+                let place = ItemPlace::read(root);
+                if self.known_item(&place).is_none() {
                     self.note_item(root);
                 }
                 let item = root.field("item").map(|item| self.keep(item.raw())).unwrap_or_default();
-                if let Some(known) = self.known(&place) {
-                    known.done = Some(item);
+                if let Some(known) = self.known_item(&place) {
+                    known.done_part = Some(item);
                 }
             }
             _ => self.note_pieces(event),
@@ -141,16 +141,16 @@ impl ResponseWriter {
     fn note_item(&mut self, root: Value<'_>) {
         let Some(item) = root.field("item") else { return };
         let raw = self.keep(item.raw());
-        let kind = Item::of(item);
+        let kind = Item::classify(item);
         let call = self.calls;
         self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
         let index = root.field("output_index").and_then(Value::as_u64);
         self.unindexed |= index.is_none();
         let index = index.unwrap_or_else(|| self.next_index());
         let mut known =
-            ClientItem::new(ItemPlace::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
+            ClientItem::new(ItemPlace::read(root), index, item.word("id").unwrap_or_default(), kind, raw);
         known.call = call;
-        known.form = CallForm::of(item);
+        known.form = CallForm::from_item(item);
         known.text = item.word(known.form.field).map(|arguments| self.keep(&arguments)).unwrap_or_default();
         self.add(known);
     }
@@ -169,8 +169,8 @@ impl ResponseWriter {
         }
     }
 
-    fn known(&mut self, place: &ItemPlace) -> Option<&mut ClientItem> {
-        self.items.get_mut(*self.at.get(place)?)
+    fn known_item(&mut self, place: &ItemPlace) -> Option<&mut ClientItem> {
+        self.items.get_mut(*self.position_by_place.get(place)?)
     }
 
     fn next_index(&self) -> u64 {
@@ -185,7 +185,7 @@ impl ResponseWriter {
     }
 
     /// Returns the `sequence_number` field, if the server numbers its events.
-    fn numbered(&mut self) -> String {
+    fn sequence_field(&mut self) -> String {
         let before = self.number.or_else(|| {
             let last = Value::parse_str(self.last.as_deref()?).ok()?;
             last.field("sequence_number").and_then(Value::as_u64)
@@ -195,13 +195,13 @@ impl ResponseWriter {
     }
 
     /// Returns the fields that state an item's place, each followed by a comma.
-    fn place_of(&self, known: &ClientItem) -> String {
+    fn item_place_fields(&self, known: &ClientItem) -> String {
         if self.unindexed { String::new() } else { format!("\"output_index\":{},", known.index) }
     }
 
     /// Returns the fields that state a part's place.
-    fn part_place_of(&self, known: &ClientItem) -> String {
-        let id = quoted(&known.id);
+    fn part_place_fields(&self, known: &ClientItem) -> String {
+        let id = quote(&known.id);
         if self.unindexed {
             return format!("\"item_id\":{id}");
         }
@@ -210,16 +210,16 @@ impl ResponseWriter {
     }
 
     fn event(&mut self, name: &str, fields: &str) -> Vec<u8> {
-        let numbered = self.numbered();
+        let numbered = self.sequence_field();
         event_frame(name, format!("{{\"type\":\"{name}\",{fields}{numbered}}}").as_bytes())
     }
 
     /// Returns a held frame with a number that follows the events written here.
-    fn renumbered(&mut self, frame: &Frame, edits: Edits<'_>, name: Option<&str>) -> Vec<u8> {
+    fn renumber(&mut self, frame: &Frame, edits: Edits<'_>, name: Option<&str>) -> Vec<u8> {
         let root = edits.original();
         let mut edits = edits;
         if root.field("sequence_number").is_some() && self.number.is_some() {
-            self.numbered();
+            self.sequence_field();
             if let Some(number) = self.number {
                 edits.set_field(root, "sequence_number", &number.to_string());
             }
@@ -237,19 +237,19 @@ impl ResponseWriter {
         let mut bytes = Vec::new();
         let mut kept = Vec::new();
         for (frame, event) in self.held.take() {
-            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+            let ends = !event.finishes.is_empty() || event.is_done || event.error.is_some();
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
             let Some(root) = root.filter(|_| !ends) else {
                 kept.push((frame, event));
                 continue;
             };
-            let place = ItemPlace::of(root);
+            let place = ItemPlace::read(root);
             // Another call may continue next, and is then written from where the client has it.
-            let waits = |known: &mut ClientItem| known.grown || known.kind == Item::Call;
-            if open.as_ref() == Some(&place) || self.known(&place).is_some_and(waits) {
+            let waits = |known: &mut ClientItem| known.has_grown || known.kind == Item::Call;
+            if open.as_ref() == Some(&place) || self.known_item(&place).is_some_and(waits) {
                 kept.push((frame, event));
-            } else if self.known(&place).is_some() || place == ItemPlace::Unsaid {
-                bytes.extend(self.renumbered(&frame, Edits::of(root), None));
+            } else if self.known_item(&place).is_some() || place == ItemPlace::Unstated {
+                bytes.extend(self.renumber(&frame, Edits::for_document(root), None));
                 self.note(&frame, &event);
             } else if matches!(target, Some(Target::Call(_))) {
                 // It follows the call that continues.
@@ -261,7 +261,7 @@ impl ResponseWriter {
     }
 
     /// Returns the status of an item if the last one ends with `status`, or `None` if the item keeps its own.
-    fn status_in(&self, known: &ClientItem, status: Option<&'static str>) -> Option<&'static str> {
+    fn item_status(&self, known: &ClientItem, status: Option<&'static str>) -> Option<&'static str> {
         let is_last = self.items.last().is_some_and(|last| last.place == known.place);
         match known.kind {
             Item::Call if self.cut.contains(&known.call) => Some(INCOMPLETE),
@@ -275,13 +275,13 @@ impl ResponseWriter {
     /// all of it. If `ends` is set, the last item gets `status`.
     fn pass_held(&mut self, status: &'static str, ends: bool) -> Vec<u8> {
         let held = self.held.take();
-        let (bytes, kept) = self.passed(held, status, ends);
+        let (bytes, kept) = self.pass_frames(held, status, ends);
         self.held.put_back(kept);
         bytes
     }
 
     /// Does the same for these frames. Also returns those that are an end of the response.
-    fn passed(
+    fn pass_frames(
         &mut self,
         frames: Vec<(Frame, Event)>,
         status: &'static str,
@@ -290,7 +290,7 @@ impl ResponseWriter {
         let mut bytes = Vec::new();
         let mut kept = Vec::new();
         for (frame, event) in frames {
-            if !event.finishes.is_empty() || event.done || event.error.is_some() {
+            if !event.finishes.is_empty() || event.is_done || event.error.is_some() {
                 kept.push((frame, event));
                 continue;
             }
@@ -298,25 +298,25 @@ impl ResponseWriter {
                 bytes.extend_from_slice(&frame.raw);
                 continue;
             };
-            let place = ItemPlace::of(root);
+            let place = ItemPlace::read(root);
             if event.closes && self.is_cut_text(&place) {
                 continue;
             }
-            let known = self.at.get(&place).and_then(|position| self.items.get(*position));
-            if known.is_some_and(|known| known.grown) && !event.closes && !event.pieces.is_empty() {
+            let known = self.position_by_place.get(&place).and_then(|position| self.items.get(*position));
+            if known.is_some_and(|known| known.has_grown) && !event.closes && !event.pieces.is_empty() {
                 // All of it was already written.
                 continue;
             }
-            let mut edits = Edits::of(root);
-            let own = known.and_then(|known| self.status_in(known, ends.then_some(status)));
-            if let Some(known) = known.filter(|known| known.grown) {
+            let mut edits = Edits::for_document(root);
+            let own = known.and_then(|known| self.item_status(known, ends.then_some(status)));
+            if let Some(known) = known.filter(|known| known.has_grown) {
                 known.write_closing(&mut edits, root, own.unwrap_or(COMPLETED));
             } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
                 && let Some(own) = own
             {
-                edits.set_field(item, "status", &quoted(own));
+                edits.set_field(item, "status", &quote(own));
             }
-            let edited = self.renumbered(&frame, edits, None);
+            let edited = self.renumber(&frame, edits, None);
             let shown = Frame::read(edited.clone());
             self.note(&shown, &event);
             bytes.extend(edited);
@@ -336,10 +336,10 @@ impl ResponseWriter {
         let index = self.next_index();
         let place = if self.unindexed { ItemPlace::Id(id.to_owned()) } else { ItemPlace::Index(index) };
         let mut known = ClientItem::new(place, index, id.to_owned(), kind, item.to_owned());
-        known.made = true;
+        known.is_own = true;
         known.call = self.calls;
         self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
-        let fields = format!("{}\"item\":{item}", self.place_of(&known));
+        let fields = format!("{}\"item\":{item}", self.item_place_fields(&known));
         bytes.extend(self.event("response.output_item.added", &fields));
         self.add(known);
         bytes
@@ -357,7 +357,7 @@ impl ResponseWriter {
     }
 
     fn bare_response(&self) -> String {
-        let (model, id) = (quoted(&self.model), quoted(self.id.as_deref().unwrap_or("resp_endmark")));
+        let (model, id) = (quote(&self.model), quote(self.id.as_deref().unwrap_or("resp_endmark")));
         format!(
             "{{\"id\":{id},\"object\":\"response\",\"created_at\":0,\"status\":\"in_progress\",\"model\":{model},\"output\":[]}}"
         )
@@ -365,25 +365,25 @@ impl ResponseWriter {
 
     /// Appends to an item. Returns the fields of the event that reports this.
     fn grow(&mut self, position: usize, text: &str) -> String {
-        self.wrote = true;
-        let at = self.part_place_of(&self.items[position]);
+        self.has_written = true;
+        let at = self.part_place_fields(&self.items[position]);
         let known = &mut self.items[position];
         append(&mut known.text, text);
-        known.grown = true;
-        format!("{at},\"delta\":{}", quoted(text))
+        known.has_grown = true;
+        format!("{at},\"delta\":{}", quote(text))
     }
 
     /// Returns all events that complete an item, except those already sent. Items of other kinds, such as a call of a
     /// tool that is not a function, cannot be completed: their final form is unknown.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
         let can_be = |known: &&ClientItem| {
-            known.done.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other)
+            known.done_part.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other)
         };
         let Some(known) = self.items.get(position).filter(can_be).cloned() else {
             return Vec::new();
         };
-        let at = self.part_place_of(&known);
-        let text = quoted(&known.text);
+        let at = self.part_place_fields(&known);
+        let text = quote(&known.text);
         let mut bytes = Vec::new();
         match known.kind {
             Item::Message if !known.part_done && known.content_index.is_some() => {
@@ -394,7 +394,7 @@ impl ResponseWriter {
             }
             // Clients run a call with free text as soon as its completing event comes, whatever its status.
             Item::Call if known.form.is_free_text() && status == INCOMPLETE => {
-                self.items[position].done = Some(known.whole_item(status));
+                self.items[position].done_part = Some(known.whole_item(status));
                 return bytes;
             }
             Item::Call => {
@@ -404,15 +404,15 @@ impl ResponseWriter {
             _ => {}
         }
         let item = known.whole_item(status);
-        let fields = format!("{}\"item\":{item}", self.place_of(&known));
+        let fields = format!("{}\"item\":{item}", self.item_place_fields(&known));
         bytes.extend(self.event("response.output_item.done", &fields));
-        self.items[position].done = Some(item);
+        self.items[position].done_part = Some(item);
         bytes
     }
 
     /// Returns all complete items.
     fn output(&self) -> String {
-        let items: Vec<&str> = self.items.iter().filter_map(|known| known.done.as_deref()).collect();
+        let items: Vec<&str> = self.items.iter().filter_map(|known| known.done_part.as_deref()).collect();
         let items: Vec<&str> = items.into_iter().filter(|item| !item.is_empty()).collect();
         format!("[{}]", items.join(","))
     }
@@ -420,7 +420,7 @@ impl ResponseWriter {
 
 /// Returns a message that begins.
 fn bare_message(id: &str) -> String {
-    let id = quoted(id);
+    let id = quote(id);
     format!(
         "{{\"id\":{id},\"type\":\"message\",\"status\":\"in_progress\",\"role\":\"assistant\",\"content\":[]}}"
     )
@@ -446,8 +446,9 @@ impl Writer for ResponseWriter {
     }
 
     fn can_write(&self) -> bool {
-        let can_be_completed =
-            |known: &ClientItem| known.done.is_some() || matches!(known.kind, Item::Message | Item::Call);
+        let can_be_completed = |known: &ClientItem| {
+            known.done_part.is_some() || matches!(known.kind, Item::Message | Item::Call)
+        };
         let closes = self.held.events().any(|event| event.closes);
         self.room.is_some() && (closes || self.items.iter().all(can_be_completed))
     }
@@ -470,8 +471,8 @@ impl Writer for ResponseWriter {
             self.items.len() - 1
         });
         if self.items[position].content_index.is_none() {
-            self.items[position].part_begins(Some(0), text_part(""));
-            let at = self.part_place_of(&self.items[position]);
+            self.items[position].begin_part(Some(0), text_part(""));
+            let at = self.part_place_fields(&self.items[position]);
             let fields = format!("{at},\"part\":{}", text_part(""));
             bytes.extend(self.event("response.content_part.added", &fields));
         }
@@ -485,32 +486,32 @@ impl Writer for ResponseWriter {
         let position = self.open(target)?;
         let mut bytes = self.make_way(Some(target));
         let fields = self.grow(position, arguments);
-        let name = self.delta_of(position);
+        let name = self.delta_event_name(position);
         bytes.extend(self.event(&name, &fields));
         Some(bytes)
     }
 
-    fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
+    fn can_continue(&self, _choice: u32, call: &ToolCall) -> bool {
         self.open(Target::Call(call.index)).is_some()
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
-        if let Some(bytes) = self.held_call(call) {
+        if let Some(bytes) = self.write_held_call(call) {
             return bytes;
         }
         // Everything before a call is complete.
-        self.leave_unknown_out();
+        self.drop_unknown_items();
         let mut bytes = self.pass_held("completed", true);
         bytes.extend(self.complete_all());
-        let form = CallForm::with(call.free_text);
+        let form = CallForm::from_free_text(call.free_text);
         let id = self.own_id(form.id_prefix);
         bytes.extend(self.begin(Item::Call, &id, &call_item(&id, "in_progress", call, "")));
         let position = self.items.len() - 1;
         self.items[position].form = form;
         let fields = self.grow(position, &call.arguments);
-        let name = self.delta_of(position);
+        let name = self.delta_event_name(position);
         bytes.extend(self.event(&name, &fields));
-        bytes.extend(self.complete(position, self.status_of_call(call)));
+        bytes.extend(self.complete(position, self.call_status(call)));
         bytes
     }
 
@@ -519,13 +520,13 @@ impl Writer for ResponseWriter {
         Vec::new()
     }
 
-    fn answered_by(&mut self, id: &str) {
+    fn set_answer_id(&mut self, id: &str) {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         let end = closing.choices.first().and_then(|end| end.end);
-        if !self.wrote && (closing.choices.is_empty() || self.room.is_none()) {
+        if !self.has_written && (closing.choices.is_empty() || self.room.is_none()) {
             return self.release();
         }
         if self.room.is_none() {
@@ -538,7 +539,7 @@ impl Writer for ResponseWriter {
                 choices: &[],
             });
         }
-        let status = status_of(end.unwrap_or(End::Turn));
+        let status = end_status(end.unwrap_or(End::Turn));
         let mut bytes = self.pass_held(status, end.is_some());
         let (mut terminal, mut done) = (None, None);
         for (frame, event) in self.held.take() {
@@ -552,42 +553,42 @@ impl Writer for ResponseWriter {
             }
         }
         for position in 0..self.items.len() {
-            let own = self.status_in(&self.items[position], Some(status));
+            let own = self.item_status(&self.items[position], Some(status));
             bytes.extend(self.complete(position, own.unwrap_or(COMPLETED)));
         }
-        let edited = terminal.and_then(|frame| self.edited_end(&frame, closing));
-        bytes.extend(edited.unwrap_or_else(|| self.made_end(closing)));
+        let edited = terminal.and_then(|frame| self.edit_end(&frame, closing));
+        bytes.extend(edited.unwrap_or_else(|| self.create_end(closing)));
         bytes.extend(done.map(|frame| frame.raw).unwrap_or_default());
         bytes
     }
 
     fn changed_items(&self) -> Vec<StoredItem> {
-        let changed = self.items.iter().filter(|known| known.grown);
-        changed.filter_map(|known| StoredItem::whole(known.done.as_deref()?)).collect()
+        let changed = self.items.iter().filter(|known| known.has_grown);
+        changed.filter_map(|known| StoredItem::parse(known.done_part.as_deref()?)).collect()
     }
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
         let own = self.held.error().cloned();
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
-            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+            let ends = !event.finishes.is_empty() || event.is_done || event.error.is_some();
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-            let is_cut = event.closes && root.is_some_and(|root| self.is_cut_text(&ItemPlace::of(root)));
-            if !self.wrote && !ends && !is_cut {
+            let is_cut = event.closes && root.is_some_and(|root| self.is_cut_text(&ItemPlace::read(root)));
+            if !self.has_written && !ends && !is_cut {
                 self.note(&frame, &event);
                 bytes.extend(frame.raw);
             }
         }
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-            let mut edits = Edits::of(root);
+            let mut edits = Edits::for_document(root);
             if let Some(endmark) = error.endmark {
                 edits.set_field(root.field("response").unwrap_or(root), "endmark", endmark.get());
             }
-            Some(self.renumbered(frame, edits, None))
+            Some(self.renumber(frame, edits, None))
         });
         bytes.extend(told.unwrap_or_else(|| {
-            let numbered = self.numbered();
+            let numbered = self.sequence_field();
             let rest = format!("{numbered}{}", error.endmark_field());
             event_frame("error", error::event(error.kind, error.message, &rest).as_bytes())
         }));

@@ -46,7 +46,7 @@ const fn reply(roots: &'static [&'static str], path: &'static str) -> Row {
     row(roots, path, Cost::Reply, ModelPlace::Here)
 }
 
-const fn counted(
+const fn counted_path(
     roots: &'static [&'static str],
     path: &'static str,
     (name, operation): (&'static str, &'static str),
@@ -55,12 +55,12 @@ const fn counted(
     row(roots, path, Cost::Counted(Service { name, route: path, operation, fields }), ModelPlace::Here)
 }
 
-const fn free(roots: &'static [&'static str], path: &'static str) -> Row {
+const fn free_path(roots: &'static [&'static str], path: &'static str) -> Row {
     row(roots, path, Cost::Free, ModelPlace::Nowhere)
 }
 
 /// A free path whose model still counts.
-const fn free_of(roots: &'static [&'static str], path: &'static str) -> Row {
+const fn free_path_with_model(roots: &'static [&'static str], path: &'static str) -> Row {
     row(roots, path, Cost::Free, ModelPlace::Here)
 }
 
@@ -70,8 +70,8 @@ const fn media(roots: &'static [&'static str], path: &'static str, kind: &'stati
 }
 
 /// A path for a batch or a stored object, which also names the model.
-const fn stored(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
-    row(roots, path, Cost::Uncounted(kind), ModelPlace::Elsewhere)
+const fn stored_path(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
+    row(roots, path, Cost::Uncounted(kind), ModelPlace::InFile)
 }
 
 /// The table; the first row that matches counts.
@@ -81,60 +81,60 @@ pub(super) const TABLE: &[Row] = &[
     reply(ANTHROPIC, "/messages"),
     reply(GEMINI, "/models/{model}:generateContent"),
     reply(GEMINI, "/models/{model}:streamGenerateContent"),
-    counted(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::MODEL_ALONE),
-    counted(OPENAI, "/completions", (COMPLETIONS, "text_completion"), fields::COMPLETIONS),
-    counted(OPENAI, "/responses/compact", ("compaction", "chat"), fields::RESPONSES),
-    counted(RERANKERS, "/rerank", ("rerank", "rerank"), fields::MODEL_ALONE),
-    counted(RERANKERS, "/reranking", ("rerank", "rerank"), fields::MODEL_ALONE),
-    counted(GEMINI, "/models/{model}:embedContent", ("embeddings", "embeddings"), fields::MODEL_ALONE),
-    counted(
+    counted_path(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::MODEL_ALONE),
+    counted_path(OPENAI, "/completions", (COMPLETIONS, "text_completion"), fields::COMPLETIONS),
+    counted_path(OPENAI, "/responses/compact", ("compaction", "chat"), fields::RESPONSES),
+    counted_path(RERANKERS, "/rerank", ("rerank", "rerank"), fields::MODEL_ALONE),
+    counted_path(RERANKERS, "/reranking", ("rerank", "rerank"), fields::MODEL_ALONE),
+    counted_path(GEMINI, "/models/{model}:embedContent", ("embeddings", "embeddings"), fields::MODEL_ALONE),
+    counted_path(
         GEMINI,
         "/models/{model}:batchEmbedContents",
         ("embeddings", "embeddings"),
         fields::EMBEDDED_ITEMS,
     ),
-    free_of(ANTHROPIC, "/messages/count_tokens"),
-    free_of(OPENAI, "/responses/input_tokens"),
-    free_of(GEMINI, "/models/{model}:countTokens"),
-    free_of(GEMINI, "/models/{model}:computeTokens"),
-    free_of(OPENAI, "/moderations"),
-    free(ROOT, "/tokenize"),
-    free(ROOT, "/detokenize"),
-    free(OPENAI, "/files"),
-    free(OPENAI, "/uploads"),
-    free(OPENAI, "/uploads/{}/parts"),
-    free(OPENAI, "/uploads/{}/complete"),
-    free(OPENAI, "/uploads/{}/cancel"),
-    free(ROOT, "/upload/v1beta/files"),
-    free(OPENAI, "/chat/completions/{}"),
-    free(OPENAI, "/responses/{}/cancel"),
-    free(OPENAI, "/conversations"),
-    free(OPENAI, "/conversations/{}"),
-    free(OPENAI, "/conversations/{}/items"),
-    free(OPENAI, "/batches/{}/cancel"),
-    free(ANTHROPIC, "/messages/batches/{}/cancel"),
-    free(OPENAI, "/fine_tuning/jobs/{}/cancel"),
-    free(OPENAI, "/threads/{}/runs/{}/cancel"),
+    free_path_with_model(ANTHROPIC, "/messages/count_tokens"),
+    free_path_with_model(OPENAI, "/responses/input_tokens"),
+    free_path_with_model(GEMINI, "/models/{model}:countTokens"),
+    free_path_with_model(GEMINI, "/models/{model}:computeTokens"),
+    free_path_with_model(OPENAI, "/moderations"),
+    free_path(ROOT, "/tokenize"),
+    free_path(ROOT, "/detokenize"),
+    free_path(OPENAI, "/files"),
+    free_path(OPENAI, "/uploads"),
+    free_path(OPENAI, "/uploads/{}/parts"),
+    free_path(OPENAI, "/uploads/{}/complete"),
+    free_path(OPENAI, "/uploads/{}/cancel"),
+    free_path(ROOT, "/upload/v1beta/files"),
+    free_path(OPENAI, "/chat/completions/{}"),
+    free_path(OPENAI, "/responses/{}/cancel"),
+    free_path(OPENAI, "/conversations"),
+    free_path(OPENAI, "/conversations/{}"),
+    free_path(OPENAI, "/conversations/{}/items"),
+    free_path(OPENAI, "/batches/{}/cancel"),
+    free_path(ANTHROPIC, "/messages/batches/{}/cancel"),
+    free_path(OPENAI, "/fine_tuning/jobs/{}/cancel"),
+    free_path(OPENAI, "/threads/{}/runs/{}/cancel"),
     media(OPENAI, "/images/**", "images"),
     media(OPENAI, "/audio/**", "audio"),
     media(OPENAI, "/videos", "video"),
-    stored(OPENAI, "/videos/**", "video"),
+    stored_path(OPENAI, "/videos/**", "video"),
     media(GEMINI, "/models/{model}:predict", "images"),
     media(GEMINI, "/models/{model}:predictLongRunning", "video"),
-    stored(OPENAI, "/batches/**", "batches"),
-    stored(ANTHROPIC, "/messages/batches/**", "batches"),
-    stored(GEMINI, "/models/{model}:batchGenerateContent", "batches"),
-    stored(GEMINI, "/models/{model}:asyncBatchEmbedContent", "batches"),
-    stored(GEMINI, "/models/{model}:bidiGenerateContent", "realtime"),
-    stored(OPENAI, "/realtime/**", "realtime"),
-    stored(OPENAI, "/assistants/**", "assistants"),
-    stored(OPENAI, "/threads/**", "assistants"),
-    stored(OPENAI, "/fine_tuning/**", "fine_tuning"),
-    stored(GEMINI, "/tunedModels/**", "fine_tuning"),
-    stored(GEMINI, "/cachedContents/**", "cached_contents"),
-    stored(OPENAI, "/evals/**", "evals"),
-    stored(OPENAI, "/vector_stores/**", "vector_stores"),
-    stored(OPENAI, "/containers/**", "containers"),
+    stored_path(OPENAI, "/batches/**", "batches"),
+    stored_path(ANTHROPIC, "/messages/batches/**", "batches"),
+    stored_path(GEMINI, "/models/{model}:batchGenerateContent", "batches"),
+    stored_path(GEMINI, "/models/{model}:asyncBatchEmbedContent", "batches"),
+    stored_path(GEMINI, "/models/{model}:bidiGenerateContent", "realtime"),
+    stored_path(OPENAI, "/realtime/**", "realtime"),
+    stored_path(OPENAI, "/assistants/**", "assistants"),
+    stored_path(OPENAI, "/threads/**", "assistants"),
+    stored_path(OPENAI, "/fine_tuning/**", "fine_tuning"),
+    stored_path(GEMINI, "/tunedModels/**", "fine_tuning"),
+    stored_path(GEMINI, "/cachedContents/**", "cached_contents"),
+    stored_path(OPENAI, "/evals/**", "evals"),
+    stored_path(OPENAI, "/vector_stores/**", "vector_stores"),
+    stored_path(OPENAI, "/containers/**", "containers"),
 ];
 
 impl Row {

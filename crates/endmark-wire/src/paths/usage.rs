@@ -8,14 +8,14 @@ use crate::{gemini, openai_chat, openai_responses};
 /// A service that reports only a total has no output.
 ///
 /// ```
-/// use endmark_wire::{json::Value, paths::usage_in};
-/// let of = |answer| usage_in(Value::parse_str(answer).unwrap()).map(|usage| (usage.prompt, usage.completion));
+/// use endmark_wire::{json::Value, paths::read_usage};
+/// let of = |answer| read_usage(Value::parse_str(answer).unwrap()).map(|usage| (usage.prompt, usage.completion));
 /// assert_eq!(of(r#"{"object":"list","usage":{"prompt_tokens":8,"total_tokens":8}}"#), Some((8, 0)));
 /// assert_eq!(of(r#"{"results":[],"usage":{"total_tokens":15}}"#), Some((15, 0)));
 /// assert_eq!(of(r#"[{},{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}]"#), Some((3, 4)));
 /// assert_eq!(of(r#"{"usage":null}"#), None);
 /// ```
-pub fn usage_in(answer: Value<'_>) -> Option<Usage> {
+pub fn read_usage(answer: Value<'_>) -> Option<Usage> {
     let answer = match answer.kind() {
         Kind::Array => answer.items().last()?,
         _ => answer,
@@ -40,5 +40,5 @@ pub fn only_counts(event: Value<'_>) -> bool {
     let has_no_choices = event
         .field("choices")
         .is_some_and(|choices| choices.kind() == Kind::Array && choices.items().next().is_none());
-    has_no_choices && event.field("error").is_none_or(Value::is_null) && usage_in(event).is_some()
+    has_no_choices && event.field("error").is_none_or(Value::is_null) && read_usage(event).is_some()
 }

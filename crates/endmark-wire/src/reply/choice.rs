@@ -23,15 +23,15 @@ pub struct Choice {
     /// The position of the last call in the text, in formats that report the order.
     pub last_call_at: usize,
     /// Whether reasoning came with it.
-    pub reasoned: bool,
+    pub has_reasoning: bool,
     /// Whether it has a part that only the server can produce, such as search results or a call of a tool that is not
     /// a function. Such a choice can be judged but not continued, because no request can contain that part.
-    pub beside: bool,
+    pub has_unrequestable_part: bool,
     /// Whether the last thing that came is such a part, or a thought after a text or a call. The rest of the reply
     /// would continue something that no request can contain.
-    pub ends_unshown: bool,
+    pub ends_in_unshown_part: bool,
     /// Whether the model refused, by a field for refusals or by its stop reason.
-    pub refused: bool,
+    pub is_refused: bool,
     /// How it ended. `None` while it has not.
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received of them, character for character.
@@ -78,10 +78,10 @@ impl Choice {
             last_part: 0,
             tool_calls: Vec::new(),
             last_call_at: 0,
-            reasoned: false,
-            beside: false,
-            ends_unshown: false,
-            refused: false,
+            has_reasoning: false,
+            has_unrequestable_part: false,
+            ends_in_unshown_part: false,
+            is_refused: false,
             finish: None,
             mendable: true,
             exact: true,
@@ -96,7 +96,7 @@ impl Choice {
     }
 
     /// Returns how it ended if its stream ended like this. A finish reason that means failure is an upstream error.
-    pub fn ended_by(&self, ending: Ending) -> Ending {
+    pub fn ending_after(&self, ending: Ending) -> Ending {
         if self.finish.as_ref().is_some_and(|finish| finish.stop.is_none()) {
             Ending::UpstreamError
         } else {
@@ -116,8 +116,8 @@ impl Choice {
     }
 
     /// Returns whether more can be joined to it.
-    pub fn can_go_on(&self) -> bool {
-        self.mendable && !self.beside && self.is_exact()
+    pub fn can_continue(&self) -> bool {
+        self.mendable && !self.has_unrequestable_part && self.is_exact()
     }
 
     /// Returns whether a client that has all of it has exactly these characters, and no half character.
@@ -132,24 +132,24 @@ impl Choice {
     /// use endmark_wire::reply::{Choice, ToolCall};
     ///
     /// let mut choice = Choice { text: "I look. Now".into(), last_call_at: 7, ..Choice::new(0) };
-    /// assert_eq!(choice.behind_calls(), None);
+    /// assert_eq!(choice.text_after_calls(), None);
     /// choice.tool_calls.push(ToolCall::default());
-    /// assert_eq!(choice.behind_calls(), Some(" Now"));
+    /// assert_eq!(choice.text_after_calls(), Some(" Now"));
     /// ```
-    pub fn behind_calls(&self) -> Option<&str> {
+    pub fn text_after_calls(&self) -> Option<&str> {
         let behind = self.text.get(self.last_call_at..).filter(|_| !self.tool_calls.is_empty());
         behind.filter(|text| !text.trim().is_empty())
     }
 
     /// Returns whether a client appends the next piece of this call to what it has of it. If some of the calls share
     /// an index or have none, that is certain only for the last one.
-    pub fn takes_more(&self, call: &ToolCall) -> bool {
+    pub fn can_extend_call(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
         is_last || self.tool_calls.iter().all(|call| call.place == PieceKey::Number)
     }
 
     /// Notes that the text and the arguments are all that the model wrote, apart from its thoughts.
-    pub(crate) fn wrote_these(&mut self) {
+    pub(crate) fn note_written(&mut self) {
         let arguments = self.tool_calls.iter().map(|call| &call.arguments);
         for text in std::iter::once(&self.text).chain(arguments) {
             self.received += text.len();
@@ -159,19 +159,20 @@ impl Choice {
 
     /// Notes that a thought came.
     pub(crate) fn thinks(&mut self) {
-        self.reasoned = true;
-        self.ends_unshown = self.beside || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
+        self.has_reasoning = true;
+        self.ends_in_unshown_part =
+            self.has_unrequestable_part || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
     }
 
     /// Notes a part that no request can contain.
-    pub(crate) fn shows_no_more(&mut self) {
-        (self.beside, self.ends_unshown) = (true, true);
+    pub(crate) fn note_unshowable(&mut self) {
+        (self.has_unrequestable_part, self.ends_in_unshown_part) = (true, true);
     }
 
     /// Notes how the choice ended.
     pub(crate) fn end(&mut self, finish: Option<Finish>) {
         if let Some(finish) = finish {
-            self.refused |= finish.stop == Some(endmark_recovery::Stop::Refused);
+            self.is_refused |= finish.stop == Some(endmark_recovery::Stop::Refused);
             self.finish = Some(finish);
         }
     }

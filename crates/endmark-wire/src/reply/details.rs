@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::amount::Amount;
 use crate::edit::Edits;
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quote};
 
 /// More details than any provider has. Further ones are not kept.
 const MAX_DETAILS: usize = 64;
@@ -74,7 +74,7 @@ impl Details {
     }
 
     /// Returns these, replaced by those that a later object counts.
-    pub(crate) fn then(&self, later: &Self) -> Self {
+    pub(crate) fn updated_by(&self, later: &Self) -> Self {
         let mut both = self.0.to_vec();
         for (place, amount) in &*later.0 {
             match both.iter_mut().find(|(known, _)| known == place) {
@@ -127,7 +127,7 @@ impl Details {
             match place {
                 CountPlace::Field(name) => edits.set_field(usage, name, &amount.to_string()),
                 CountPlace::Member(object, name) => {
-                    match usage.field(object).and_then(|own| own.of_kind(Kind::Object)) {
+                    match usage.field(object).and_then(|own| own.as_kind(Kind::Object)) {
                         Some(own) => edits.set_field(own, name, &amount.to_string()),
                         None if made.contains(&object.as_str()) => {}
                         None => {
@@ -137,8 +137,8 @@ impl Details {
                     }
                 }
                 CountPlace::Kind(list, kind) => {
-                    match usage.field(list).and_then(|own| own.of_kind(Kind::Array)) {
-                        Some(own) => match own.items().find(|entry| entry.says(KIND, kind)) {
+                    match usage.field(list).and_then(|own| own.as_kind(Kind::Array)) {
+                        Some(own) => match own.items().find(|entry| entry.has_text(KIND, kind)) {
                             Some(entry) => edits.set_field(entry, COUNT, &amount.to_string()),
                             None => edits.push_item(own, &entry(kind, *amount)),
                         },
@@ -154,16 +154,16 @@ impl Details {
     }
 
     /// Returns a usage object with these added.
-    pub(crate) fn added_to(&self, json: String) -> String {
+    pub(crate) fn add_to_json(&self, json: String) -> String {
         let Some(usage) = Value::parse_str(&json).ok().filter(|_| !self.0.is_empty()) else { return json };
-        let mut edits = Edits::of(usage);
+        let mut edits = Edits::for_document(usage);
         self.write(&mut edits, usage);
         String::from_utf8(edits.finish()).unwrap_or_default()
     }
 
     fn object(&self, object: &str) -> String {
         let fields = self.0.iter().filter_map(|(place, amount)| match place {
-            CountPlace::Member(own, name) if own == object => Some(format!("{}:{amount}", quoted(name))),
+            CountPlace::Member(own, name) if own == object => Some(format!("{}:{amount}", quote(name))),
             _ => None,
         });
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -181,19 +181,19 @@ impl Details {
 impl fmt::Debug for Details {
     /// Formats them as a usage object with nothing else in it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.added_to("{}".to_owned()))
+        formatter.write_str(&self.add_to_json("{}".to_owned()))
     }
 }
 
 fn note(details: &mut Vec<(CountPlace, Amount)>, place: CountPlace, number: Value<'_>) {
-    let amount = number.of_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
+    let amount = number.as_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
     if let Some(amount) = amount.filter(|_| details.len() < MAX_DETAILS) {
         details.push((place, amount));
     }
 }
 
 fn entry(kind: &str, amount: Amount) -> String {
-    format!("{{\"{KIND}\":{},\"{COUNT}\":{amount}}}", quoted(kind))
+    format!("{{\"{KIND}\":{},\"{COUNT}\":{amount}}}", quote(kind))
 }
 
 /// Returns whether the number with this name is a count of tokens or requests, or a price. Such numbers of two calls

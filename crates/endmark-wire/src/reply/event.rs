@@ -49,7 +49,7 @@ pub struct Event {
     /// The error that ended the reply.
     pub error: Option<ProviderError>,
     /// Whether this is the stream's own end, such as `[DONE]`.
-    pub done: bool,
+    pub is_done: bool,
     /// Whether the event only reports that a part of the reply is complete. The next event shows whether the reply
     /// continues.
     pub closes: bool,
@@ -61,14 +61,14 @@ pub struct Event {
     /// Whether the event is empty, such as a comment or a ping. It may be sent before events that are held back.
     pub idle: bool,
     /// Whether the event contains nothing of a choice, such as a final event that only counts tokens.
-    pub no_choices: bool,
+    pub has_no_choices: bool,
 }
 
 impl Event {
     /// Returns whether the event only counts the tokens of the reply, such as the one that `include_usage` adds to a
     /// stream.
     pub fn only_counts(&self) -> bool {
-        self.no_choices && self.usage.is_some() && self.error.is_none() && !self.done
+        self.has_no_choices && self.usage.is_some() && self.error.is_none() && !self.is_done
     }
 
     /// Returns an event without content.

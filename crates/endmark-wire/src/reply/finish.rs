@@ -26,7 +26,7 @@ impl Finish {
     /// `may_be_sequence` is whether the word for the end of a turn may mean a stop sequence of the client. A reply
     /// that its client stopped must never be resumed.
     pub(crate) fn read(format: &str, choice: u32, word: String, may_be_sequence: bool) -> Option<Self> {
-        let meaning = Meaning::of(format, &word);
+        let meaning = Meaning::find(format, &word);
         let stop = meaning.stop(may_be_sequence);
         (meaning != Meaning::NotEnded).then_some(Self { choice, stop, word, meaning, sequence: None })
     }

@@ -21,7 +21,7 @@ const MAX_SIGNATURE_BYTES: usize = 1024 * 1024;
 /// The state of the stream, apart from its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Well,
+    Readable,
     /// The upstream reported an error.
     Failed,
     /// An event could not be read.
@@ -34,15 +34,15 @@ pub(crate) enum Fidelity {
     /// All of it, character for character.
     Exact,
     /// Completely, except that half a surrogate pair becomes U+FFFD.
-    Halved,
+    HalfCharacter,
     /// Incompletely.
     Partial,
 }
 
 impl Fidelity {
     /// Returns the fidelity of a string.
-    pub(crate) fn of(is_exact: bool) -> Self {
-        if is_exact { Self::Exact } else { Self::Halved }
+    pub(crate) fn from_exactness(is_exact: bool) -> Self {
+        if is_exact { Self::Exact } else { Self::HalfCharacter }
     }
 
     /// Returns `Partial` if more came than pieces can represent.
@@ -73,7 +73,7 @@ pub struct Received {
     is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
-    done: bool,
+    is_done: bool,
     model: Option<String>,
     tier: Option<String>,
     id: Option<String>,
@@ -91,8 +91,8 @@ impl Received {
             usage: None,
             is_counted: false,
             output_tokens: None,
-            state: State::Well,
-            done: false,
+            state: State::Readable,
+            is_done: false,
             model: None,
             tier: None,
             id: None,
@@ -112,17 +112,17 @@ impl Received {
 
     /// Returns the call with this number of a choice, as far as it came.
     pub fn call_at(&self, choice: u32, call: u32) -> Option<&ToolCall> {
-        self.choice_at(choice)?.tool_calls.get(self.places.own(choice, call)?)
+        self.choice_at(choice)?.tool_calls.get(self.places.own_position(choice, call)?)
     }
 
     /// Returns the position of a call among the calls of its choice.
     pub fn call_position(&self, choice: u32, call: u32) -> Option<usize> {
-        self.places.own(choice, call)
+        self.places.own_position(choice, call)
     }
 
     /// Returns the last call of a choice whose pieces are sent with this number.
     pub(crate) fn call_sent_as(&self, choice: u32, number: u32) -> Option<&ToolCall> {
-        let call = self.choice_at(choice)?.tool_calls.get(self.places.sent(choice, number)?)?;
+        let call = self.choice_at(choice)?.tool_calls.get(self.places.sent_position(choice, number)?)?;
         (call.sent_index().unwrap_or(call.index) == number).then_some(call)
     }
 
@@ -144,14 +144,14 @@ impl Received {
     /// Returns whether the counts cover the whole reply: it ended, and nothing of it came after them. Servers also
     /// send counts in the middle of a reply, and Messages begins with a count that has no meaning.
     pub fn is_counted(&self) -> bool {
-        let ended = self.done
+        let ended = self.is_done
             || self.state == State::Failed
             || (!self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some()));
         self.is_counted && ended
     }
 
     /// Notes that the counts so far do not cover a whole reply.
-    pub(crate) fn is_not_counted(&mut self) {
+    pub(crate) fn note_uncounted(&mut self) {
         self.is_counted = false;
     }
 
@@ -168,15 +168,15 @@ impl Received {
         match finish.map(|finish| finish.stop) {
             Some(Some(_)) => Ending::Clean,
             Some(None) => Ending::UpstreamError,
-            None if self.state != State::Well => Ending::UpstreamError,
-            None if self.done => Ending::Clean,
+            None if self.state != State::Readable => Ending::UpstreamError,
+            None if self.is_done => Ending::Clean,
             None => Ending::Dropped,
         }
     }
 
     /// Returns whether the stream's own end came.
     pub fn is_done(&self) -> bool {
-        self.done
+        self.is_done
     }
 
     /// Returns the model that the reply names, or `None` if the stream names none.
@@ -190,12 +190,12 @@ impl Received {
     }
 
     /// Notes the service tier of the reply. The last one counts, since the first may be the requested one.
-    pub(crate) fn served_in(&mut self, tier: Option<String>) {
+    pub(crate) fn note_tier(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
 
     /// Updates the number of web searches of a choice, from the number known so far.
-    pub(crate) fn searched(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
+    pub(crate) fn update_searches(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.web_searches = count(choice.web_searches);
         }
@@ -207,7 +207,7 @@ impl Received {
     }
 
     /// Notes the model and the id of the reply. The first values count.
-    pub(crate) fn named(&mut self, model: Option<String>, id: Option<String>) {
+    pub(crate) fn note_identity(&mut self, model: Option<String>, id: Option<String>) {
         self.model = self.model.take().or(model);
         self.id = self.id.take().or(id);
     }
@@ -215,16 +215,16 @@ impl Received {
     /// Notes that another event is to be read. After an event that could not be read, what was kept is not reliable.
     pub(crate) fn next_event(&mut self) {
         if self.state == State::Broken {
-            self.give_up();
+            self.drop_kept();
         }
     }
 
     /// Notes an event that cannot be read, and returns its error.
-    pub(crate) fn unreadable(&mut self, error: EventError) -> EventError {
+    pub(crate) fn note_unreadable(&mut self, error: EventError) -> EventError {
         if error.is_broken_chunk() {
             self.state = State::Broken;
         } else {
-            self.give_up();
+            self.drop_kept();
         }
         error
     }
@@ -234,7 +234,7 @@ impl Received {
         if event.error.is_some() {
             self.state = State::Failed;
         }
-        self.done |= event.done;
+        self.is_done |= event.is_done;
         // Zeros after counts state nothing: some proxies send an empty usage last.
         let usage = event.usage.as_ref().filter(|usage| self.usage.is_none() || !usage.is_zero());
         if let Some(usage) = usage {
@@ -247,7 +247,7 @@ impl Received {
 
     /// Decodes the next characters of a choice's text, or of the arguments of this call. Halves of a character that
     /// come in two pieces are joined.
-    pub(crate) fn decoded<'a>(
+    pub(crate) fn decode<'a>(
         &mut self,
         choice: u32,
         call: Option<u32>,
@@ -255,7 +255,7 @@ impl Received {
     ) -> Option<Decoded<'a>> {
         let known = self.halves.iter().position(|(of, _)| *of == (choice, call));
         let half = known.map(|known| self.halves[known].1);
-        let (mut decoded, waits) = piece.decoded_behind(half)?;
+        let (mut decoded, waits) = piece.decode_after(half)?;
         if let Some(known) = known {
             self.halves.swap_remove(known);
         }
@@ -272,14 +272,14 @@ impl Received {
 
     /// Adds pieces of one choice. `legacy` is the form of a tool call among them.
     pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
-        let is_known = |call| self.places.own(index, call).is_some();
+        let is_known = |call| self.places.own_position(index, call).is_some();
         let cost: usize = pieces.iter().map(|delta| delta.piece.cost(is_known)).sum();
         if self.choice_at(index).is_none() && self.choices.len() < MAX_CHOICES {
             self.choices.push(Choice { mendable: self.room.is_some(), ..Choice::new(index) });
         }
         self.room = self.room.and_then(|room| room.checked_sub(cost));
         if self.room.is_none() {
-            self.keep_nothing();
+            self.stop_keeping();
         }
         let keep = self.room.is_some();
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -295,7 +295,7 @@ impl Received {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.half_open = half_open;
             choice.mendable &= fidelity != Fidelity::Partial;
-            choice.exact &= fidelity != Fidelity::Halved;
+            choice.exact &= fidelity != Fidelity::HalfCharacter;
             choice.end(finish);
         }
     }
@@ -308,28 +308,28 @@ impl Received {
     }
 
     /// Returns the tally of what the model wrote in a choice. Parts that are not pieces add to it.
-    pub(crate) fn written(&mut self, index: u32) -> Option<&mut TextTally> {
+    pub(crate) fn written_tally(&mut self, index: u32) -> Option<&mut TextTally> {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
 
     /// Notes that a choice has a part that no request can contain; see [`Choice::beside`].
-    pub(crate) fn beside(&mut self, index: u32) {
+    pub(crate) fn note_unrequestable(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.shows_no_more();
+            choice.note_unshowable();
         }
     }
 
     /// Notes that a choice has more than a request can contain, although that did not come last.
-    pub(crate) fn explained(&mut self, index: u32) {
+    pub(crate) fn note_extra_content(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.beside = true;
+            choice.has_unrequestable_part = true;
         }
     }
 
     /// Notes that the model reasoned without showing any of it.
-    pub(crate) fn reasoned(&mut self, index: u32) {
+    pub(crate) fn note_hidden_reasoning(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.thinks();
         }
@@ -344,7 +344,7 @@ impl Received {
 
     /// Notes that the server could not read the arguments of a choice's last call, although it sent an object for
     /// them.
-    pub(crate) fn last_call_unread(&mut self, index: u32) {
+    pub(crate) fn note_unread_call(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
             call.arguments = String::new();
@@ -361,40 +361,40 @@ impl Received {
     }
 
     /// Notes how a stream's pieces identify the call with this number.
-    pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: PieceKey) {
-        let Some(position) = self.places.own(index, call) else { return };
+    pub(crate) fn note_piece_key(&mut self, index: u32, call: u32, place: PieceKey) {
+        let Some(position) = self.places.own_position(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
             call.place = place;
-            self.places.is_sent(index, call.sent_index().unwrap_or(call.index), position);
+            self.places.note_sent(index, call.sent_index().unwrap_or(call.index), position);
         }
     }
 
     /// Notes that the call with this number takes free text.
-    pub(crate) fn takes_free_text(&mut self, index: u32, call: u32) {
+    pub(crate) fn note_free_text(&mut self, index: u32, call: u32) {
         if let Some(call) = self.call_mut(index, call) {
             call.free_text = true;
         }
     }
 
     /// Notes whether the server reports the call with this number as complete.
-    pub(crate) fn has_come(&mut self, index: u32, call: u32, progress: CallProgress) {
+    pub(crate) fn note_progress(&mut self, index: u32, call: u32, progress: CallProgress) {
         if let Some(call) = self.call_mut(index, call) {
             call.progress = progress;
         }
     }
 
     fn call_mut(&mut self, index: u32, call: u32) -> Option<&mut ToolCall> {
-        let position = self.places.own(index, call)?;
+        let position = self.places.own_position(index, call)?;
         self.choices.iter_mut().find(|choice| choice.index == index)?.tool_calls.get_mut(position)
     }
 
     /// Notes the provider's signature of a choice's text, or of the call with this number.
-    pub(crate) fn signed(&mut self, index: u32, call: Option<u32>, signature: String) {
+    pub(crate) fn note_signature(&mut self, index: u32, call: Option<u32>, signature: String) {
         if signature.len() > MAX_SIGNATURE_BYTES {
             return;
         }
-        let position = call.and_then(|call| self.places.own(index, call));
+        let position = call.and_then(|call| self.places.own_position(index, call));
         let choice = self.choices.iter_mut().find(|choice| choice.index == index && choice.mendable);
         let Some(choice) = choice else { return };
         match call {
@@ -408,12 +408,12 @@ impl Received {
     }
 
     /// Drops everything kept. No choice is mendable from now on.
-    fn give_up(&mut self) {
+    fn drop_kept(&mut self) {
         self.room = None;
-        self.keep_nothing();
+        self.stop_keeping();
     }
 
-    fn keep_nothing(&mut self) {
+    fn stop_keeping(&mut self) {
         self.places = Places::default();
         for choice in &mut self.choices {
             choice.mendable = false;
@@ -433,7 +433,7 @@ impl Choice {
                 self.received += text.len();
                 self.written.add(text);
                 append(&mut self.text, if kept.is_some() { text } else { "" });
-                self.ends_unshown &= text.is_empty();
+                self.ends_in_unshown_part &= text.is_empty();
             }
             Piece::Reasoning(text) => {
                 self.written.add(text);
@@ -441,10 +441,10 @@ impl Choice {
             }
             Piece::Refusal(text) => {
                 self.written.add(text);
-                self.refused = true;
+                self.is_refused = true;
             }
             Piece::ToolCall { index, id, name, arguments } => {
-                self.ends_unshown = false;
+                self.ends_in_unshown_part = false;
                 self.received += arguments.len();
                 self.written.add(arguments);
                 if let Some(places) = kept {
@@ -462,7 +462,7 @@ impl Choice {
 
     /// Returns the call with this number, or creates it.
     fn call(&mut self, index: u32, legacy: bool, places: &mut Places) -> &mut ToolCall {
-        let position = places.own(self.index, index).unwrap_or_else(|| {
+        let position = places.own_position(self.index, index).unwrap_or_else(|| {
             places.begins(self.index, index, self.tool_calls.len());
             self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });
             self.tool_calls.len() - 1

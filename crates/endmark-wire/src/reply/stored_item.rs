@@ -13,8 +13,8 @@ pub struct StoredItem {
 
 impl StoredItem {
     /// Reads an item. Returns `None` for an item without an id, and for an incomplete one.
-    pub(crate) fn whole(json: &str) -> Option<Self> {
-        let item = Value::parse_str(json).ok().filter(|item| !item.says("status", "incomplete"))?;
+    pub(crate) fn parse(json: &str) -> Option<Self> {
+        let item = Value::parse_str(json).ok().filter(|item| !item.has_text("status", "incomplete"))?;
         Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
     }
 }

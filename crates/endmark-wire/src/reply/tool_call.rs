@@ -31,7 +31,7 @@ pub struct ToolCall {
 pub enum CallProgress {
     /// The server states nothing: the format cannot.
     #[default]
-    Untold,
+    Unreported,
     /// The call began and was not reported complete.
     Open,
     /// The call is complete.
@@ -47,7 +47,7 @@ pub enum PieceKey {
     /// By this number, which another call also has: a new id or name began this call.
     Shared(u32),
     /// Without a number.
-    Untold,
+    Unreported,
 }
 
 impl ToolCall {
@@ -56,7 +56,7 @@ impl ToolCall {
         match self.place {
             PieceKey::Number => Some(self.index),
             PieceKey::Shared(index) => Some(index),
-            PieceKey::Untold => None,
+            PieceKey::Unreported => None,
         }
     }
 
@@ -72,9 +72,9 @@ impl ToolCall {
     /// use endmark_wire::reply::ToolCall;
     ///
     /// let cut = ToolCall { name: "get_weather".to_owned(), ..ToolCall::default() };
-    /// assert_eq!(cut.left_out(), "[A call of get_weather was cut off here, and is left out.]");
+    /// assert_eq!(cut.omission_text(), "[A call of get_weather was cut off here, and is left out.]");
     /// ```
-    pub fn left_out(&self) -> String {
+    pub fn omission_text(&self) -> String {
         format!("[A call of {} was cut off here, and is left out.]", self.name)
     }
 }

@@ -50,9 +50,9 @@ pub struct Decoder {
     limit: usize,
     buffer: Vec<u8>,
     /// The number of bytes of `buffer` that were returned as frames.
-    taken: usize,
+    taken_bytes: usize,
     /// The ends of the finished frames in `buffer`.
-    ends: VecDeque<usize>,
+    frame_ends: VecDeque<usize>,
     /// The number of bytes of `buffer` that were scanned.
     scanned: usize,
     /// The beginning of the line that contains `scanned`.
@@ -80,8 +80,8 @@ impl Decoder {
         Self {
             limit: max_frame_bytes,
             buffer: Vec::new(),
-            taken: 0,
-            ends: VecDeque::new(),
+            taken_bytes: 0,
+            frame_ends: VecDeque::new(),
             scanned: 0,
             line: 0,
             before: LineEndState::Other,
@@ -106,40 +106,43 @@ impl Decoder {
 
     /// Returns the next finished frame, in order, or `None` if more bytes are needed.
     pub fn next_frame(&mut self) -> Option<Frame> {
-        let end = self.ends.pop_front()?;
-        let raw = self.buffer.get(self.taken..end).unwrap_or_default().to_vec();
-        self.taken = end;
-        if self.ends.is_empty() {
+        let end = self.frame_ends.pop_front()?;
+        let raw = self.buffer.get(self.taken_bytes..end).unwrap_or_default().to_vec();
+        self.taken_bytes = end;
+        if self.frame_ends.is_empty() {
             // Only the beginning of one frame is left: it is cheap to move, and returned frames do not stay in
             // memory.
             self.buffer.drain(..end);
             self.scanned -= end;
             self.line -= end;
-            self.taken = 0;
+            self.taken_bytes = 0;
             if self.buffer.capacity() > KEPT_BUFFER_BYTES {
                 self.buffer.shrink_to(KEPT_BUFFER_BYTES);
             }
         }
-        Some(Frame::at(raw, std::mem::replace(&mut self.first_frame, false)))
+        Some(Frame::parse(raw, std::mem::replace(&mut self.first_frame, false)))
     }
 
     /// Returns the number of bytes of finished frames that were not taken yet.
-    pub fn finished(&self) -> usize {
-        self.frame_start() - self.taken
+    pub fn finished_bytes(&self) -> usize {
+        self.frame_start() - self.taken_bytes
     }
 
     /// Returns the number of bytes that are held at the moment.
     pub fn buffered(&self) -> usize {
-        self.buffer.len() - self.taken
+        self.buffer.len() - self.taken_bytes
     }
 
     /// Ends the stream. Finished frames that were not taken are part of the residue.
     pub fn finish(self) -> Tail {
-        let raw = self.buffer.get(self.taken..).unwrap_or_default().to_vec();
+        let raw = self.buffer.get(self.taken_bytes..).unwrap_or_default().to_vec();
         if raw.is_empty() {
             Tail::Clean
-        } else if self.before == LineEndState::ReturnOfBlankLine && self.ends.is_empty() && !self.too_long {
-            Tail::Frame(Frame::at(raw, self.first_frame))
+        } else if self.before == LineEndState::ReturnOfBlankLine
+            && self.frame_ends.is_empty()
+            && !self.too_long
+        {
+            Tail::Frame(Frame::parse(raw, self.first_frame))
         } else {
             Tail::Residue(raw)
         }
@@ -152,7 +155,7 @@ impl Decoder {
             if self.before != LineEndState::Other {
                 self.scanned += usize::from(rest.first() == Some(&b'\n'));
                 let before = std::mem::replace(&mut self.before, LineEndState::Other);
-                self.line_ended(before == LineEndState::ReturnOfBlankLine);
+                self.end_line(before == LineEndState::ReturnOfBlankLine);
                 continue;
             }
             let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
@@ -165,24 +168,24 @@ impl Decoder {
             if self.buffer.get(at) == Some(&b'\r') {
                 self.before = if blank { LineEndState::ReturnOfBlankLine } else { LineEndState::Return };
             } else {
-                self.line_ended(blank);
+                self.end_line(blank);
             }
         }
         self.too_long |= self.buffer.len() - self.frame_start() > self.limit;
     }
 
-    fn line_ended(&mut self, blank: bool) {
+    fn end_line(&mut self, blank: bool) {
         self.line = self.scanned;
         if blank {
             self.too_long |= self.scanned - self.frame_start() > self.limit;
             if !self.too_long {
-                self.ends.push_back(self.scanned);
+                self.frame_ends.push_back(self.scanned);
             }
         }
     }
 
     fn frame_start(&self) -> usize {
-        self.ends.back().copied().unwrap_or(self.taken)
+        self.frame_ends.back().copied().unwrap_or(self.taken_bytes)
     }
 }
 
@@ -196,10 +199,10 @@ mod tests {
         let frame = [b"data: ".as_slice(), &[b'x'; 3_000], b"\n\n"].concat();
         decoder.push(&frame.repeat(10))?;
         decoder.push(b"data: rest")?;
-        assert_eq!(decoder.finished(), 10 * frame.len());
+        assert_eq!(decoder.finished_bytes(), 10 * frame.len());
         for left in (0..10).rev() {
             assert!(decoder.next_frame().is_some_and(|taken| taken.raw == frame));
-            assert_eq!(decoder.finished(), left * frame.len());
+            assert_eq!(decoder.finished_bytes(), left * frame.len());
         }
         assert!(decoder.buffer.capacity() <= KEPT_BUFFER_BYTES, "{}", decoder.buffer.capacity());
         assert_eq!(decoder.finish(), Tail::Residue(b"data: rest".to_vec()));

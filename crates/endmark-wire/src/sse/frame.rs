@@ -34,11 +34,11 @@ pub struct Frame {
 impl Frame {
     /// Reads the bytes of one frame. A missing end is not an error here.
     pub fn read(raw: Vec<u8>) -> Self {
-        Self::at(raw, false)
+        Self::parse(raw, false)
     }
 
     /// Reads a frame, and skips a byte order mark at the beginning of a stream.
-    pub(super) fn at(raw: Vec<u8>, beginning: bool) -> Self {
+    pub(super) fn parse(raw: Vec<u8>, beginning: bool) -> Self {
         let mark = if beginning && raw.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let mut frame =
             Self { raw: Vec::new(), event: None, data: None, id: None, retry: None, damaged: false, mark };

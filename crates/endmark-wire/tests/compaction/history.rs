@@ -36,7 +36,7 @@ impl Numbers {
         (self.0 >> 16) % bound
     }
 
-    fn one_in(&mut self, bound: u64) -> bool {
+    fn one_chance_in(&mut self, bound: u64) -> bool {
         self.below(bound) == 0
     }
 
@@ -68,24 +68,24 @@ impl Numbers {
 fn events(seed: u64) -> Vec<Event> {
     let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut events = Vec::new();
-    if numbers.one_in(3) {
+    if numbers.one_chance_in(3) {
         events.push(Event::System(numbers.words(30)));
     }
-    events.push(Event::User(format!("Task {seed}: {}", numbers.words(20)), numbers.one_in(6)));
+    events.push(Event::User(format!("Task {seed}: {}", numbers.words(20)), numbers.one_chance_in(6)));
     let mut late: Vec<(Call, String)> = Vec::new();
     for number in 0..numbers.below(24) + 2 {
         match numbers.below(12) {
-            0 => events.push(Event::User(numbers.words(12), numbers.one_in(5))),
+            0 => events.push(Event::User(numbers.words(12), numbers.one_chance_in(5))),
             1 => events.push(Event::System(numbers.words(20))),
-            2 if numbers.one_in(3) => events.push(Event::Server),
-            3 if numbers.one_in(3) => events.push(Event::Unknown),
+            2 if numbers.one_chance_in(3) => events.push(Event::Server),
+            3 if numbers.one_chance_in(3) => events.push(Event::Unknown),
             _ => speak(&mut numbers, number, &mut late, &mut events),
         }
-        if numbers.one_in(6) && !late.is_empty() {
+        if numbers.one_chance_in(6) && !late.is_empty() {
             events.push(Event::Results(vec![late.remove(0)]));
         }
     }
-    if numbers.one_in(2) {
+    if numbers.one_chance_in(2) {
         events.push(Event::User(numbers.words(10), false));
     }
     events
@@ -96,13 +96,13 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
     let calls: Vec<Call> = (0..numbers.below(4))
         .map(|at| Call {
             // Agents reuse ids.
-            id: if numbers.one_in(8) { "call_same".to_owned() } else { format!("call_{number}_{at}") },
+            id: if numbers.one_chance_in(8) { "call_same".to_owned() } else { format!("call_{number}_{at}") },
             name: ["read", "run", "search"][usize::try_from(numbers.below(3)).unwrap()],
             arguments: json!({"path": format!("src/f{number}.rs"), "note": numbers.words(4)}),
         })
         .collect();
-    let text = (calls.is_empty() || numbers.one_in(2)).then(|| numbers.words(30));
-    let thought = numbers.one_in(4).then(|| numbers.words(10));
+    let text = (calls.is_empty() || numbers.one_chance_in(2)).then(|| numbers.words(30));
+    let thought = numbers.one_chance_in(4).then(|| numbers.words(10));
     events.push(Event::Assistant { thought, text, calls: calls.clone() });
     let mut results = Vec::new();
     for call in calls {
@@ -114,14 +114,14 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
             _ => results.push((call, output)),
         }
     }
-    if numbers.one_in(4) {
+    if numbers.one_chance_in(4) {
         results.reverse();
     }
-    if results.len() > 1 && numbers.one_in(5) {
+    if results.len() > 1 && numbers.one_chance_in(5) {
         let second = results.split_off(1);
         events.push(Event::Results(results));
         let typed = numbers.words(5);
-        events.push(if numbers.one_in(2) { Event::User(typed, false) } else { Event::System(typed) });
+        events.push(if numbers.one_chance_in(2) { Event::User(typed, false) } else { Event::System(typed) });
         results = second;
     }
     if !results.is_empty() {
@@ -147,7 +147,7 @@ pub(crate) fn user(format: &str, text: &str) -> String {
 }
 
 /// Returns these events as turns of the format.
-fn step_of(format: &str, events: &[Event]) -> Vec<String> {
+fn step_turns(format: &str, events: &[Event]) -> Vec<String> {
     events.iter().enumerate().flat_map(|(at, event)| turns(format, event, at)).collect()
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn step(format: &str, round: u64) -> Vec<String> {
     };
     let output =
         json!({"shelf": "shelf-81c2", "box": format!("box-{round}0{round}"), "log": "moved ".repeat(30)});
-    step_of(
+    step_turns(
         format,
         &[
             Event::Assistant {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use endmark_context::compact::Policy;
 use serde_json::{Value, json};
 
-use super::{check, compacted, count};
+use super::{check, compact_body, count};
 
-fn said(role: &str, number: usize) -> Value {
+fn response_items(role: &str, number: usize) -> Value {
     json!({"role": role, "content": format!("The {role} speaks of basin {number}. ").repeat(12)})
 }
 
@@ -38,15 +38,17 @@ fn calls(text: &str) -> [(Value, Value); 4] {
 /// Outputs whose text can be replaced are shortened; other outputs are dropped with their call.
 #[test]
 fn a_large_newest_output_of_any_kind_is_shortened_or_goes() {
-    let format = endmark_wire::format::named("openai_responses").unwrap();
+    let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     let policy =
         Policy { trigger_tokens: 1_500, budget_tokens: 2_000, keep_turns: 5, ..Policy::window(count) };
     for (call, output) in calls(&"A line of output.\n".repeat(3_000)) {
-        let mut items = vec![said("user", 0)];
-        items.extend((1..9).flat_map(|number| [said("assistant", number), said("user", number)]));
+        let mut items = vec![response_items("user", 0)];
+        items.extend(
+            (1..9).flat_map(|number| [response_items("assistant", number), response_items("user", number)]),
+        );
         items.extend([call, output.clone(), json!({"role": "user", "content": "go on"})]);
         let body = serde_json::to_vec(&json!({"input": items})).unwrap();
-        let (made, edited) = compacted(format, &body, &policy);
+        let (made, edited) = compact_body(format, &body, &policy);
         let edited: Value = serde_json::from_slice(&edited).unwrap();
         let edited = edited["input"].as_array().unwrap();
         assert!(!made.edits.is_empty(), "{}", output["type"]);
@@ -91,21 +93,21 @@ fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
 
 #[test]
 fn what_names_an_item_stays_or_goes_with_it() {
-    let format = endmark_wire::format::named("openai_responses").unwrap();
+    let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for (approval, by_reference) in [(true, true), (true, false), (false, true), (false, false)] {
-        let mut items = vec![said("user", 0)];
+        let mut items = vec![response_items("user", 0)];
         for number in 1..30 {
             items.extend(pair(number, approval || number % 3 == 0, by_reference));
             if number % 4 == 0 {
-                items.extend([said("assistant", number), said("user", number)]);
+                items.extend([response_items("assistant", number), response_items("user", number)]);
             }
         }
-        items.push(said("user", 30));
+        items.push(response_items("user", 30));
         let body = serde_json::to_vec(&items).unwrap();
         let mut compactions = 0;
         for keep_share in [0.2, 0.3, 0.4, 0.5, 0.6, 0.7] {
             let policy = Policy { keep_share: Some(keep_share), ..Policy::window(count) };
-            let (made, edited) = compacted(format, &body, &policy);
+            let (made, edited) = compact_body(format, &body, &policy);
             compactions += u64::from(!made.edits.is_empty());
             let edited: Vec<Value> = serde_json::from_slice(&edited).unwrap();
             let number = |id: &Value| id.as_str().and_then(|id| id.rsplit('_').next()).map(str::to_owned);
@@ -126,20 +128,20 @@ fn what_names_an_item_stays_or_goes_with_it() {
 /// A call of an MCP server that needed an approval names the approval request.
 #[test]
 fn a_call_stays_or_goes_with_its_approval() {
-    let format = endmark_wire::format::named("openai_responses").unwrap();
+    let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for by_reference in [false, true] {
-        let mut items = vec![said("user", 0)];
+        let mut items = vec![response_items("user", 0)];
         for number in 1..30 {
             items.extend(pair(number, true, by_reference));
             items.push(json!({"type": "mcp_call", "id": format!("mcp_{number}"), "server_label": "s", "name": "t",
                 "approval_request_id": format!("mcpr_{number}"), "arguments": "{}", "output": "word ".repeat(40)}));
-            items.extend([said("assistant", number), said("user", number)]);
+            items.extend([response_items("assistant", number), response_items("user", number)]);
         }
         let body = serde_json::to_vec(&items).unwrap();
         let mut compactions = 0;
         for keep_share in [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8] {
             let policy = Policy { keep_share: Some(keep_share), ..Policy::window(count) };
-            let (made, edited) = compacted(format, &body, &policy);
+            let (made, edited) = compact_body(format, &body, &policy);
             compactions += u64::from(!made.edits.is_empty());
             let edited: Vec<Value> = serde_json::from_slice(&edited).unwrap();
             let requests: HashSet<_> = edited

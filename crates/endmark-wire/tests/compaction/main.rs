@@ -30,22 +30,22 @@ fn policies() -> [Policy; 3] {
     [window, brake, share]
 }
 
-fn compacted(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> (Compacted, Vec<u8>) {
+fn compact_body(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> (Compacted, Vec<u8>) {
     let dialogue = Dialogue::read(format, body).unwrap();
     let compacted = compact(dialogue.conversation(), policy);
-    let edited = dialogue.edited(&compacted.edits).unwrap();
+    let edited = dialogue.edit(&compacted.edits).unwrap();
     (compacted, edited)
 }
 
 fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool {
     let dialogue = Dialogue::read(format, body).unwrap();
     let conversation = dialogue.conversation();
-    let (compacted, edited) = compacted(format, body, policy);
+    let (compacted, edited) = compact_body(format, body, policy);
     if compacted.edits.is_empty() {
         assert_eq!(edited, body);
         return false;
     }
-    let changes = Changes::of(conversation, &compacted.edits).unwrap();
+    let changes = Changes::new(conversation, &compacted.edits).unwrap();
     assert_eq!(violations(conversation, &changes), []);
     rules::check(format.name(), &edited);
     let receipt = &compacted.receipt;
@@ -55,7 +55,7 @@ fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool 
     // The user's first and newest messages are unchanged, and so is everything before the first.
     let raw = |at: usize| &body[conversation.turns[at].span.clone()];
     let own: Vec<usize> =
-        (0..conversation.turns.len()).filter(|at| conversation.turns[*at].is_of_user()).collect();
+        (0..conversation.turns.len()).filter(|at| conversation.turns[*at].is_from_user()).collect();
     if let (Some(first), Some(newest)) = (own.first(), own.last()) {
         let end = conversation.turns[*first].span.end;
         assert!(edited.starts_with(&body[..end]), "the prefix has changed");
@@ -64,7 +64,7 @@ fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool 
         assert!(stands || has_results, "the newest message has changed");
     }
     // Compacting the result again does not change it.
-    let again = self::compacted(format, &edited, policy);
+    let again = self::compact_body(format, &edited, policy);
     assert_eq!(String::from_utf8_lossy(&again.1), String::from_utf8_lossy(&edited), "not idempotent");
     true
 }
@@ -118,7 +118,7 @@ fn compacting_again_is_the_old_ledger_and_what_is_new() {
         for round in 0..120 {
             turns.extend(history::step(format.name(), round));
             let body = format!("[{}]", turns.join(","));
-            let (compacted, edited) = self::compacted(format, body.as_bytes(), &policy);
+            let (compacted, edited) = self::compact_body(format, body.as_bytes(), &policy);
             compactions += u64::from(!compacted.edits.is_empty());
             let dialogue = Dialogue::read(format, &edited).unwrap();
             turns = dialogue
@@ -151,8 +151,8 @@ fn the_brake_writes_a_list_and_the_window_sentences() {
             keep_turns: 2,
             ..Policy::window(count)
         };
-        let format = endmark_wire::format::named("anthropic_messages").unwrap();
-        String::from_utf8(compacted(format, body.as_bytes(), &policy).1).unwrap()
+        let format = endmark_wire::format::find_by_name("anthropic_messages").unwrap();
+        String::from_utf8(compact_body(format, body.as_bytes(), &policy).1).unwrap()
     });
     assert!(texts[0].contains("The assistant called ") && !texts[0].contains("- called "), "{}", texts[0]);
     assert!(texts[1].contains("- called ") && !texts[1].contains("The assistant called "), "{}", texts[1]);

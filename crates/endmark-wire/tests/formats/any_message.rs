@@ -151,8 +151,8 @@ proptest! {
                 Ask::Correction { wrong: call, prompt: "correct" },
                 Ask::Native { token: "t" },
             ] {
-                let Some(asked) = request.asking(&ask, terms) else { continue };
-                prop_assert!(asked.unshown <= so_far.len());
+                let Some(asked) = request.continuation(&ask, terms) else { continue };
+                prop_assert!(asked.unshown_bytes <= so_far.len());
                 let tree: Tree = serde_json::from_slice(&asked.body).unwrap();
                 prop_assert_eq!(&tree["unknown"], &body["unknown"]);
                 let again = Request::parse(format, &asked.body, &address).unwrap();
@@ -162,7 +162,7 @@ proptest! {
                     prop_assert_eq!(again.view().stream, stream);
                 }
             }
-            let _ = (request.tools(), request.echoes("x"), request.elsewhere(Some("other")));
+            let _ = (request.tools(), request.echoes("x"), request.for_other_upstream(Some("other")));
         }
     }
 
@@ -220,7 +220,7 @@ proptest! {
                     writer.pass(&frame, &event, &mut client);
                 }
             }
-            for choice in reader.received().choices().iter().filter(|choice| choice.can_go_on()) {
+            for choice in reader.received().choices().iter().filter(|choice| choice.can_continue()) {
                 let texts = said.iter().filter(|(index, _)| *index == choice.index);
                 prop_assert_eq!(&choice.text, &texts.map(|(_, text)| text.as_str()).collect::<String>());
             }
@@ -230,7 +230,7 @@ proptest! {
             client.extend(writer.tool_call(0, &call));
             client.extend(writer.keep_alive());
             let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
-            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), end_lost: false }));
+            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), is_end_lost: false }));
             client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", status: 502, endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {

@@ -21,7 +21,7 @@ fn whole_streams(name: &str) -> Vec<(String, Vec<u8>, Choice)> {
         let bytes = std::fs::read(&case).unwrap();
         let relayed = relay(&request, &bytes);
         let ended = |choice: &Choice| {
-            choice.can_go_on()
+            choice.can_continue()
                 && choice.finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Normal))
         };
         if let [choice] = relayed.reader.received().choices()
@@ -79,7 +79,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
         return;
     }
     // Held frames with content of their own cannot be used.
-    let sent = sent(request, &client);
+    let sent = read_choice(request, &client);
     let rest = whole.text.strip_prefix(sent.text.as_str()).unwrap();
     if !rest.is_empty() {
         client.extend(relayed.writer.text(0, rest));
@@ -98,7 +98,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     client.extend(relayed.writer.close(&Closing { choices: &ends, ..Closing::default() }));
 
     let text = String::from_utf8_lossy(&client);
-    let mended = self::sent(request, &client);
+    let mended = self::read_choice(request, &client);
     assert_eq!(mended.text, whole.text, "{what}\n{text}");
     let calls = |choice: &Choice| -> Vec<(String, String)> {
         choice.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
@@ -110,7 +110,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
 }
 
 /// Returns the choice that a client reads from these bytes.
-fn sent(request: &Request, bytes: &[u8]) -> Choice {
+fn read_choice(request: &Request, bytes: &[u8]) -> Choice {
     let mut reader = request.stream(KEEP);
     for frame in frames(&[bytes]).0 {
         reader.frame(&frame).unwrap();
@@ -130,8 +130,8 @@ fn a_stream_that_ended_goes_on_in_place_of_its_end() {
             let received = relayed.reader.received();
             let (choices, usage) = (received.choices().to_vec(), received.usage());
             let [had] = choices.as_slice() else { continue };
-            if !had.can_go_on()
-                || had.refused
+            if !had.can_continue()
+                || had.is_refused
                 || had.finish.is_none()
                 || !had.tool_calls.is_empty()
                 || relayed.is_broken
@@ -140,7 +140,7 @@ fn a_stream_that_ended_goes_on_in_place_of_its_end() {
             }
             let whole = format!("{} and \"more\"", had.text);
             let mut client = relayed.sent;
-            let rest = whole.strip_prefix(sent(&request, &client).text.as_str()).unwrap().to_owned();
+            let rest = whole.strip_prefix(read_choice(&request, &client).text.as_str()).unwrap().to_owned();
             client.extend(relayed.writer.text(0, &rest[..1]));
             client.extend(relayed.writer.keep_alive());
             client.extend(relayed.writer.text(0, &rest[1..]));

@@ -17,7 +17,7 @@ const FORMATS: [&str; 3] = ["openai_responses", "anthropic_messages", "gemini"];
 
 #[test]
 fn requests() {
-    check(".request.json", asked);
+    check(".request.json", golden_request);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn check(kind: &str, render: impl Fn(&str, &[u8]) -> Result<String, std::fmt::Er
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
+fn golden_request(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let address = Address { base: "/v1/models/".to_owned(), model: Some("m".to_owned()), stream: Some(true) };
     let request = Request::parse(format(name), bytes, &address).unwrap();
     assert_eq!(request.body(), bytes);
@@ -61,13 +61,13 @@ fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     writeln!(out, "prefill {:?}, first user text {:?}", view.prefill, request.first_user_text())?;
     writeln!(out, "conversation {:?}, only passes {}", view.conversation, view.only_passes)?;
     writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
-    let demanded = view.demanded.as_ref().map(Format::to_string);
+    let demanded = view.required_format.as_ref().map(Format::to_string);
     writeln!(out, "demanded {demanded:?}, schema {}", view.text_schema.as_deref().unwrap_or("none"))?;
     for tool in request.tools() {
         writeln!(out, "tool {}: {}", tool.name, tool.schema.as_deref().unwrap_or("no schema"))?;
     }
     writeln!(out, "path {:?}", request.path_for("other", false))?;
-    let elsewhere = request.elsewhere(Some("other"));
+    let elsewhere = request.for_other_upstream(Some("other"));
     writeln!(out, "other model {:?}", elsewhere.map(|other| other.view().model.clone()).unwrap_or_default())?;
     writeln!(out, "path elsewhere {:?}", request.path_elsewhere(view.stream))?;
 
@@ -96,13 +96,16 @@ fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
         asks.push(("call, correction", Ask::Correction { wrong: cut_call, prompt: "Correct it." }));
     }
     for (name, ask) in asks {
-        let Some(asked) = request.asking(&ask, terms) else {
+        let Some(asked) = request.continuation(&ask, terms) else {
             writeln!(out, "\n== {name}\ncannot be asked so")?;
             continue;
         };
         serde_json::from_slice::<serde_json::Value>(&asked.body).unwrap();
-        let unshown =
-            if asked.unshown > 0 { format!(", {} bytes not shown", asked.unshown) } else { String::new() };
+        let unshown = if asked.unshown_bytes > 0 {
+            format!(", {} bytes not shown", asked.unshown_bytes)
+        } else {
+            String::new()
+        };
         writeln!(out, "\n== {name}{unshown}\n{}", String::from_utf8(asked.body).unwrap().trim_end())?;
     }
     Ok(out)
@@ -169,7 +172,7 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut relayed = relay(&request, bytes);
     let received = relayed.reader.received();
     let choices: Vec<Choice> =
-        received.choices().iter().filter(|choice| choice.can_go_on()).cloned().collect();
+        received.choices().iter().filter(|choice| choice.can_continue()).cloned().collect();
     let usage = received.usage();
     writeln!(out, "\n== held\n{}", String::from_utf8(relayed.held).unwrap().trim_end())?;
     let mut written = Vec::new();
@@ -218,7 +221,7 @@ fn event_line(event: &Event) -> String {
     );
     said.extend(event.usage.as_ref().map(|usage| format!("{usage:?}")));
     said.extend(event.error.as_ref().map(|error| format!("{error:?}")));
-    for (is, word) in [(event.done, "done"), (event.closes, "closes"), (event.idle, "idle")] {
+    for (is, word) in [(event.is_done, "done"), (event.closes, "closes"), (event.idle, "idle")] {
         said.extend(is.then(|| word.to_owned()));
     }
     if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
@@ -237,8 +240,8 @@ fn piece(piece: &Piece) -> String {
 }
 
 fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
-    let Choice { index, text, reasoned, refused, received, .. } = choice;
-    let mendable = choice.can_go_on();
+    let Choice { index, text, has_reasoning: reasoned, is_refused: refused, received, .. } = choice;
+    let mendable = choice.can_continue();
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use endmark_wire::format::{WireFormat, named};
+use endmark_wire::format::{WireFormat, find_by_name};
 use endmark_wire::reply::Event;
 use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::{Decoder, Frame, Tail};
@@ -46,7 +46,7 @@ pub(crate) struct Relayed {
 /// Returns whether an event may be the end of an incomplete reply.
 pub(crate) fn is_held(event: &Event, holds: bool) -> bool {
     let counts = event.usage.is_some() && event.pieces.is_empty();
-    let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+    let ends = !event.finishes.is_empty() || event.is_done || event.error.is_some();
     event.closes || ends || (holds && counts && !event.idle)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
             relayed.is_broken = true;
             break;
         };
-        is_over = event.done || event.error.is_some();
+        is_over = event.is_done || event.error.is_some();
         if is_held(&event, relayed.writer.holds()) {
             relayed.held.extend_from_slice(&frame.raw);
             relayed.writer.hold(frame, &event);
@@ -96,7 +96,7 @@ pub(crate) fn cases(format: &str, kind: &str) -> Vec<PathBuf> {
 }
 
 pub(crate) fn format(name: &str) -> &'static dyn WireFormat {
-    named(name).unwrap()
+    find_by_name(name).unwrap()
 }
 
 /// Returns one case of a format.

@@ -66,7 +66,7 @@ fn cargo(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// The names of the packages that are built for the program, beside its own; none is of the command alone.
-fn built(folder: &Path) -> BTreeSet<String> {
+fn built_packages(folder: &Path) -> BTreeSet<String> {
     let tree = cargo(folder, &["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     let names: BTreeSet<String> =
@@ -82,7 +82,7 @@ fn one_dependency_and_the_ten_lines_of_the_readme() {
     for features in ["features = []", "default-features = false"] {
         let folder = package(features, &first_example());
         cargo(folder.path(), &["check"]);
-        let built = built(folder.path());
+        let built = built_packages(folder.path());
         assert!(built.contains("endmark") && built.contains("endmark-recovery"), "{built:?}");
         assert!(built.len() <= MAX_CRATES, "{}: {built:?}", built.len());
     }
@@ -92,7 +92,7 @@ fn one_dependency_and_the_ten_lines_of_the_readme() {
 fn each_family_is_a_feature() {
     for family in ["context", "envelope", "findings", "guard"] {
         let folder = package(&format!("features = [\"{family}\"]"), "fn main() {}");
-        let built = built(folder.path());
+        let built = built_packages(folder.path());
         assert!(built.contains(&format!("endmark-{family}")), "{family}: {built:?}");
     }
 }

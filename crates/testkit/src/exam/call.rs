@@ -9,7 +9,7 @@ use super::format::Format;
 
 /// Result of a call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Called {
+pub(super) struct CallResult {
     pub(super) text: String,
     /// The reason if the reply is invalid.
     pub(super) error: Option<String>,
@@ -20,19 +20,19 @@ pub(super) struct Called {
     pub(super) finish: Option<String>,
     pub(super) took: Duration,
     /// Whether the call never ended.
-    pub(super) hung: bool,
+    pub(super) did_hang: bool,
 }
 
-impl Called {
+impl CallResult {
     pub(super) fn is_whole(&self) -> bool {
         self.error.is_none() && self.text == super::ANSWER
     }
 }
 
 /// Requests the exam's reply as a stream.
-pub(super) async fn call(format: Format, candidate: SocketAddr, model: &str) -> Called {
+pub(super) async fn call(format: Format, candidate: SocketAddr, model: &str) -> CallResult {
     let began = Instant::now();
-    let mut called = Called::default();
+    let mut called = CallResult::default();
     match format.question(candidate, model).try_send().await {
         Err(error) => called.error = Some(error.to_string()),
         Ok(open) => {
@@ -51,7 +51,7 @@ pub(super) async fn call(format: Format, candidate: SocketAddr, model: &str) -> 
     called
 }
 
-fn read(format: Format, events: &[String], called: &mut Called) {
+fn read(format: Format, events: &[String], called: &mut CallResult) {
     for event in events {
         if event == "[DONE]" {
             break;
@@ -124,7 +124,7 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    fn add_to(&self, called: &mut Called) {
+    fn add_to(&self, called: &mut CallResult) {
         called.text += self.text.as_str().unwrap_or_default();
         if let Some(model) = self.model.as_str() {
             model.clone_into(&mut called.model);

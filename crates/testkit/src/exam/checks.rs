@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Scenario;
-use super::sit::Seen;
+use super::sit::Observations;
 
 /// A property of a good candidate that can be observed from outside.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,11 +43,11 @@ impl Check {
     }
 
     /// Whether the check is only reported, as in the exam itself.
-    fn is_told_only(self) -> bool {
+    fn is_informational(self) -> bool {
         matches!(self, Self::Probes)
     }
 
-    fn passes(self, seen: &Seen) -> bool {
+    fn passes(self, seen: &Observations) -> bool {
         let within = |took: Duration, seconds: f64| took <= Duration::from_secs_f64(seconds);
         match self {
             Self::TriesAtLeast(count) => seen.tries.len() >= count,
@@ -60,13 +60,13 @@ impl Check {
                 [first, second, ..] => second.saturating_sub(first) >= Duration::from_secs_f64(seconds),
                 _ => false,
             },
-            Self::ReportedModel(model) => seen.called.model == model,
-            Self::Usage => seen.called.has_usage,
+            Self::ReportedModel(model) => seen.call_result.model == model,
+            Self::Usage => seen.call_result.has_usage,
             Self::Reason => {
                 let word = seen.format.word_for_filtered();
-                seen.called.error.as_ref().is_some_and(|error| error.contains(word))
+                seen.call_result.error.as_ref().is_some_and(|error| error.contains(word))
             }
-            Self::ServedDuringOutage => seen.in_outage > 0 && seen.in_outage == seen.served_in_outage,
+            Self::ServedDuringOutage => seen.in_outage > 0 && seen.in_outage == seen.served_during_outage,
             Self::BackAfter(requests) => seen.back_after.is_some_and(|after| after <= requests),
             Self::Probes => seen.tries_in_outage <= seen.in_outage,
         }
@@ -79,7 +79,7 @@ pub struct Finding {
     /// The check.
     pub check: Check,
     /// Whether it passed.
-    pub passed: bool,
+    pub is_passed: bool,
 }
 
 /// The exam's marks, from best to worst.
@@ -107,16 +107,19 @@ impl fmt::Display for Verdict {
 }
 
 /// Runs all checks of the scenario, and returns the mark.
-pub(super) fn mark(scenario: &Scenario, seen: &Seen) -> (Verdict, Vec<Finding>) {
-    let findings: Vec<Finding> =
-        scenario.checks.iter().map(|check| Finding { check: *check, passed: check.passes(seen) }).collect();
+pub(super) fn mark(scenario: &Scenario, seen: &Observations) -> (Verdict, Vec<Finding>) {
+    let findings: Vec<Finding> = scenario
+        .checks
+        .iter()
+        .map(|check| Finding { check: *check, is_passed: check.passes(seen) })
+        .collect();
     let failed = |advisory: bool| {
-        let counts = |finding: &&Finding| !finding.passed && !finding.check.is_told_only();
+        let counts = |finding: &&Finding| !finding.is_passed && !finding.check.is_informational();
         findings.iter().filter(counts).any(|finding| finding.check.is_advisory() == advisory)
     };
-    let claims_success = seen.called.error.is_none();
-    let verdict = match (claims_success, seen.called.is_whole()) {
-        _ if failed(false) || !seen.is_well_after || seen.called.hung => Verdict::Fail,
+    let claims_success = seen.call_result.error.is_none();
+    let verdict = match (claims_success, seen.call_result.is_whole()) {
+        _ if failed(false) || !seen.recovers || seen.call_result.did_hang => Verdict::Fail,
         (true, false) => Verdict::Fail,
         // The candidate circumvented the refusal.
         (true, true) if scenario.is_refused => Verdict::Partial,

@@ -122,14 +122,14 @@ impl Format {
 
     /// Returns the provider's refusal.
     pub(super) fn refuse(self, refusal: Refusal) -> Answer {
-        let (status, message) = refusal.told(self);
+        let (status, message) = refusal.status_and_message(self);
         match self {
             Self::Chat | Self::Responses => {
-                let (kind, code) = refusal.in_openais_words();
+                let (kind, code) = refusal.openai_wording();
                 Answer::error(status, kind, code, message)
             }
             Self::Messages => {
-                let kind = refusal.in_anthropics_words();
+                let kind = refusal.anthropic_wording();
                 let error = json!({ "type": kind, "message": message });
                 Answer::json(status, &json!({ "type": "error", "error": error, "request_id": "req_exam" }))
             }
@@ -142,7 +142,7 @@ impl Format {
                 Answer::sse([format!("data: {blocked}\r\n\r\n")])
             }
             Self::Gemini => {
-                let status_word = refusal.in_googles_words();
+                let status_word = refusal.google_wording();
                 let error = json!({ "code": status, "message": message, "status": status_word });
                 Answer::json(status, &json!({ "error": error }))
             }
@@ -161,7 +161,7 @@ impl Format {
 
 impl Refusal {
     /// Returns the status and the message of this refusal.
-    fn told(self, format: Format) -> (u16, &'static str) {
+    fn status_and_message(self, format: Format) -> (u16, &'static str) {
         match self {
             Self::RateLimited => (429, "Rate limit reached"),
             Self::ServerError => (500, "The server had an error while processing your request"),
@@ -189,7 +189,7 @@ impl Refusal {
         }
     }
 
-    fn in_openais_words(self) -> (&'static str, Option<&'static str>) {
+    fn openai_wording(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
             Self::ServerError => ("server_error", None),
@@ -202,7 +202,7 @@ impl Refusal {
         }
     }
 
-    fn in_anthropics_words(self) -> &'static str {
+    fn anthropic_wording(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limit_error",
             Self::ServerError => "api_error",
@@ -213,7 +213,7 @@ impl Refusal {
         }
     }
 
-    fn in_googles_words(self) -> &'static str {
+    fn google_wording(self) -> &'static str {
         match self {
             Self::RateLimited => "RESOURCE_EXHAUSTED",
             Self::ServerError => "INTERNAL",

@@ -30,7 +30,7 @@ fn data(event: &Value) -> String {
     format!("data: {event}\n\n")
 }
 
-fn named(event: &Value) -> String {
+fn event_name(event: &Value) -> String {
     format!("event: {}\n{}", event["type"].as_str().unwrap_or_default(), data(event))
 }
 
@@ -46,7 +46,7 @@ impl Said<'_> {
     }
 
     /// Returns the reply as one response.
-    pub(super) fn whole(&self, format: Format) -> Value {
+    pub(super) fn whole_reply(&self, format: Format) -> Value {
         let text = self.words.concat();
         match format {
             Format::Chat => json!({
@@ -54,7 +54,7 @@ impl Said<'_> {
                 "choices": [{
                     "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop",
                 }],
-                "usage": self.usage_of_chat(),
+                "usage": self.chat_usage(),
             }),
             Format::Responses => self.response("completed", &[self.item("completed")]),
             Format::Messages => json!({
@@ -66,7 +66,7 @@ impl Said<'_> {
         }
     }
 
-    fn usage_of_chat(&self) -> Value {
+    fn chat_usage(&self) -> Value {
         let (prompt, completion) = (self.prompt_tokens, self.words.len());
         json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
     }
@@ -84,7 +84,7 @@ impl Said<'_> {
         let words = self.words.iter().map(|word| delta(json!({ "content": word }), Value::Null)).collect();
         let mut end = vec![delta(json!({}), json!("stop"))];
         if self.usage {
-            end.push(chunk(&json!([]), &self.usage_of_chat()));
+            end.push(chunk(&json!([]), &self.chat_usage()));
         }
         end.push("data: [DONE]\n\n".to_owned());
         Frames { begin: vec![delta(json!({ "role": "assistant", "content": "" }), Value::Null)], words, end }
@@ -119,7 +119,7 @@ impl Said<'_> {
             for (name, value) in fields.as_object().into_iter().flatten() {
                 event[name] = value.clone();
             }
-            named(&event)
+            event_name(&event)
         };
         let part = |text: &str| json!({ "type": "output_text", "annotations": [], "text": text });
         let in_part = |name: &str, value: Value| {
@@ -140,33 +140,33 @@ impl Said<'_> {
             event("response.output_text.done", in_part("text", json!(text))),
             event("response.content_part.done", in_part("part", part(&text))),
             event("response.output_item.done", json!({ "output_index": 0, "item": item })),
-            event("response.completed", json!({ "response": self.whole(Format::Responses) })),
+            event("response.completed", json!({ "response": self.whole_reply(Format::Responses) })),
         ];
         Frames { begin: opening, words, end }
     }
 
     fn messages(&self) -> Frames {
-        let mut message = self.whole(Format::Messages);
+        let mut message = self.whole_reply(Format::Messages);
         message["content"] = json!([]);
         message["stop_reason"] = Value::Null;
         message["usage"]["output_tokens"] = json!(1);
         let block = json!({ "type": "text", "text": "" });
         let delta = |word: &String| {
             let delta = json!({ "type": "text_delta", "text": word });
-            named(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
+            event_name(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
         };
         let stopped = json!({ "stop_reason": "end_turn", "stop_sequence": null });
         let usage = json!({ "output_tokens": self.words.len() });
         Frames {
             begin: vec![
-                named(&json!({ "type": "message_start", "message": message })),
-                named(&json!({ "type": "content_block_start", "index": 0, "content_block": block })),
+                event_name(&json!({ "type": "message_start", "message": message })),
+                event_name(&json!({ "type": "content_block_start", "index": 0, "content_block": block })),
             ],
             words: self.words.iter().map(delta).collect(),
             end: vec![
-                named(&json!({ "type": "content_block_stop", "index": 0 })),
-                named(&json!({ "type": "message_delta", "delta": stopped, "usage": usage })),
-                named(&json!({ "type": "message_stop" })),
+                event_name(&json!({ "type": "content_block_stop", "index": 0 })),
+                event_name(&json!({ "type": "message_delta", "delta": stopped, "usage": usage })),
+                event_name(&json!({ "type": "message_stop" })),
             ],
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::format::{Format, Refusal};
 use super::frames::{GARBAGE, Said};
 use super::{
-    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, WELL_AGAIN, WORDS_BEFORE_CUT,
+    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, RESTORE_MODEL, WORDS_BEFORE_CUT,
     WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
 };
 use crate::answer::{Answer, Fault};
@@ -15,7 +15,7 @@ use crate::script::Respond;
 use crate::upstream::Received;
 
 /// Pause between two words of a stream.
-const BETWEEN_WORDS: Duration = Duration::from_millis(2);
+const WORD_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Answers every request with the exam's reply, except for its fault.
 pub struct Provider {
@@ -39,7 +39,7 @@ impl Provider {
     /// Creates the healthy fallback provider, which accepts one model and one key.
     pub fn fallback(format: Format, rejects_prefill: bool) -> Self {
         let only = Some((FALLBACK_MODEL, FALLBACK_KEY));
-        Self { only, rejects_prefill, ..Self::new(format, Failing::Never, Pace::QUICK) }
+        Self { only, rejects_prefill, ..Self::new(format, Failing::Never, Pace::SHORT_WAITS) }
     }
 
     fn refusal(&self, request: &Received, model: &str) -> Option<Answer> {
@@ -51,7 +51,7 @@ impl Provider {
     }
 
     /// Returns the faulty response to this try, counted from 0; `None` for a healthy response.
-    fn broken(&self, number: usize) -> Option<Answer> {
+    fn faulty_answer(&self, number: usize) -> Option<Answer> {
         let refuse = |refusal| Some(self.format.refuse(refusal));
         match self.failing {
             Failing::RateLimitedOnce if number == 0 => {
@@ -60,11 +60,11 @@ impl Provider {
             }
             Failing::RateLimited => refuse(Refusal::RateLimited),
             Failing::ErrorOnce if number == 0 => refuse(Refusal::ServerError),
-            Failing::ResetOnce if number == 0 => Some(Answer::none(Fault::Reset)),
+            Failing::ResetOnce if number == 0 => Some(Answer::without_status(Fault::Reset)),
             Failing::Overloaded => refuse(Refusal::Overloaded),
-            Failing::CutForGood if number > 0 => refuse(Refusal::Overloaded),
+            Failing::CutAlways if number > 0 => refuse(Refusal::Overloaded),
             Failing::Flaps if self.is_down.load(Ordering::Relaxed) => refuse(Refusal::Overloaded),
-            Failing::Silent => Some(Answer::none(Fault::Stall)),
+            Failing::Silent => Some(Answer::without_status(Fault::Stall)),
             Failing::TooLong => refuse(Refusal::TooLong),
             Failing::Filtered => refuse(Refusal::Filtered),
             _ => None,
@@ -79,7 +79,7 @@ impl Provider {
         all.extend(frames.words);
         let bytes_of = |words: usize| all.iter().take(begun + words).map(String::len).sum::<usize>();
         let mut fault = match self.failing {
-            Failing::Cut | Failing::CutForGood if count > WORDS_BEFORE_CUT => {
+            Failing::Cut | Failing::CutAlways if count > WORDS_BEFORE_CUT => {
                 Some((bytes_of(WORDS_BEFORE_CUT), Fault::Close))
             }
             Failing::Stalls if count > WORDS_BEFORE_STALL => {
@@ -98,8 +98,8 @@ impl Provider {
                 Format::Chat | Format::Messages => drop(all.pop()),
             }
         }
-        let mut answer = Answer::sse(all).pause(BETWEEN_WORDS);
-        if self.failing == Failing::SlowToBegin {
+        let mut answer = Answer::sse(all).pause(WORD_INTERVAL);
+        if self.failing == Failing::SlowStart {
             answer = answer.wait_after_head(self.pace.slow);
         }
         match fault {
@@ -112,10 +112,10 @@ impl Provider {
 impl Respond for Provider {
     fn respond(&self, request: &Received) -> Answer {
         let model = self.format.model(request);
-        if model == WELL_AGAIN {
+        if model == RESTORE_MODEL {
             self.is_down.store(false, Ordering::Relaxed);
         }
-        if [HEALTHY_MODEL, WELL_AGAIN].contains(&model.as_str()) {
+        if [HEALTHY_MODEL, RESTORE_MODEL].contains(&model.as_str()) {
             return Self::new(self.format, Failing::Never, self.pace).answer(request, &model);
         }
         if let Some(refusal) = self.refusal(request, &model) {
@@ -126,7 +126,7 @@ impl Respond for Provider {
             *tries += 1;
             *tries - 1
         };
-        self.broken(number).unwrap_or_else(|| self.answer(request, &model))
+        self.faulty_answer(number).unwrap_or_else(|| self.answer(request, &model))
     }
 }
 
@@ -144,16 +144,16 @@ impl Provider {
         }
         let prompt_tokens = messages.iter().map(|(_, text)| text.split_whitespace().count()).sum();
         let usage = body["stream_options"]["include_usage"] == true;
-        let said = Said { model, words: &words_of(rest), prompt_tokens, usage };
+        let said = Said { model, words: &split_words(rest), prompt_tokens, usage };
         if self.format.is_streamed(request) {
             return self.stream(&said);
         }
-        Answer::json(200, &said.whole(self.format))
+        Answer::json(200, &said.whole_reply(self.format))
     }
 }
 
 /// Splits a text into words, each with the space before it.
-fn words_of(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let starts = text.match_indices(' ').map(|(at, _)| at).filter(|at| *at > 0);
     let mut ends: Vec<usize> = starts.chain([text.len()]).collect();
     ends.dedup();

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
 
-use super::call::{Called, call};
+use super::call::{CallResult, call};
 use super::checks::{Finding, Verdict, mark};
 use super::format::Format;
-use super::{Failing, HEALTHY_MODEL, MODEL, Pace, Scenario, WELL_AGAIN};
-use crate::PATIENCE;
+use super::{Failing, HEALTHY_MODEL, MODEL, Pace, RESTORE_MODEL, Scenario};
+use crate::TEST_TIMEOUT;
 use crate::upstream::{Received, Upstream};
 
 /// Result of one scenario.
@@ -36,28 +36,28 @@ pub struct Marks {
 
 /// The observations by which a scenario is judged.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     pub(super) format: Format,
-    pub(super) called: Called,
+    pub(super) call_result: CallResult,
     pub(super) tries: Vec<Duration>,
-    pub(super) is_well_after: bool,
+    pub(super) recovers: bool,
     pub(super) in_outage: usize,
-    pub(super) served_in_outage: usize,
+    pub(super) served_during_outage: usize,
     pub(super) tries_in_outage: usize,
     /// The number of requests after the outage until the provider was tried again.
     pub(super) back_after: Option<usize>,
 }
 
-impl Seen {
+impl Observations {
     /// Returns empty observations.
-    fn of(format: Format) -> Self {
+    fn new(format: Format) -> Self {
         Self {
             format,
-            called: Called::default(),
+            call_result: CallResult::default(),
             tries: Vec::new(),
-            is_well_after: false,
+            recovers: false,
             in_outage: 0,
-            served_in_outage: 0,
+            served_during_outage: 0,
             tries_in_outage: 0,
             back_after: None,
         }
@@ -75,17 +75,17 @@ pub async fn sit(
     pace: Pace,
 ) -> Marks {
     let began = Instant::now();
-    let mut seen = Seen::of(format);
+    let mut seen = Observations::new(format);
     if scenario.failing == Failing::Flaps {
-        flapping(format, candidate, primary, pace, &mut seen).await;
+        send_while_flapping(format, candidate, primary, pace, &mut seen).await;
     } else {
-        seen.called = called(format, candidate, MODEL).await;
+        seen.call_result = call_with_timeout(format, candidate, MODEL).await;
     }
     seen.tries = tries(format, primary).into_iter().map(|at| at - began).collect();
     let fallback_tries = fallback.requests().len();
-    seen.is_well_after = called(format, candidate, HEALTHY_MODEL).await.is_whole();
+    seen.recovers = call_with_timeout(format, candidate, HEALTHY_MODEL).await.is_whole();
     let (verdict, findings) = mark(scenario, &seen);
-    let Seen { called, tries, .. } = seen;
+    let Observations { call_result: called, tries, .. } = seen;
     let (took, error) = (called.took, called.error);
     Marks { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
@@ -93,41 +93,52 @@ pub async fn sit(
 /// Returns when a provider was tried for the scenario.
 fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
     let of_scenario = |request: &Received| format.model(request) == MODEL;
-    provider.requests().into_iter().filter(of_scenario).map(|request| request.at).collect()
+    provider.requests().into_iter().filter(of_scenario).map(|request| request.received_at).collect()
 }
 
 /// Sends requests one after the other: first while the provider is down, then until it is used again.
-async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
-    let mut worst: Option<Called> = None;
-    let mut note = |called: Called| {
+async fn send_while_flapping(
+    format: Format,
+    candidate: SocketAddr,
+    provider: &Upstream,
+    pace: Pace,
+    seen: &mut Observations,
+) {
+    let mut worst: Option<CallResult> = None;
+    let mut note = |called: CallResult| {
         let is_whole = called.is_whole();
-        if worst.as_ref().is_none_or(Called::is_whole) {
+        if worst.as_ref().is_none_or(CallResult::is_whole) {
             worst = Some(called);
         }
         is_whole
     };
     for _ in 0..pace.outage {
         seen.in_outage += 1;
-        seen.served_in_outage += usize::from(note(called(format, candidate, MODEL).await));
+        seen.served_during_outage += usize::from(note(call_with_timeout(format, candidate, MODEL).await));
         sleep(pace.between).await;
     }
     seen.tries_in_outage = tries(format, provider).len();
-    called(format, provider.address(), WELL_AGAIN).await;
+    call_with_timeout(format, provider.address(), RESTORE_MODEL).await;
     for number in 1..=pace.after {
-        note(called(format, candidate, MODEL).await);
+        note(call_with_timeout(format, candidate, MODEL).await);
         if tries(format, provider).len() > seen.tries_in_outage {
             seen.back_after = Some(number);
             break;
         }
         sleep(pace.between).await;
     }
-    seen.called = worst.unwrap_or_default();
+    seen.call_result = worst.unwrap_or_default();
 }
 
 /// Makes a call with a time limit, because a hanging call is a result and must not stop the exam.
-async fn called(format: Format, candidate: SocketAddr, model: &str) -> Called {
-    let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, hung: true, ..Called::default() };
-    timeout(PATIENCE, call(format, candidate, model)).await.unwrap_or_else(|_| hung())
+async fn call_with_timeout(format: Format, candidate: SocketAddr, model: &str) -> CallResult {
+    let hung = || CallResult {
+        error: Some("hang".to_owned()),
+        took: TEST_TIMEOUT,
+        did_hang: true,
+        ..CallResult::default()
+    };
+    timeout(TEST_TIMEOUT, call(format, candidate, model)).await.unwrap_or_else(|_| hung())
 }
 
 impl fmt::Display for Marks {
@@ -141,7 +152,7 @@ impl fmt::Display for Marks {
             tries.join(", "),
             self.fallback_tries
         )?;
-        for finding in self.findings.iter().filter(|finding| !finding.passed) {
+        for finding in self.findings.iter().filter(|finding| !finding.is_passed) {
             write!(formatter, "; not {:?}", finding.check)?;
         }
         match &self.error {

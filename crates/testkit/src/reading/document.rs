@@ -17,7 +17,11 @@ impl Document {
 
     /// Returns a continuation. The tuple contains the start of the anchor, the end of the shown part, and how much the
     /// model has written.
-    pub(super) fn go_on(&self, style: &Style, (anchor, shown, reached): (usize, usize, usize)) -> String {
+    pub(super) fn continuation(
+        &self,
+        style: &Style,
+        (anchor, shown, reached): (usize, usize, usize),
+    ) -> String {
         let rewritten;
         let text = match style.seam {
             Seam::WordRewritten => {
@@ -27,7 +31,7 @@ impl Document {
             Seam::Kept | Seam::SpaceLost | Seam::SpaceAdded(_) => &self.text,
         };
         // A rewritten word does not move the text before it.
-        let (start, seam) = match style.begins {
+        let (start, seam) = match style.start {
             Begins::Anchor => (anchor, shown),
             Begins::Shown => (shown, shown),
             Begins::Cut => (reached, reached),
@@ -46,7 +50,7 @@ impl Document {
             None => body,
             Some(language) => format!("```{language}\n{}\n```", body.trim_end_matches('\n')),
         };
-        format!("{}{fenced}{}", style.before, style.behind)
+        format!("{}{fenced}{}", style.before, style.suffix)
     }
 
     /// Returns the text with another word at the cut.
@@ -75,7 +79,7 @@ impl Document {
     }
 
     /// Returns the start of the last `bytes` bytes, or the nearest earlier character boundary.
-    pub(super) fn before_the_last(&self, bytes: usize) -> usize {
+    pub(super) fn start_of_last(&self, bytes: usize) -> usize {
         let mut at = self.text.len().saturating_sub(bytes);
         while !self.text.is_char_boundary(at) {
             at -= 1;
@@ -88,14 +92,14 @@ impl Document {
 mod tests {
     use super::*;
 
-    fn go_on(cut: usize, style: &Style) -> String {
+    fn continuation(cut: usize, style: &Style) -> String {
         let text = "A first line.\nThe quick fox jumps.\n";
-        Document::new(text, cut).go_on(style, (14, 18, cut))
+        Document::new(text, cut).continuation(style, (14, 18, cut))
     }
 
     #[test]
     fn an_answer_begins_where_its_style_says() {
-        let from = |begins| go_on(22, &Style { begins, ..Style::default() });
+        let from = |begins| continuation(22, &Style { start: begins, ..Style::default() });
         assert_eq!(from(Begins::Anchor), "The quick fox jumps.\n");
         assert_eq!(from(Begins::Shown), "quick fox jumps.\n");
         assert_eq!(from(Begins::Cut), "k fox jumps.\n");
@@ -104,13 +108,13 @@ mod tests {
 
     #[test]
     fn the_seam_and_what_stands_around_it_are_of_the_style() {
-        let with = |seam, begins| go_on(22, &Style { begins, seam, ..Style::default() });
+        let with = |seam, begins| continuation(22, &Style { start: begins, seam, ..Style::default() });
         assert_eq!(with(Seam::SpaceLost, Begins::Anchor), "Thequick fox jumps.\n");
         assert_eq!(with(Seam::SpaceAdded("\n"), Begins::Shown), "\nquick fox jumps.\n");
         assert_eq!(with(Seam::WordRewritten, Begins::Shown), "jumps fox jumps.\n");
         assert_eq!(with(Seam::WordRewritten, Begins::Cut), "jumps fox jumps.\n");
-        let style = Style { before: "Here:\n", behind: "\nDone.", fence: Some("text"), ..Style::default() };
-        assert_eq!(go_on(22, &style), "Here:\n```text\nquick fox jumps.\n```\nDone.");
+        let style = Style { before: "Here:\n", suffix: "\nDone.", fence: Some("text"), ..Style::default() };
+        assert_eq!(continuation(22, &style), "Here:\n```text\nquick fox jumps.\n```\nDone.");
     }
 
     #[test]

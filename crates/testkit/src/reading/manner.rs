@@ -15,13 +15,13 @@ pub enum Manner {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Style {
     /// Where the reply begins in the document.
-    pub begins: Begins,
+    pub start: Begins,
     /// What happens at the seam.
     pub seam: Seam,
     /// Text before the rest: an announcement, including the white space after it.
     pub before: &'static str,
     /// Text after the rest: a closing remark, including the white space before it.
-    pub behind: &'static str,
+    pub suffix: &'static str,
     /// The language of the code fence around the rest; `None` without a fence.
     pub fence: Option<&'static str>,
     /// Number of characters after which the first continuation is cut, too.

@@ -13,7 +13,7 @@ pub(super) enum Question<'a> {
     /// The last message is an unfinished assistant message.
     Prefill { shown: usize, so_far: &'a str },
     /// The request shows a part of the document, and asks for the rest in words.
-    InWords {
+    Prompt {
         /// The end of the shown part in the document, in bytes.
         shown: usize,
         /// The start of the anchor, in bytes.
@@ -32,12 +32,12 @@ impl<'a> Question<'a> {
         let assistant = messages.iter().rev().find(|message| message["role"] == "assistant").map(content);
         if last["role"] == "assistant" {
             let so_far = content(last);
-            return Ok(Self::Prefill { shown: end_of_shown(document, so_far), so_far });
+            return Ok(Self::Prefill { shown: shown_end(document, so_far), so_far });
         }
         let asked = content(last);
-        let shown = match assistant.map(|text| end_of_shown(document, text)) {
+        let shown = match assistant.map(|text| shown_end(document, text)) {
             Some(shown) if shown > 0 => Some(shown),
-            _ => end_of_quoted(document, asked),
+            _ => quoted_end(document, asked),
         };
         let Some(shown) = shown else {
             let limits = ["max_completion_tokens", "max_tokens"].map(|name| request[name].as_u64());
@@ -45,12 +45,12 @@ impl<'a> Question<'a> {
         };
         let format = &request["response_format"]["type"];
         let forced = format == "json_object" || format == "json_schema";
-        Ok(Self::InWords { shown, anchor: beginning_of_anchor(&document[..shown], asked), forced })
+        Ok(Self::Prompt { shown, anchor: anchor_start(&document[..shown], asked), forced })
     }
 }
 
 /// Returns the end of the longest prefix of the document that occurs in this text.
-fn end_of_shown(document: &str, text: &str) -> usize {
+fn shown_end(document: &str, text: &str) -> usize {
     let common = |start: usize| -> usize {
         let pairs = document.chars().zip(text[start..].chars());
         pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum()
@@ -59,7 +59,7 @@ fn end_of_shown(document: &str, text: &str) -> usize {
 }
 
 /// Returns the end of the longest part of the document in the question; `None` if it quotes nothing.
-fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
+fn quoted_end(document: &str, question: &str) -> Option<usize> {
     let starts = document.char_indices().map(|(start, _)| start);
     let quoted = starts.map(|start| {
         let rest = &document[start..];
@@ -72,7 +72,7 @@ fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
 }
 
 /// Returns the start of the anchor in the shown part: its longest quoted end, or else its last line.
-fn beginning_of_anchor(shown: &str, question: &str) -> usize {
+fn anchor_start(shown: &str, question: &str) -> usize {
     let settled = shown.trim_end();
     let starts = settled.char_indices().rev().map(|(start, _)| start);
     let quoted = starts.take_while(|start| question.contains(&settled[*start..])).last();
@@ -91,7 +91,7 @@ mod tests {
 
     fn read(messages: &Value) -> (usize, usize) {
         match Question::read(&json!({"messages": messages}), DOCUMENT).unwrap() {
-            Question::InWords { shown, anchor, .. } => (shown, anchor),
+            Question::Prompt { shown, anchor, .. } => (shown, anchor),
             other => panic!("{other:?}"),
         }
     }

@@ -16,7 +16,7 @@ const PAGES: [&str; 7] =
     ["README.md", "CHANGELOG.md", "SECURITY.md", "docs", "cases", "bench/README.md", "tests/README.md"];
 
 /// Returns one sentence for each forbidden phrase in the comments or the prose of a file.
-pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
+pub(super) fn file_failures(file: &Path, text: &str) -> Vec<String> {
     let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     if is_in(&PAGES) && file.extension().is_some_and(|extension| extension == "md") {
         let mut failures = phrase_failures(file, prose(text));
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_phrase_in_a_comment_is_found() {
         let text = "/// It is written anew.\nlet anew = 1;\n// Nobody reads it.\n// A new file.\n";
-        let failures = failures_of(Path::new("crates/endmark-text/src/a.rs"), text);
+        let failures = file_failures(Path::new("crates/endmark-text/src/a.rs"), text);
         assert_eq!(failures.len(), 2, "{failures:?}");
         assert!(failures[0].contains("a.rs:1 ") && failures[1].contains("a.rs:3 "));
     }
@@ -107,7 +107,7 @@ mod tests {
     fn a_phrase_in_the_prose_of_a_page_is_found() {
         let text = "It is read once more.\n\n```\nNobody reads it.\n```\n\n    for good\n\n`anew` is fine.\nNot anew.\n";
         for page in ["README.md", "docs/gateway/a.md", "cases/detect/json.md"] {
-            let failures = failures_of(Path::new(page), text);
+            let failures = file_failures(Path::new(page), text);
             assert_eq!(failures.len(), 2, "{failures:?}");
             assert!(failures[0].contains(".md:1 ") && failures[1].contains(".md:10 "));
         }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_requirement_in_a_page_is_found() {
         let text = "It is capped (CX-3).\nUTF-8, RFC 9110, CWE-89 and `AR-1` are not requirements.\n";
-        let failures = failures_of(Path::new("docs/cap.md"), text);
+        let failures = file_failures(Path::new("docs/cap.md"), text);
         assert_eq!(failures.len(), 1, "{failures:?}");
         assert!(failures[0].contains(":1 ") && failures[0].contains("`CX-3`"));
     }
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn other_folders_are_not_checked() {
         assert_eq!(
-            failures_of(Path::new("crates/endmark-text/tests/a.rs"), "// nobody\n"),
+            file_failures(Path::new("crates/endmark-text/tests/a.rs"), "// nobody\n"),
             Vec::<String>::new()
         );
-        assert_eq!(failures_of(Path::new("docs/schemas/a.json"), "nobody\n"), Vec::<String>::new());
+        assert_eq!(file_failures(Path::new("docs/schemas/a.json"), "nobody\n"), Vec::<String>::new());
     }
 }

@@ -16,7 +16,7 @@ impl Dotenv {
         let mut lines = (1..).zip(text.split_inclusive('\n'));
         while let Some((number, line)) = lines.next() {
             let mut entry = line.to_owned();
-            if let Some(quote) = left_open(line) {
+            if let Some(quote) = unclosed_quote(line) {
                 // Readers disagree about the end of such a value.
                 let unclear = || {
                     UnfitFile::Unreadable(format!(
@@ -26,7 +26,7 @@ impl Dotenv {
                 loop {
                     let (_, next) = lines.next().ok_or_else(unclear)?;
                     entry.push_str(next);
-                    match closing(next, quote) {
+                    match split_at_quote(next, quote) {
                         None => {}
                         Some((_, behind)) if is_comment(behind) => break,
                         Some(_) => return Err(unclear()),
@@ -43,7 +43,7 @@ impl Dotenv {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        Some(Setting::of(self.entry(path)?)?.value.to_owned())
+        Some(Setting::parse(self.entry(path)?)?.value.to_owned())
     }
 
     /// Sets a name, and keeps the text around its value.
@@ -53,7 +53,7 @@ impl Dotenv {
             Value::Text(text) => text.as_str(),
             Value::Table => "",
         };
-        let known = self.entry(path).and_then(Setting::of);
+        let known = self.entry(path).and_then(Setting::parse);
         let exported = if known.as_ref().is_some_and(|known| known.is_exported) { "export " } else { "" };
         let comment = known.map(|known| known.comment).unwrap_or_default();
         // Without quotes the comment would become part of the value.
@@ -62,7 +62,7 @@ impl Dotenv {
         self.put(path, entry);
     }
 
-    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) {
+    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) {
         match other.entry(path) {
             Some(entry) => self.put(path, entry.to_owned()),
             None => {
@@ -96,7 +96,9 @@ impl Dotenv {
     /// Returns the index of the last assignment of a name, which a shell would use.
     fn position(&self, path: &[&str]) -> Option<usize> {
         let name = path.last()?;
-        self.entries.iter().rposition(|entry| Setting::of(entry).is_some_and(|setting| setting.name == *name))
+        self.entries
+            .iter()
+            .rposition(|entry| Setting::parse(entry).is_some_and(|setting| setting.name == *name))
     }
 }
 
@@ -111,9 +113,9 @@ struct Setting<'a> {
 }
 
 impl<'a> Setting<'a> {
-    fn of(entry: &'a str) -> Option<Self> {
+    fn parse(entry: &'a str) -> Option<Self> {
         let (is_exported, name, text) = split(entry)?;
-        let (value, comment) = quoted(text).unwrap_or_else(|| bare(text));
+        let (value, comment) = parse_quoted(text).unwrap_or_else(|| parse_unquoted(text));
         Some(Self { is_exported, name, value, comment })
     }
 }
@@ -129,14 +131,15 @@ fn split(entry: &str) -> Option<(bool, &str, &str)> {
 }
 
 /// Returns a quoted value, and the comment after it.
-fn quoted(text: &str) -> Option<(&str, &str)> {
-    let (quote, inside) = begun(text)?;
-    let (value, behind) = closing(inside, quote).or_else(|| Some((inside.strip_suffix(quote)?, "")))?;
+fn parse_quoted(text: &str) -> Option<(&str, &str)> {
+    let (quote, inside) = opening_quote(text)?;
+    let (value, behind) =
+        split_at_quote(inside, quote).or_else(|| Some((inside.strip_suffix(quote)?, "")))?;
     is_comment(behind).then_some((value, behind))
 }
 
 /// Returns an unquoted value, and the comment after it, which begins with a blank.
-fn bare(text: &str) -> (&str, &str) {
+fn parse_unquoted(text: &str) -> (&str, &str) {
     let mut signs = text.match_indices('#').map(|(at, _)| text.split_at(at).0);
     let before = signs.find(|before| before.ends_with(char::is_whitespace)).unwrap_or(text);
     let (value, comment) = text.split_at(before.trim_end().len());
@@ -144,21 +147,21 @@ fn bare(text: &str) -> (&str, &str) {
 }
 
 /// Returns a quote that the line opens but does not close.
-fn left_open(line: &str) -> Option<char> {
-    let (quote, inside) = begun(split(line)?.2)?;
+fn unclosed_quote(line: &str) -> Option<char> {
+    let (quote, inside) = opening_quote(split(line)?.2)?;
     // A Windows path may end with a backslash, which looks like an escaped quote.
-    let is_closed = closing(inside, quote).is_some() || inside.ends_with(quote);
+    let is_closed = split_at_quote(inside, quote).is_some() || inside.ends_with(quote);
     (!is_closed).then_some(quote)
 }
 
 /// Returns the quote that begins a value, and the text after it.
-fn begun(text: &str) -> Option<(char, &str)> {
+fn opening_quote(text: &str) -> Option<(char, &str)> {
     let text = text.trim_start();
     QUOTES.into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)))
 }
 
 /// Returns the text before and after the quote that closes a value.
-fn closing(text: &str, quote: char) -> Option<(&str, &str)> {
+fn split_at_quote(text: &str, quote: char) -> Option<(&str, &str)> {
     let mut signs = text.char_indices();
     while let Some((at, sign)) = signs.next() {
         if sign == quote {

@@ -32,7 +32,7 @@ impl Jsonc {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        Some(text_of(&self.property(path)?.value()?))
+        Some(value_text(&self.property(path)?.value()?))
     }
 
     pub(super) fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
@@ -48,7 +48,7 @@ impl Jsonc {
                 let name = below(&name, &property.decoded_name().unwrap_or_default());
                 match (property.object_value(), property.value()) {
                     (Some(table), _) => tables.push((name, table)),
-                    (None, Some(value)) => leaves.push((name, text_of(&value))),
+                    (None, Some(value)) => leaves.push((name, value_text(&value))),
                     (None, None) => {}
                 }
             }
@@ -67,20 +67,20 @@ impl Jsonc {
         self.put(path, value)
     }
 
-    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         if let Some(value) = other.property(path).and_then(|property| property.value()) {
             return self.put(path, input(&value)?);
         }
-        self.remove_up_to(path, |name| other.property(name).is_some());
+        self.remove_empty_parents(path, |name| other.property(name).is_some());
         Ok(())
     }
 
     /// Removes a key, and parent tables that become empty.
     pub(super) fn remove_empty(&mut self, path: &[&str]) {
-        self.remove_up_to(path, |_| false);
+        self.remove_empty_parents(path, |_| false);
     }
 
-    fn remove_up_to(&mut self, path: &[&str], stays: impl Fn(&[&str]) -> bool) {
+    fn remove_empty_parents(&mut self, path: &[&str], stays: impl Fn(&[&str]) -> bool) {
         for length in (1..=path.len()).rev() {
             let Some(name) = path.get(..length) else { break };
             if stays(name) {
@@ -126,7 +126,7 @@ impl Jsonc {
 }
 
 /// Returns a value as text, without quotes.
-fn text_of(value: &CstNode) -> String {
+fn value_text(value: &CstNode) -> String {
     let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
     text.unwrap_or_else(|| value.to_string())
 }

@@ -9,7 +9,7 @@ use super::jsonc::Jsonc;
 /// The elements to remove from a list of lists.
 pub struct Removal<'a> {
     /// The list within each element of the outer list.
-    pub within: &'a str,
+    pub column_key: &'a str,
     /// Selects the elements to remove. An outer element without remaining elements is removed, too.
     pub is_removed: &'a dyn Fn(&Value) -> bool,
 }
@@ -23,10 +23,10 @@ impl Jsonc {
     /// Appends an element to a list, and creates its parent tables.
     pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), UnfitFile> {
         if self.property(path).is_none() {
-            return self.put(path, CstInputValue::Array(vec![written(element)]));
+            return self.put(path, CstInputValue::Array(vec![to_input_value(element)]));
         }
         let list = self.array(path).ok_or_else(|| UnfitFile::NoList(path.join(".")))?;
-        list.append(written(element));
+        list.append(to_input_value(element));
         Ok(())
     }
 
@@ -35,7 +35,7 @@ impl Jsonc {
         let Some(outer) = self.array(path) else { return };
         let mut has_removed = false;
         for element in outer.elements() {
-            let inner = element.as_object().and_then(|object| object.array_value(removal.within));
+            let inner = element.as_object().and_then(|object| object.array_value(removal.column_key));
             let Some(inner) = inner else { continue };
             let is_removed =
                 |node: &CstNode| node.to_serde_value().is_some_and(|value| (removal.is_removed)(&value));
@@ -61,15 +61,15 @@ impl Jsonc {
     }
 }
 
-fn written(value: &Value) -> CstInputValue {
+fn to_input_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(flag) => CstInputValue::Bool(*flag),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(list) => CstInputValue::Array(list.iter().map(written).collect()),
-        Value::Object(table) => {
-            CstInputValue::Object(table.iter().map(|(name, value)| (name.clone(), written(value))).collect())
-        }
+        Value::Array(list) => CstInputValue::Array(list.iter().map(to_input_value).collect()),
+        Value::Object(table) => CstInputValue::Object(
+            table.iter().map(|(name, value)| (name.clone(), to_input_value(value))).collect(),
+        ),
     }
 }

@@ -106,7 +106,7 @@ fn a_key_goes_with_the_tables_that_were_made_for_it() {
         let before = Document::parse(syntax, text).unwrap();
         let mut document =
             Document::parse(syntax, &set(syntax, text, &["x", "y", "z"], "v").unwrap()).unwrap();
-        document.take_from(&before, &["x", "y", "z"]).unwrap();
+        document.copy_from(&before, &["x", "y", "z"]).unwrap();
         assert_eq!(document.text().replace("\n\n", "\n"), text, "{syntax:?}");
     }
 }
@@ -146,21 +146,21 @@ fn values(text: &str) -> Option<serde_json::Value> {
     let root = jsonc_parser::cst::CstRootNode::parse(text, &options).ok()?;
     // Without comments and trailing commas the text is JSON.
     let mut kept = String::new();
-    for token in Plain::of(&root.value()?) {
+    for token in PlainValue::strings_in(&root.value()?) {
         kept.push_str(&token);
     }
     serde_json::from_str(&kept).ok()
 }
 
 /// Rewrites a value without comments and white space.
-struct Plain;
+struct PlainValue;
 
-impl Plain {
-    fn of(node: &jsonc_parser::cst::CstNode) -> Vec<String> {
+impl PlainValue {
+    fn strings_in(node: &jsonc_parser::cst::CstNode) -> Vec<String> {
         if let Some(object) = node.as_object() {
             let properties = object.properties().into_iter().map(|property| {
                 let value = property.value().unwrap();
-                format!("{:?}:{}", property.decoded_name().unwrap(), Self::of(&value).concat())
+                format!("{:?}:{}", property.decoded_name().unwrap(), Self::strings_in(&value).concat())
             });
             return vec![format!("{{{}}}", properties.collect::<Vec<_>>().join(","))];
         }
@@ -189,7 +189,7 @@ proptest! {
         *place = "http://x/v1".into();
         prop_assert_eq!(values(&changed).unwrap(), expected, "{}", changed);
         let mut back = Document::parse(Syntax::Jsonc, &changed).unwrap();
-        back.take_from(&before, &path).unwrap();
+        back.copy_from(&before, &path).unwrap();
         prop_assert_eq!(values(&back.text()).unwrap(), values(&text).unwrap(), "{}", back.text());
     }
 }

@@ -33,7 +33,7 @@ impl Toml {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        self.item(path).map(text_of)
+        self.item(path).map(value_text)
     }
 
     pub(super) fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
@@ -48,7 +48,7 @@ impl Toml {
                 let name = below(&name, key);
                 match item.as_table_like() {
                     Some(table) => tables.push((name, table)),
-                    None => leaves.push((name, text_of(item))),
+                    None => leaves.push((name, value_text(item))),
                 }
             }
         }
@@ -66,7 +66,7 @@ impl Toml {
         self.put(path, item)
     }
 
-    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
+    pub(super) fn copy_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         if let Some(item) = other.item(path) {
             return self.put(path, item.clone());
         }
@@ -128,6 +128,6 @@ impl Toml {
 }
 
 /// Returns a value as text, without quotes.
-fn text_of(item: &Item) -> String {
+fn value_text(item: &Item) -> String {
     item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
 }

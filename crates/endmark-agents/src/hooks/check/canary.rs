@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::hooks::agent::{HookAgent, HookKind};
 
 /// Longer than agents wait for hooks.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The text that must be in the output.
 const CANARY: &str = "canary-e7d1";
 /// More rows than any sensible limit of a hook.
@@ -23,7 +23,7 @@ const SESSION: &str = "endmark-doctor";
 
 /// Runs the command with an event of its agent, and its records in a temporary folder. Returns the finding, or the
 /// error.
-pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
+pub(super) async fn run(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("cannot be tested: {error}"))?;
     match kind {
         HookKind::Tool => tool(agent, command, &folder).await,
@@ -57,7 +57,7 @@ async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
         "session_id": SESSION, "cwd": folder.path(), "hook_event_name": event, "tool_name": tool,
         "tool_input": {"command": "make"}, "tool_response": response,
     });
-    let answer = answered(command, &event, folder.path()).await?;
+    let answer = ask_command(command, &event, folder.path()).await?;
     let shown = match agent {
         HookAgent::Claude => &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"],
         HookAgent::Codex | HookAgent::Gemini => &answer["reason"],
@@ -81,7 +81,7 @@ async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
         HookAgent::Gemini => "AfterAgent",
     };
     let event = json!({"session_id": SESSION, "hook_event_name": event, "stop_hook_active": false});
-    let answer = answered(&format!("{command} --artifact '{name}'"), &event, folder.path()).await?;
+    let answer = ask_command(&format!("{command} --artifact '{name}'"), &event, folder.path()).await?;
     let word = match agent {
         HookAgent::Claude | HookAgent::Codex => "block",
         HookAgent::Gemini => "deny",
@@ -107,8 +107,8 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
     std::fs::write(&transcript, text).map_err(|error| format!("cannot be tested: {error}"))?;
     let event =
         |name: &str| json!({"session_id": SESSION, "hook_event_name": name, "transcript_path": transcript});
-    answered(command, &event("PreCompact"), folder.path()).await?;
-    let answer = answered(command, &event("SessionStart"), folder.path()).await?;
+    ask_command(command, &event("PreCompact"), folder.path()).await?;
+    let answer = ask_command(command, &event("SessionStart"), folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(CANARY)) {
         Ok("a file of the conversation is preserved by its compaction".to_owned())
@@ -120,7 +120,7 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
 /// Tests a sub-agent that starts, which must get the protocol.
 async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
     let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
-    let answer = answered(command, &event, folder.path()).await?;
+    let answer = ask_command(command, &event, folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(&CANARY.to_ascii_lowercase())) {
         Ok("a sub-agent gets the form of findings".to_owned())
@@ -130,7 +130,7 @@ async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
 }
 
 /// Returns the command's output for an event; null if the output is empty.
-async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
+async fn ask_command(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
     let cannot = |error: std::io::Error| format!("cannot be run: {error}");
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -143,11 +143,11 @@ async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, 
         .map_err(cannot)?;
     if let Some(mut input) = child.stdin.take() {
         // If the command does not read its input, its output shows that.
-        let _ = timeout(PATIENCE, input.write_all(event.to_string().as_bytes())).await;
+        let _ = timeout(HOOK_TIMEOUT, input.write_all(event.to_string().as_bytes())).await;
     }
-    let output = timeout(PATIENCE, child.wait_with_output())
+    let output = timeout(HOOK_TIMEOUT, child.wait_with_output())
         .await
-        .map_err(|_| format!("takes longer than {} s", PATIENCE.as_secs()))?
+        .map_err(|_| format!("takes longer than {} s", HOOK_TIMEOUT.as_secs()))?
         .map_err(cannot)?;
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if !output.status.success() {

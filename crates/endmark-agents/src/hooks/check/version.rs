@@ -10,46 +10,49 @@ use tokio::time::timeout;
 use crate::hooks::agent::HookAgent;
 
 /// Some agents need long to print their version.
-const PATIENCE: Duration = Duration::from_secs(15);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
 
 type Version = (u32, u32, u32);
 
 /// The known versions of an agent.
 struct KnownVersions {
     /// The version that was tested.
-    tried: Version,
+    tested: Version,
     /// The first version with hooks.
     first: Version,
     /// The range of versions that silently ignore replaced tool results.
     ignoring: Option<(Version, Version)>,
 }
 
-fn known(agent: HookAgent) -> KnownVersions {
+fn known_versions(agent: HookAgent) -> KnownVersions {
     match agent {
         // From its issue tracker: 68951, 67442.
-        HookAgent::Claude => {
-            KnownVersions { tried: (2, 1, 331), first: (2, 0, 0), ignoring: Some(((2, 1, 163), (2, 1, 177))) }
-        }
-        HookAgent::Codex => KnownVersions { tried: (0, 169, 0), first: (0, 124, 0), ignoring: None },
-        HookAgent::Gemini => KnownVersions { tried: (0, 61, 0), first: (0, 26, 0), ignoring: None },
+        HookAgent::Claude => KnownVersions {
+            tested: (2, 1, 331),
+            first: (2, 0, 0),
+            ignoring: Some(((2, 1, 163), (2, 1, 177))),
+        },
+        HookAgent::Codex => KnownVersions { tested: (0, 169, 0), first: (0, 124, 0), ignoring: None },
+        HookAgent::Gemini => KnownVersions { tested: (0, 61, 0), first: (0, 26, 0), ignoring: None },
     }
 }
 
 /// Checks the installed version.
 pub(super) async fn check(agent: HookAgent) -> Check {
     let name = format!("hooks.{}.version", agent.name());
-    let Some(version) = installed(agent).await else {
+    let Some(version) = installed_version(agent).await else {
         let message = format!("`{}` is not in PATH; its version is unknown", agent.name());
         return Check::passed(name, message);
     };
-    judged(agent, version, name)
+    judge_version(agent, version, name)
 }
 
-fn judged(agent: HookAgent, version: Version, name: String) -> Check {
-    let KnownVersions { tried, first, ignoring } = known(agent);
-    let title = format!("{} {}", agent.title(), shown(version));
+fn judge_version(agent: HookAgent, version: Version, name: String) -> Check {
+    let KnownVersions { tested: tried, first, ignoring } = known_versions(agent);
+    let title = format!("{} {}", agent.title(), format_version(version));
     if version < first {
-        let message = format!("{title} has no usable hooks; version {} or later is needed", shown(first));
+        let message =
+            format!("{title} has no usable hooks; version {} or later is needed", format_version(first));
         return Check::failed(name, message, "Update the agent.");
     }
     if ignoring.is_some_and(|(from, to)| (from..=to).contains(&version)) {
@@ -64,20 +67,20 @@ fn judged(agent: HookAgent, version: Version, name: String) -> Check {
         if version == tried {
             format!("{title} was tested with its hooks")
         } else {
-            format!("{title} was not tested; {} was tested with its hooks", shown(tried))
+            format!("{title} was not tested; {} was tested with its hooks", format_version(tried))
         },
     )
 }
 
-async fn installed(agent: HookAgent) -> Option<Version> {
+async fn installed_version(agent: HookAgent) -> Option<Version> {
     let mut command = Command::new(agent.name());
     command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = timeout(PATIENCE, command.output()).await.ok()?.ok()?;
-    version_in(&String::from_utf8_lossy(&output.stdout))
+    let output = timeout(VERSION_TIMEOUT, command.output()).await.ok()?.ok()?;
+    parse_version(&String::from_utf8_lossy(&output.stdout))
 }
 
 /// Returns the first version of three dotted numbers.
-fn version_in(text: &str) -> Option<Version> {
+fn parse_version(text: &str) -> Option<Version> {
     text.split_whitespace().find_map(|word| {
         let mut numbers = word.trim_start_matches('v').splitn(3, '.');
         let mut next = || {
@@ -88,7 +91,7 @@ fn version_in(text: &str) -> Option<Version> {
     })
 }
 
-fn shown((major, minor, patch): Version) -> String {
+fn format_version((major, minor, patch): Version) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
@@ -98,10 +101,10 @@ mod tests {
 
     #[test]
     fn a_version_is_read_and_judged() {
-        assert_eq!(version_in("2.1.331 (Claude Code)\n"), Some((2, 1, 331)));
-        assert_eq!(version_in("codex-cli 0.169.0-beta.1"), Some((0, 169, 0)));
-        assert_eq!(version_in("no version"), None);
-        let ok = |agent, version| judged(agent, version, String::new()).is_ok;
+        assert_eq!(parse_version("2.1.331 (Claude Code)\n"), Some((2, 1, 331)));
+        assert_eq!(parse_version("codex-cli 0.169.0-beta.1"), Some((0, 169, 0)));
+        assert_eq!(parse_version("no version"), None);
+        let ok = |agent, version| judge_version(agent, version, String::new()).is_ok;
         assert!(ok(HookAgent::Claude, (2, 1, 331)) && ok(HookAgent::Claude, (2, 1, 178)));
         assert!(!ok(HookAgent::Claude, (2, 1, 170)) && !ok(HookAgent::Codex, (0, 99, 0)));
     }

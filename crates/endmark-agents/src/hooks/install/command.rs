@@ -14,13 +14,13 @@ pub(super) fn program(program: &Path, path: Option<&str>) -> String {
     let name = Path::new("endmark");
     let same = |folder: PathBuf| fs::canonicalize(folder.join(name)).ok() == fs::canonicalize(program).ok();
     let first = path.and_then(|path| env::split_paths(path).find(|folder| folder.join(name).is_file()));
-    if first.is_some_and(same) { "endmark".to_owned() } else { quoted(&program.to_string_lossy()) }
+    if first.is_some_and(same) { "endmark".to_owned() } else { quote(&program.to_string_lossy()) }
 }
 
 /// Returns the command of a hook with its options.
-pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
+pub(super) fn build(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
     let mut words = vec![program.to_owned(), "hook".to_owned(), kind.name().to_owned()];
-    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quoted(value)]);
+    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quote(value)]);
     add("--agent", arguments.agent.name());
     match kind {
         HookKind::Tool => {
@@ -30,7 +30,7 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Res
             }
         }
         HookKind::Stop => {
-            let held_to = &arguments.held_to;
+            let held_to = &arguments.requirement;
             let Some(artifact) = &held_to.artifact else {
                 return Err(CommandError::input(
                     "usage",
@@ -80,7 +80,7 @@ pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
 /// Whether a command in an agent's settings is a hook of Endmark of this kind. The program is named `endmark`, or is
 /// this program under another name (`endmark-dev`).
 pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
-    let own = env::current_exe().map(|program| quoted(&program.to_string_lossy())).unwrap_or_default();
+    let own = env::current_exe().map(|program| quote(&program.to_string_lossy())).unwrap_or_default();
     let command = if own.is_empty() { command.to_owned() } else { command.replace(&own, "endmark") };
     let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
     words.windows(3).any(|three| {
@@ -90,7 +90,7 @@ pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
 }
 
 /// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_shell_reads_the_word_that_was_meant() {
-        assert_eq!(quoted("docs/report.md"), "docs/report.md");
-        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(quote("docs/report.md"), "docs/report.md");
+        assert_eq!(quote("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quote(""), "''");
     }
 }

@@ -6,7 +6,7 @@ use endmark_config::Settings;
 use endmark_guard::{Assessment, Notice, State};
 use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
 
-use crate::hooks::attempts::{Record, name_of};
+use crate::hooks::attempts::{Record, record_name};
 
 /// Characters of the hash that name the run.
 const ID_CHARS: usize = 16;
@@ -25,7 +25,7 @@ pub(super) fn record(
         (State::Succeeded, _) if record.attempts > 1 => Notice::Succeeded,
         _ => return Ok(()),
     };
-    let mut id = name_of(&["run", &record.agent, &record.session, &record.artifact]);
+    let mut id = record_name(&["run", &record.agent, &record.session, &record.artifact]);
     id.truncate(ID_CHARS);
     let run = RunRecord {
         id,

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 /// Returns every text in a value, except those of images and other media, which cannot be shortened.
-pub(super) fn texts_in(value: &mut Value) -> Vec<&mut String> {
+pub(super) fn collect_texts(value: &mut Value) -> Vec<&mut String> {
     match value {
         Value::String(text) => vec![text],
-        Value::Array(list) => list.iter_mut().flat_map(texts_in).collect(),
+        Value::Array(list) => list.iter_mut().flat_map(collect_texts).collect(),
         Value::Object(object) if is_media(object) => Vec::new(),
-        Value::Object(object) => object.values_mut().flat_map(texts_in).collect(),
+        Value::Object(object) => object.values_mut().flat_map(collect_texts).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
@@ -23,19 +23,19 @@ fn is_media(object: &Map<String, Value>) -> bool {
 }
 
 /// Returns a result as the text that a model would read, or `None` if it contains media.
-pub(super) fn text_of(response: &Value) -> Option<String> {
+pub(super) fn result_text(response: &Value) -> Option<String> {
     match response {
         Value::String(text) => Some(text.clone()),
         Value::Null => None,
         Value::Array(parts) => {
-            let texts = parts.iter().map(text_of).collect::<Option<Vec<_>>>()?;
+            let texts = parts.iter().map(result_text).collect::<Option<Vec<_>>>()?;
             Some(texts.join("\n"))
         }
         Value::Object(object) if is_media(object) => None,
         Value::Object(object) => {
             let inner = ["llmContent", "content", "text"].iter().find_map(|key| object.get(*key));
             match inner {
-                Some(inner) => text_of(inner),
+                Some(inner) => result_text(inner),
                 None => serde_json::to_string(object).ok(),
             }
         }
@@ -52,9 +52,15 @@ mod tests {
     #[test]
     fn a_medium_is_no_text() {
         let mut value = json!({"stdout": "a", "n": 1, "list": ["b", {"type": "image", "data": "xxxx"}]});
-        assert_eq!(texts_in(&mut value).len(), 2);
-        assert_eq!(texts_in(&mut json!({"stdout": "data:", "isImage": true})), Vec::<&mut String>::new());
-        assert_eq!(text_of(&json!({"llmContent": [{"text": "a"}, {"text": "b"}]})).as_deref(), Some("a\nb"));
-        assert_eq!(text_of(&json!({"llmContent": [{"inlineData": {"data": "x"}}]})), None);
+        assert_eq!(collect_texts(&mut value).len(), 2);
+        assert_eq!(
+            collect_texts(&mut json!({"stdout": "data:", "isImage": true})),
+            Vec::<&mut String>::new()
+        );
+        assert_eq!(
+            result_text(&json!({"llmContent": [{"text": "a"}, {"text": "b"}]})).as_deref(),
+            Some("a\nb")
+        );
+        assert_eq!(result_text(&json!({"llmContent": [{"inlineData": {"data": "x"}}]})), None);
     }
 }

@@ -69,8 +69,8 @@ fn answer_line(
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
-    let asked = asked(&request, default).map_err(failed)?;
-    let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
+    let asked = cap_request(&request, default).map_err(failed)?;
+    let raw = batch::decode_raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let (capped, handle) = cap_and_keep(&raw, asked, keeper).map_err(|error| failed(error.to_string()))?;
     let report = Report {
         id: &request.id,
@@ -84,7 +84,7 @@ fn answer_line(
 }
 
 /// Returns the limits of the line, with the command line as the default.
-fn asked(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, String> {
+fn cap_request(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, String> {
     let Request { max_chars, max_bytes, max_tokens, .. } = *request;
     let most = one_limit(max_chars, max_bytes, max_tokens).map_err(|error| error.to_string())?;
     let (most, unit) =
@@ -93,9 +93,9 @@ fn asked(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, Stri
         most,
         unit,
         max_items: request.max_items.map_or(default.limits.max_items, limits::count),
-        keep: request.keep.as_deref().map_or(Ok(default.limits.keep), limits::keep)?,
+        keep: request.keep.as_deref().map_or(Ok(default.limits.keep), limits::parse_keep)?,
         ..Limits::default()
     };
-    let format = request.format.as_deref().map_or(Ok(default.format), limits::format)?;
+    let format = request.format.as_deref().map_or(Ok(default.format), limits::parse_format)?;
     Ok(CapRequest { format, limits })
 }

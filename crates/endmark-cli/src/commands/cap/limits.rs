@@ -1,14 +1,14 @@
 //! The requested limits, from the arguments, a batch line or the configuration.
 
 use endmark_config::Settings;
-use endmark_context::cap::{Asked, FORMATS, Keep, Limits};
+use endmark_context::cap::{FORMATS, Keep, Limits, RequestedFormat};
 use endmark_failure::CommandError;
 use endmark_store::CapRequest;
 
 use crate::arguments::cap::{Cap, KeepChoice};
 
 /// Returns the limits of the arguments, with the configuration as the default.
-pub(super) fn of_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRequest, CommandError> {
+pub(super) fn from_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRequest, CommandError> {
     let CapRequest { limits, .. } =
         settings.cap_request(arguments.most.limit()?, arguments.max_items, u64::MAX)?;
     let keep = match arguments.keep {
@@ -16,17 +16,18 @@ pub(super) fn of_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRe
         KeepChoice::Head => Keep::Head,
         KeepChoice::Tail => Keep::Tail,
     };
-    let format = Asked::named(&arguments.format).unwrap_or_default();
+    let format = RequestedFormat::from_name(&arguments.format).unwrap_or_default();
     Ok(CapRequest { format, limits: Limits { keep, ..limits } })
 }
 
 /// Returns the format with this name.
-pub(super) fn format(name: &str) -> Result<Asked, String> {
-    Asked::named(name).ok_or_else(|| format!("unknown format `{name}`: use {}", FORMATS.join(", ")))
+pub(super) fn parse_format(name: &str) -> Result<RequestedFormat, String> {
+    RequestedFormat::from_name(name)
+        .ok_or_else(|| format!("unknown format `{name}`: use {}", FORMATS.join(", ")))
 }
 
 /// Parses the name of the part to keep.
-pub(super) fn keep(name: &str) -> Result<Keep, String> {
+pub(super) fn parse_keep(name: &str) -> Result<Keep, String> {
     match name {
         "both" => Ok(Keep::Both),
         "head" => Ok(Keep::Head),

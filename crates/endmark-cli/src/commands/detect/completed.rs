@@ -39,14 +39,14 @@ pub(super) struct Problem {
 
 impl Closing {
     /// Closes a text with this detection. A malformed text is not closed.
-    pub(super) fn of(raw: &[u8], format: &Format, detection: &Detection) -> Self {
+    pub(super) fn new(raw: &[u8], format: &Format, detection: &Detection) -> Self {
         let completed = match &detection.verdict {
             Verdict::Malformed { index, reason } => {
                 Err(CompleteError::Malformed { index: *index, reason: reason.clone() })
             }
             Verdict::Whole | Verdict::Truncated(_) => complete(raw, format),
         };
-        Self(completed.map(|completed| Closed::of(&completed)).map_err(|error| Problem::of(&error)))
+        Self(completed.map(|completed| Closed::new(&completed)).map_err(|error| Problem::new(&error)))
     }
 
     /// Returns the closed text, or why it could not be closed.
@@ -62,28 +62,28 @@ impl Serialize for Closing {
 }
 
 impl Closed {
-    fn of(completed: &CompletedText) -> Self {
-        Self { completed: CompletionReport::of(completed), escaped: completed.escaped }
+    fn new(completed: &CompletedText) -> Self {
+        Self { completed: CompletionReport::new(completed), escaped: completed.escaped }
     }
 
     /// Lists the unfinished parts on one line, innermost first. Empty if nothing is unfinished.
-    pub(super) fn for_people(&self) -> String {
+    pub(super) fn describe_unfinished(&self) -> String {
         let unfinished = &self.completed.unfinished;
-        let shown = unfinished.iter().rev().take(SHOWN_PLACES).map(place_for_people);
+        let shown = unfinished.iter().rev().take(SHOWN_PLACES).map(describe_place);
         let more = unfinished.len().saturating_sub(SHOWN_PLACES) + self.completed.unfinished_omitted;
         let more = (more > 0).then(|| format!("{more} more around them"));
         shown.chain(more).collect::<Vec<_>>().join(", ")
     }
 }
 
-fn place_for_people(place: &UnfinishedReport) -> String {
+fn describe_place(place: &UnfinishedReport) -> String {
     let pointer = if place.pointer.is_empty() { "the root" } else { place.pointer.as_str() };
     let left_out = if place.left_out { ", left out" } else { "" };
     format!("{pointer} ({}{left_out})", place.kind)
 }
 
 impl Problem {
-    fn of(error: &CompleteError) -> Self {
+    fn new(error: &CompleteError) -> Self {
         Self { code: error.code(), message: error.to_string() }
     }
 }

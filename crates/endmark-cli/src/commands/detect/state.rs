@@ -17,7 +17,7 @@ const MAX_STATE_BYTES: u64 = 256 << 20;
 /// Checks a text, or continues a saved detector with the next part of its text.
 pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
     let mut detector = match &arguments.state {
-        Some(file) => restored(file, format, arguments)?,
+        Some(file) => restore(file, format, arguments)?,
         None => Detector::new(format),
     };
     detector.push(raw);
@@ -27,7 +27,7 @@ pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<
     Ok(detector)
 }
 
-fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
+fn restore(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
     let saved = read_regular(file, MAX_STATE_BYTES)
         .map_err(|source| CommandError::Read { path: file.into(), source })?;
     let detector: Detector = serde_json::from_slice(&saved).map_err(|error| {

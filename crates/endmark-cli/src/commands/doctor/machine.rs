@@ -20,14 +20,14 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut checks = Vec::new();
     if folder.is_dir() {
-        checks.push(writable(folder, key));
-        checks.extend(room(folder));
+        checks.push(check_writable(folder, key));
+        checks.extend(check_free_space(folder));
     }
-    checks.extend(private(path));
+    checks.extend(check_permissions(path));
     if let Some(file) = &effective.file {
-        checks.extend(private_file(effective, file));
+        checks.extend(check_file_permissions(effective, file));
     }
-    checks.push(clock(SystemTime::now()));
+    checks.push(check_clock(SystemTime::now()));
     checks.push(mode(
         effective.settings.gateway.resume.mode,
         effective.settings.gateway.store_policy.keep_days.into(),
@@ -35,7 +35,7 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
     checks
 }
 
-fn writable(folder: &Path, key: &str) -> Check {
+fn check_writable(folder: &Path, key: &str) -> Check {
     let shown = folder.display();
     match tempfile::NamedTempFile::new_in(folder) {
         Ok(_) => Check::passed("store.folder", format!("`{shown}` is writable")),
@@ -50,7 +50,7 @@ fn writable(folder: &Path, key: &str) -> Check {
 }
 
 /// Checks the free space. Returns `None` if the system does not report it.
-fn room(folder: &Path) -> Option<Check> {
+fn check_free_space(folder: &Path) -> Option<Check> {
     let volume = rustix::fs::statvfs(folder).ok()?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
     let (name, shown) =
@@ -68,8 +68,8 @@ fn room(folder: &Path) -> Option<Check> {
 }
 
 /// Checks whether other users can read the store. `endmark serve` restricts its permissions.
-fn private(path: &Path) -> Option<Check> {
-    let mode = mode_of(path)?;
+fn check_permissions(path: &Path) -> Option<Check> {
+    let mode = permission_bits(path)?;
     Some(if mode % 0o100 == 0 {
         Check::passed("store.rights", format!("only the owner can access `{}`", path.display()))
     } else {
@@ -82,11 +82,11 @@ fn private(path: &Path) -> Option<Check> {
 }
 
 /// Checks whether other users can read a configuration that contains keys.
-fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
+fn check_file_permissions(effective: &Effective, file: &Path) -> Option<Check> {
     let settings = &effective.settings;
     let holds_keys =
         settings.holds_admin_key() || settings.upstreams.iter().any(endmark_config::Upstream::holds_key);
-    let mode = mode_of(file).filter(|_| holds_keys)?;
+    let mode = permission_bits(file).filter(|_| holds_keys)?;
     Some(if mode % 0o100 == 0 {
         Check::passed("configuration.rights", "the file contains keys, and only its owner can access it")
     } else {
@@ -101,12 +101,12 @@ fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
     })
 }
 
-fn mode_of(path: &Path) -> Option<u32> {
+fn permission_bits(path: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     Some(path.metadata().ok()?.permissions().mode() & 0o777)
 }
 
-fn clock(now: SystemTime) -> Check {
+fn check_clock(now: SystemTime) -> Check {
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     if since_epoch >= EARLIEST_PLAUSIBLE_TIME {
         Check::passed("clock", "the system's clock is set")
@@ -141,18 +141,18 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_never_set_is_told() {
-        assert!(!clock(UNIX_EPOCH).is_ok);
-        assert!(!clock(UNIX_EPOCH + EARLIEST_PLAUSIBLE_TIME - Duration::from_secs(1)).is_ok);
-        assert!(clock(SystemTime::now()).is_ok);
+        assert!(!check_clock(UNIX_EPOCH).is_ok);
+        assert!(!check_clock(UNIX_EPOCH + EARLIEST_PLAUSIBLE_TIME - Duration::from_secs(1)).is_ok);
+        assert!(check_clock(SystemTime::now()).is_ok);
     }
 
     #[test]
     fn what_others_can_read_is_told_with_the_way_out() {
         use std::os::unix::fs::PermissionsExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(private(file.path()).unwrap().is_ok);
+        assert!(check_permissions(file.path()).unwrap().is_ok);
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
-        let check = private(file.path()).unwrap();
+        let check = check_permissions(file.path()).unwrap();
         assert!(!check.is_ok && check.hint.unwrap().contains("chmod 600"));
     }
 }

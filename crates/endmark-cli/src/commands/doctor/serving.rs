@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use endmark_config::{Settings, reachable};
+use endmark_config::{Settings, reachable_address};
 use endmark_failure::Check;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -17,14 +17,14 @@ const HINT: &str =
 /// Whether a gateway already answers on the listening address, so that the port is in use.
 pub(super) fn is_own(settings: &Settings) -> bool {
     settings.tls.certificate.is_none()
-        && matches!(ask(reachable(settings.gateway.listener.listen)), Ok(200 | 503))
+        && matches!(ask(reachable_address(settings.gateway.listener.listen)), Ok(200 | 503))
 }
 
 /// Queries the readiness of the listener.
 ///
 /// A TLS listener is only connected to, because its certificate is for its public name.
 pub(super) fn check(settings: &Settings) -> Check {
-    let address = reachable(settings.gateway.listener.listen);
+    let address = reachable_address(settings.gateway.listener.listen);
     let asked = if settings.tls.certificate.is_some() {
         connect(address).map(|_| None)
     } else {

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::mem;
 
 use endmark_envelope::FieldPath;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_findings::{AgentResult, CheckedResult, Cut, FindingState, Remark};
 use serde::Serialize;
 
-use super::pages::{Asked, pieces};
+use super::pages::{ListIdentity, pieces};
 use super::sources::{self, Source};
 use super::{data, warnings};
 use crate::arguments::findings::Check;
@@ -52,7 +52,7 @@ struct RemarkReport<'a> {
 const MAX_REMARKS: usize = 1_000;
 
 /// The hint if no result begins.
-const FORM_IS_SHOWN: &str = "A text without a start marker has no findings, or its agent ended before it delivered them. `endmark findings \
+const MISSING_FORM_HINT: &str = "A text without a start marker has no findings, or its agent ended before it delivered them. `endmark findings \
      protocol` prints the form for the agent's instructions.\n";
 const PLAN_IS_SHOWN: &str =
     "`endmark findings plan FILE…` lists the work to repeat; complete findings can be used.";
@@ -69,17 +69,17 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
         .collect();
     let list = FieldPath::data().key("results");
     let cursor = arguments.cursor.as_deref();
-    let asked = Asked { command: "check", files: &arguments.files, with: None, cursor };
-    let pages = asked.in_pages(list, context)?;
+    let asked = ListIdentity { command: "check", files: &arguments.files, options: None, cursor };
+    let pages = asked.into_pages(list, context)?;
     let data = data(context, || {
         let mut items = Vec::new();
         for (origin, result) in &results {
-            items.extend(ResultReport::of(origin, result)?);
+            items.extend(ResultReport::new(origin, result)?);
         }
         let shown = remarks.iter().take(MAX_REMARKS);
         Ok(Report {
             results: items,
-            remarks: shown.map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
+            remarks: shown.map(|(origin, remark)| RemarkReport::new(origin, remark)).collect(),
             remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MAX_REMARKS),
         })
     })?;
@@ -89,14 +89,14 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     }
     let formless = results.iter().filter(|(_, result)| result.begins.is_none()).count();
     if formless > 0 {
-        text.push_str(FORM_IS_SHOWN);
+        text.push_str(MISSING_FORM_HINT);
     }
     let cut = results.iter().filter(|(_, result)| !result.cut.is_whole()).count();
     let short = results.iter().filter(|(_, result)| is_short(result)).count();
     let of_all = results.len();
     let answer = if cut > 0 {
         Answer::no_in_text(data, text, "truncated", format!("{cut} of {of_all} results are truncated"))
-            .with_hint(if formless > 0 { FORM_IS_SHOWN.trim_end() } else { PLAN_IS_SHOWN })
+            .with_hint(if formless > 0 { MISSING_FORM_HINT.trim_end() } else { PLAN_IS_SHOWN })
     } else if short > 0 {
         Answer::no_in_text(
             data,
@@ -116,15 +116,15 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
 
 /// Whether a result lacks findings or parts of them, or contradicts itself. It may still have its end marker.
 fn is_short(result: &AgentResult) -> bool {
-    result.lost() > 0
+    result.lost_count() > 0
         || result.count(FindingState::Complete) < result.findings.len()
         || result.contradicts_itself()
 }
 
 impl<'a> ResultReport<'a> {
     /// Returns the report of a result, split into several items if it is too large for one.
-    fn of(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
-        let mut checked = CheckedResult::of(result);
+    fn new(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
+        let mut checked = CheckedResult::new(result);
         let pieces = pieces(mem::take(&mut checked.findings))?;
         let item = |(findings_from, findings)| Self {
             origin,
@@ -136,7 +136,7 @@ impl<'a> ResultReport<'a> {
 }
 
 impl<'a> RemarkReport<'a> {
-    fn of(origin: &'a str, remark: &'a Remark) -> Self {
+    fn new(origin: &'a str, remark: &'a Remark) -> Self {
         Self {
             origin,
             line: remark.position.line,
@@ -153,7 +153,7 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
     let agent = result
         .agent_id
         .as_deref()
-        .map_or("agent not named".to_owned(), |id| format!("agent {}", in_one_line(id)));
+        .map_or("agent not named".to_owned(), |id| format!("agent {}", to_single_line(id)));
     let place = format!("at line {}, column {}", result.ends.line, result.ends.column);
     let verdict = match result.cut {
         Cut::Whole => painter.paint(Paint::Good, "whole"),
@@ -173,7 +173,7 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
             format!("{} {place}: severe, all findings are discarded", painter.paint(Paint::Bad, "truncated"))
         }
     };
-    let _ = writeln!(text, "{}: {agent}: {verdict}", in_one_line(origin));
+    let _ = writeln!(text, "{}: {agent}: {verdict}", to_single_line(origin));
     for read in &result.findings {
         let paint = match read.state {
             FindingState::Complete => Paint::Good,
@@ -189,7 +189,7 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
             "  {:<6} {}  {}{lacks}",
             finding.id.to_string(),
             painter.paint(paint, &format!("{:<13}", read.state.name())),
-            in_one_line(&finding.title)
+            to_single_line(&finding.title)
         );
     }
     if result.discarded > 0 {
@@ -200,8 +200,8 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
             "  two findings have the same id, or there are more findings than the agent declares\n",
         );
     }
-    let lost = result.lost();
-    if let Some(expected) = result.expected().filter(|_| lost > 0) {
+    let lost = result.lost_count();
+    if let Some(expected) = result.expected_count().filter(|_| lost > 0) {
         let (of, by) = (expected.findings, expected.basis.name());
         let _ = if lost <= of as usize {
             writeln!(text, "  {lost} of {of} findings are missing (according to {by})")

@@ -6,12 +6,12 @@ use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
     Finding, FindingForm, FindingId, FittedResults, MeasuredReceipt, NotFitted, Receipt, TOKENS_PER_FINDING,
-    TOKENS_PER_RESULT, fitted as fitted_results,
+    TOKENS_PER_RESULT, fit as fitted_results,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pages::{Asked, beside_pages};
+use super::pages::{ListIdentity, text_unless_paged};
 use super::sources::{self, Source};
 use super::warnings;
 use crate::arguments::findings::Fit;
@@ -35,23 +35,28 @@ pub(crate) struct Report {
 /// Estimates a number of findings, or fits a draft.
 pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandError> {
     if let Some(findings) = arguments.findings {
-        return estimated(findings, arguments.budget_left);
+        return estimate(findings, arguments.budget_left);
     }
     let sources = sources::read_all(context, &arguments.files)?;
-    let refusals = sources.iter().filter_map(|source| Some((source, NotFitted::of(&source.transcript)?)));
+    let refusals = sources.iter().filter_map(|source| Some((source, NotFitted::check(&source.transcript)?)));
     // A truncated result is reported first, whichever file has it.
     if let Some((source, refusal)) =
         refusals.min_by_key(|(_, refusal)| !matches!(refusal, NotFitted::Truncated(_)))
     {
-        return Ok(refused(source, refusal));
+        return Ok(refusal_answer(source, refusal));
     }
     let cursor = arguments.cursor.as_deref();
-    let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
-    let pages = asked.in_pages(FieldPath::data().key("findings"), context)?;
-    Ok(fitted(context, &sources, arguments.budget_left)?.with_pages(pages))
+    let asked = ListIdentity {
+        command: "fit",
+        files: &arguments.files,
+        options: Some(&arguments.budget_left),
+        cursor,
+    };
+    let pages = asked.into_pages(FieldPath::data().key("findings"), context)?;
+    Ok(fit_sources(context, &sources, arguments.budget_left)?.with_pages(pages))
 }
 
-fn refused(source: &Source, refusal: NotFitted) -> Answer {
+fn refusal_answer(source: &Source, refusal: NotFitted) -> Answer {
     let hint = match refusal {
         NotFitted::Truncated(_) => {
             "`endmark findings check` shows the received findings, `endmark findings plan` the work to repeat."
@@ -65,9 +70,9 @@ fn refused(source: &Source, refusal: NotFitted) -> Answer {
     Answer::no(Value::Null, refusal.code(), message, Some(hint.to_owned()))
 }
 
-fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
-    let receipt = Receipt::estimated(findings, budget_left);
-    let measured = receipt.measured(None, TOKENIZER.name());
+fn estimate(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
+    let receipt = Receipt::estimate(findings, budget_left);
+    let measured = receipt.with_measurement(None, TOKENIZER.name());
     let report = Report { receipt: measured, text: None, findings: Vec::new() };
     let (estimate, limit) = (receipt.estimated_tokens, receipt.limit_tokens);
     let data = to_data(&report)?;
@@ -75,7 +80,7 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
         Answer::yes(data, format!("fits: {estimate} tokens, limit {limit}\n"))
     } else {
         let message = format!("{estimate} tokens exceed the limit of {limit}");
-        let hint = what_fits(receipt);
+        let hint = advice(receipt);
         let error = ErrorBody::new("does_not_fit", Exit::No.code(), message.as_str()).with_hint(&hint);
         let answer = Answer::yes(data, format!("compress: {message}\n{hint}\n"));
         Answer { refusal: Some(Refusal { error, is_in_text: true }), ..answer }
@@ -83,7 +88,7 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
 }
 
 /// Advises what to do if an estimate exceeds the remaining budget.
-fn what_fits(receipt: Receipt) -> String {
+fn advice(receipt: Receipt) -> String {
     let budget = receipt.budget_left;
     let compress = format!(
         "`endmark findings fit --budget-left {budget} DRAFT` compresses the result once it is drafted"
@@ -98,17 +103,17 @@ fn what_fits(receipt: Receipt) -> String {
     }
 }
 
-fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
+fn fit_sources(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
     let results = sources.iter().flat_map(|source| &source.transcript.results);
     let FittedResults { receipt, text, tokens, findings: all } =
         fitted_results(results, budget_left, |text| TOKENIZER.tokens(text));
-    let measured = receipt.measured(Some(tokens), TOKENIZER.name());
+    let measured = receipt.with_measurement(Some(tokens), TOKENIZER.name());
     let (remarks, omitted) = sources::remarks(sources);
-    let (shown, left_out) = beside_pages(&text, context);
+    let (shown, left_out) = text_unless_paged(&text, context);
     let report = Report {
         receipt: measured,
         text: shown.map(str::to_owned),
-        findings: all.iter().map(FindingForm::of).collect(),
+        findings: all.iter().map(FindingForm::new).collect(),
     };
     let answer = Answer::yes(to_data(&report)?, text);
     let answer = if measured.fits {
@@ -126,12 +131,12 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
     Ok(answer
         .with_warnings(warnings(&remarks, omitted))
         .with_warnings(left_out)
-        .with_warnings(compressed(receipt))
+        .with_warnings(compression_warning(receipt))
         .with_warnings(other_ids(&all)))
 }
 
 /// Returns the warning that findings were joined or parts of them dropped.
-fn compressed(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
+fn compression_warning(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
     let parts = [
         (joined, "joined findings"),
         (dropped.titles, "dropped titles"),

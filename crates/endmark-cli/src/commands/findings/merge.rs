@@ -6,11 +6,11 @@ use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, Team};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pages::{Asked, beside_pages};
+use super::pages::{ListIdentity, text_unless_paged};
 use super::{data, sources, team, warnings};
 use crate::arguments::findings::{Merge, Report, ReportForm, TeamArguments};
 use crate::context::Context;
-use crate::view::answer::{Answer, ListInPages};
+use crate::view::answer::{Answer, PagedList};
 
 /// The merged results, as data of the answer.
 #[derive(Serialize)]
@@ -35,13 +35,13 @@ pub(crate) struct FinalAnswer<'a> {
 
 /// Prints the merged findings.
 pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, CommandError> {
-    let (merged, said, pages) = merged(context, &arguments.team, "merge")?;
+    let (merged, said, pages) = merge_team(context, &arguments.team, "merge")?;
     let report = merged.report();
     let disclosure = report.disclosure();
     let text = merged.text();
-    let (shown, left_out) = beside_pages(&text, context);
+    let (shown, left_out) = text_unless_paged(&text, context);
     let data = data(context, || Ok(MergeReport { text: shown, report: &report }))?;
-    Ok(answered(data, text, disclosure, &merged)
+    Ok(build_answer(data, text, disclosure, &merged)
         .with_warnings(said)
         .with_warnings(left_out)
         .with_warnings(not_in_text(&merged))
@@ -61,16 +61,16 @@ fn not_in_text(merged: &Merged) -> Option<Warning> {
 
 /// Prints the final report.
 pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, CommandError> {
-    let (merged, said, pages) = merged(context, &arguments.team, "report")?;
+    let (merged, said, pages) = merge_team(context, &arguments.team, "report")?;
     let report = merged.report();
     let markdown = (arguments.to == ReportForm::Markdown).then(|| report.markdown());
     let sarif = (arguments.to == ReportForm::Sarif).then(|| report.sarif(env!("CARGO_PKG_VERSION")));
     let text = match (&markdown, &sarif) {
         (Some(markdown), _) => markdown.clone(),
-        (None, Some(sarif)) => in_lines(sarif)?,
-        (None, None) => in_lines(&report)?,
+        (None, Some(sarif)) => to_json_lines(sarif)?,
+        (None, None) => to_json_lines(&report)?,
     };
-    let (shown, left_out) = beside_pages(&text, context);
+    let (shown, left_out) = text_unless_paged(&text, context);
     let data = data(context, || {
         Ok(FinalAnswer {
             report: &report,
@@ -79,7 +79,7 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
         })
     })?;
     let left_out = left_out.filter(|_| arguments.to != ReportForm::Json);
-    let answer = answered(data, text, report.disclosure(), &merged);
+    let answer = build_answer(data, text, report.disclosure(), &merged);
     Ok(answer.with_warnings(said).with_warnings(left_out).with_pages(pages))
 }
 
@@ -88,45 +88,42 @@ fn pages(
     arguments: &TeamArguments,
     command: &'static str,
     team: &Team,
-) -> Result<ListInPages, CommandError> {
+) -> Result<PagedList, CommandError> {
     let cursor = arguments.cursor.as_deref();
-    let asked = Asked { command, files: &arguments.files, with: Some(team), cursor };
-    asked.in_pages(FieldPath::data().key("report").key("findings"), context)
+    let asked = ListIdentity { command, files: &arguments.files, options: Some(team), cursor };
+    asked.into_pages(FieldPath::data().key("report").key("findings"), context)
 }
 
-fn in_lines(value: &impl Serialize) -> Result<String, CommandError> {
+fn to_json_lines(value: &impl Serialize) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| CommandError::Bug(error.to_string()))?;
     Ok(text + "\n")
 }
 
-fn merged(
+fn merge_team(
     context: &Context,
     arguments: &TeamArguments,
     command: &'static str,
-) -> Result<(Merged, Vec<Warning>, ListInPages), CommandError> {
+) -> Result<(Merged, Vec<Warning>, PagedList), CommandError> {
     let sources = sources::read_all(context, &arguments.files)?;
     let team = team::read(context, arguments.team.as_deref(), arguments.running)?;
     let (remarks, omitted) = sources::remarks(&sources);
     let mut said = warnings(&remarks, omitted);
     let pages = pages(context, arguments, command, &team)?;
-    let merged = Merged::new(&team, sources::handed(sources));
+    let merged = Merged::new(&team, sources::into_results(sources));
     said.extend(team::not_in_team(&merged));
     Ok((merged, said, pages))
 }
 
 /// Builds the answer, with truncated results as warnings. It is negative if nothing at all was usable.
-fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged) -> Answer {
+fn build_answer(data: Value, text: String, disclosure: &Disclosure, merged: &Merged) -> Answer {
     let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents.iter().map(|agent| {
         let name =
             agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
-        let message = format!(
-            "the result of agent {name} {}; recovery: {}",
-            agent.what_happened(),
-            agent.recovery.words()
-        );
+        let message =
+            format!("the result of agent {name} {}; recovery: {}", agent.describe(), agent.recovery.words());
         Warning::truncation("AGENT_TRUNCATED", message)
     }));
-    let is_usable = merged.handed().iter().any(|handed| handed.result.cut != endmark_findings::Cut::Severe);
+    let is_usable = merged.results().iter().any(|handed| handed.result.cut != endmark_findings::Cut::Severe);
     if is_usable {
         return answer;
     }

@@ -9,20 +9,20 @@ use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::view::answer::ListInPages;
+use crate::view::answer::PagedList;
 
 /// The identity of a list. A cursor of any other list is rejected.
-pub(super) struct Asked<'a> {
+pub(super) struct ListIdentity<'a> {
     pub(super) command: &'static str,
     pub(super) files: &'a [PathBuf],
     /// Other inputs that affect the list, such as the team.
-    pub(super) with: Option<&'a dyn Debug>,
+    pub(super) options: Option<&'a dyn Debug>,
     pub(super) cursor: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl ListIdentity<'_> {
     /// Returns the list in pages. Fails if a cursor is given without `--json`, because only the envelope has pages.
-    pub(super) fn in_pages(self, list: FieldPath, context: &Context) -> Result<ListInPages, CommandError> {
+    pub(super) fn into_pages(self, list: FieldPath, context: &Context) -> Result<PagedList, CommandError> {
         if self.cursor.is_some() && !context.global.json {
             return Err(CommandError::input(
                 "usage",
@@ -33,13 +33,13 @@ impl Asked<'_> {
         let mut asked = vec![OsString::from(self.command)];
         asked.extend(self.files.iter().map(|file| file.clone().into_os_string()));
         // The content of the team file counts, not only its name.
-        asked.extend(self.with.map(|with| OsString::from(format!("{with:?}"))));
-        Ok(ListInPages { list, asked, cursor: self.cursor.map(str::to_owned) })
+        asked.extend(self.options.map(|with| OsString::from(format!("{with:?}"))));
+        Ok(PagedList { list, identity: asked, cursor: self.cursor.map(str::to_owned) })
     }
 }
 
 /// The most bytes of a nested list per item. A longer list is split over several items.
-const MAX_IN_ITEM: usize = 500_000;
+const MAX_ITEM_BYTES: usize = 500_000;
 
 /// Splits the list into pieces that each fit into a page, with the index of the first element of each.
 ///
@@ -51,7 +51,7 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
         let text = serde_json::to_vec(&item).map_err(|error| CommandError::Bug(error.to_string()))?;
         bytes += text.len() + 1;
         match pieces.last_mut() {
-            Some((_, piece)) if piece.is_empty() || bytes <= MAX_IN_ITEM => piece.push(item),
+            Some((_, piece)) if piece.is_empty() || bytes <= MAX_ITEM_BYTES => piece.push(item),
             _ => {
                 bytes = text.len() + 1;
                 pieces.push((at, vec![item]));
@@ -64,11 +64,11 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
 /// Up to this size a text that repeats all findings is included next to their list.
 ///
 /// A larger text is omitted, and the list is split into pages.
-const MAX_BESIDE: usize = 200_000;
+const MAX_TEXT_BESIDE_BYTES: usize = 200_000;
 
 /// Returns the text. If an envelope is requested and the text is too large, returns a warning instead.
-pub(super) fn beside_pages<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
-    if text.len() <= MAX_BESIDE {
+pub(super) fn text_unless_paged<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
+    if text.len() <= MAX_TEXT_BESIDE_BYTES {
         return (Some(text), None);
     }
     let message =

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use endmark_envelope::FieldPath;
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_findings::{AgentPlan, Merged, RecoveryState};
 
-use super::pages::Asked;
+use super::pages::ListIdentity;
 use super::{sources, team, warnings};
 use crate::arguments::findings::Plan;
 use crate::context::Context;
@@ -20,9 +20,9 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
     team.policy.emergency &= !arguments.no_emergency;
     let (remarks, omitted) = sources::remarks(&sources);
     let said = warnings(&remarks, omitted);
-    let merged = Merged::new(&team, sources::handed(sources));
+    let merged = Merged::new(&team, sources::into_results(sources));
     let report = merged.plan();
-    let text = text_of(&report);
+    let text = describe(&report);
     let lost = (!report.not_attributed.is_empty()).then(|| {
         let files = report.not_attributed.join(", ");
         endmark_envelope::Warning::notice(
@@ -33,14 +33,18 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
         )
     });
     let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
-    let asked =
-        Asked { command: "plan", files: &given.files, with: Some(&team), cursor: given.cursor.as_deref() };
-    let pages = asked.in_pages(agents, context)?;
+    let asked = ListIdentity {
+        command: "plan",
+        files: &given.files,
+        options: Some(&team),
+        cursor: given.cursor.as_deref(),
+    };
+    let pages = asked.into_pages(agents, context)?;
     let answer = Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost);
     Ok(answer.with_warnings(team::not_in_team(&merged)).with_pages(pages))
 }
 
-fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
+fn describe(plan: &endmark_findings::Plan<'_>) -> String {
     let mut text = String::new();
     for run in &plan.runs {
         let limit = |limit: Option<u32>, of: &str| {
@@ -49,22 +53,22 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
         let _ = writeln!(
             text,
             "{}: {} in round {}: {}{}{}",
-            in_one_line(&run.agent_id),
+            to_single_line(&run.agent_id),
             run.kind.name(),
             run.round,
-            in_one_line(&run.dimensions.join(", ")),
+            to_single_line(&run.dimensions.join(", ")),
             limit(run.max_turns, "turns"),
             limit(run.max_findings, "findings")
         );
     }
     for agent in plan.agents.iter().filter(|agent| !agent.gaps.is_empty()) {
-        let (id, gaps) = (in_one_line(agent.agent_id), in_one_line(&agent.gaps.join(", ")));
+        let (id, gaps) = (to_single_line(agent.agent_id), to_single_line(&agent.gaps.join(", ")));
         let _ = writeln!(text, "{id}: no runs left; possible gaps: {gaps}");
     }
     let is_short =
         |agent: &&AgentPlan<'_>| agent.gaps.is_empty() && agent.state == RecoveryState::NotRecovered;
     for agent in plan.agents.iter().filter(is_short) {
-        let id = in_one_line(agent.agent_id);
+        let id = to_single_line(agent.agent_id);
         let _ = writeln!(
             text,
             "{id}: all dimensions were repeated, but findings are still missing: `endmark findings report` counts them"
@@ -72,7 +76,7 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
     }
     for origin in &plan.not_attributed {
         let _ =
-            writeln!(text, "{}: nothing can be planned because its agent is unknown", in_one_line(origin));
+            writeln!(text, "{}: nothing can be planned because its agent is unknown", to_single_line(origin));
     }
     if text.is_empty() {
         text.push_str(if plan.done {

@@ -7,11 +7,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use endmark_envelope::{FieldPath, Warning};
-use endmark_failure::{CommandError, in_one_line};
+use endmark_failure::{CommandError, to_single_line};
 use endmark_findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use serde::Serialize;
 
-use super::pages::{Asked, pieces};
+use super::pages::{ListIdentity, pieces};
 use super::sources::{self, Source};
 use super::warnings;
 use crate::arguments::findings::Progress;
@@ -59,8 +59,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Reports on all files. With `--follow` it first waits for the end of one.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
     let cursor = arguments.cursor.as_deref();
-    let asked = Asked { command: "progress", files: &arguments.files, with: None, cursor };
-    let pages = asked.in_pages(FieldPath::data().key("transcripts"), context)?;
+    let asked = ListIdentity { command: "progress", files: &arguments.files, options: None, cursor };
+    let pages = asked.into_pages(FieldPath::data().key("transcripts"), context)?;
     let sources = if arguments.follow {
         vec![follow(context, arguments)?]
     } else {
@@ -74,14 +74,14 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
         let missing = missing_checkpoints(&transcript.checkpoints, arguments.turn);
         let whole = is_whole(source);
         let agent_id = transcript.results.iter().find_map(|result| result.agent_id.as_deref());
-        let _ = writeln!(text, "{}: {}", in_one_line(&source.origin), summary(source));
+        let _ = writeln!(text, "{}: {}", to_single_line(&source.origin), summary(source));
         for checkpoint in &transcript.checkpoints {
-            let _ = writeln!(text, "  {}", in_words(checkpoint));
+            let _ = writeln!(text, "  {}", describe(checkpoint));
         }
         let unreadable: Vec<&Remark> =
             transcript.remarks.iter().filter(|remark| is_unreadable(remark)).collect();
         for remark in &unreadable {
-            let _ = writeln!(text, "  {}: cannot be read: {}", remark.position, in_one_line(&remark.text));
+            let _ = writeln!(text, "  {}: cannot be read: {}", remark.position, to_single_line(&remark.text));
         }
         if missing.count > 0 {
             let named: Vec<String> = missing.turns.iter().take(20).map(ToString::to_string).collect();
@@ -102,7 +102,7 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             checkpoints_from,
             missing: missing.turns.clone(),
             missing_count: missing.count,
-            unreadable: unreadable.iter().map(|remark| UnreadableReport::of(remark)).collect(),
+            unreadable: unreadable.iter().map(|remark| UnreadableReport::new(remark)).collect(),
             whole,
         }));
     }
@@ -136,7 +136,7 @@ fn summary(source: &Source) -> String {
     let agents = agents(source);
     let names = |is_asked_for: &dyn Fn(bool) -> bool| -> Vec<String> {
         let asked_for = agents.iter().filter(|(name, is_whole)| !name.is_empty() && is_asked_for(**is_whole));
-        asked_for.map(|(name, _)| in_one_line(name)).collect()
+        asked_for.map(|(name, _)| to_single_line(name)).collect()
     };
     let (all, missing) = (names(&|_| true), names(&|is_whole| !is_whole));
     let whose = match all.as_slice() {
@@ -194,15 +194,15 @@ fn follow(context: &Context, arguments: &Progress) -> Result<Source, CommandErro
 }
 
 fn show(terminal: Terminal, checkpoint: &Checkpoint) {
-    terminal.progress(&in_words(checkpoint));
+    terminal.progress(&describe(checkpoint));
 }
 
-fn in_words(checkpoint: &Checkpoint) -> String {
+fn describe(checkpoint: &Checkpoint) -> String {
     let number = |number: Option<u32>| number.map_or("?".to_owned(), |number| number.to_string());
     let remaining = match checkpoint.remaining_dims.as_deref() {
         None => "not stated".to_owned(),
         Some([]) => "nothing".to_owned(),
-        Some(dimensions) => in_one_line(&dimensions.join(", ")),
+        Some(dimensions) => to_single_line(&dimensions.join(", ")),
     };
     format!(
         "turn {}: {} findings, {} files read, remaining: {remaining}",
@@ -213,7 +213,7 @@ fn in_words(checkpoint: &Checkpoint) -> String {
 }
 
 impl<'a> UnreadableReport<'a> {
-    fn of(remark: &'a Remark) -> Self {
+    fn new(remark: &'a Remark) -> Self {
         Self { line: remark.position.line, column: remark.position.column, text: &remark.text }
     }
 }

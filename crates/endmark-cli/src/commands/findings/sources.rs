@@ -37,7 +37,7 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
     let origin =
         if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let input = Input::open(Some(file), context.terminal).map_err(with_next_step)?;
-    let bytes = input.bytes_up_to(MAX_BYTES).map_err(with_next_step)?;
+    let bytes = input.read_bytes_up_to(MAX_BYTES).map_err(with_next_step)?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(CommandError::input(
             "not_utf8",
@@ -91,7 +91,7 @@ pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
 }
 
 /// Returns the results of all sources, in order.
-pub(super) fn handed(sources: Vec<Source>) -> Vec<DeliveredResult> {
+pub(super) fn into_results(sources: Vec<Source>) -> Vec<DeliveredResult> {
     let of_source = |source: Source| {
         let origin = source.origin;
         source

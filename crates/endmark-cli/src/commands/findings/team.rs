@@ -29,7 +29,7 @@ pub(super) fn read(context: &Context, path: Option<&Path>, is_running: bool) -> 
     let Some(path) = path else {
         return Ok(Team { is_running, ..Team::default() });
     };
-    let text = Input::open_file(path, context.terminal)?.written_text()?;
+    let text = Input::open_file(path, context.terminal)?.read_hand_written()?;
     let team = Team::parse(&text).map_err(|error| {
         let message = format!("`{}` is not a team: {error}", path.display());
         CommandError::input("invalid_team", message, HINT)

@@ -59,7 +59,7 @@ impl Request<'_> {
 }
 
 #[derive(Serialize)]
-struct Answered<'a> {
+struct BatchAnswer<'a> {
     id: &'a Value,
     verdict: Verdict,
     findings: &'a [Finding],
@@ -83,8 +83,8 @@ pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineE
         None => guard.judge(&artifact),
     };
     let (verdict, findings) = (report.verdict(), report.findings());
-    let unlisted = Some(report.unlisted()).filter(|count| *count > 0);
-    let json = serde_json::to_string(&Answered { id: &request.id, verdict, findings, unlisted })
+    let unlisted = Some(report.unlisted_count()).filter(|count| *count > 0);
+    let json = serde_json::to_string(&BatchAnswer { id: &request.id, verdict, findings, unlisted })
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: verdict == Verdict::Whole })
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::path::Path;
 
-use endmark_agents::hooks::{Change, HeldTo, HookKind, Installation, plan};
-use endmark_failure::{CommandError, in_one_line};
+use endmark_agents::hooks::{Change, HookKind, Installation, StopRequirement, plan};
+use endmark_failure::{CommandError, to_single_line};
 use serde::Serialize;
 
 use crate::arguments::hook::{self as arguments, Install};
@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     let is_stop = installation.kinds()?.contains(&HookKind::Stop);
     if let Some(template) = arguments.held_to.template.as_deref().filter(|_| is_stop && !arguments.remove) {
         // A hook with an unreadable template would let every agent stop, so check the template now.
-        criteria::of_template(context, template)?;
+        criteria::guard_from_template(context, template)?;
     }
     let planned = plan(&installation, &context.environment)?;
     let path = planned.path();
@@ -59,14 +59,15 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
         return report(&installation, "shown", path, &planned.changes, answer);
     }
     if is_stop && !(arguments.remove || arguments.scope.project || arguments.scope.yes) {
-        agreed(context, arguments, path)?;
+        confirm(context, arguments, path)?;
     }
     planned.write()?;
     report(&installation, "written", path, &planned.changes, answer)
 }
 
 fn installation(arguments: &Install) -> Installation {
-    let arguments::HeldTo { artifact, template, min_lines, sections, attempts } = arguments.held_to.clone();
+    let arguments::StopRequirement { artifact, template, min_lines, sections, attempts } =
+        arguments.held_to.clone();
     Installation {
         agent: arguments.agent,
         kinds: arguments.kinds.clone(),
@@ -76,7 +77,7 @@ fn installation(arguments: &Install) -> Installation {
         max_chars: arguments.most.chars,
         max_bytes: arguments.most.bytes,
         max_tokens: arguments.most.tokens,
-        held_to: HeldTo { artifact, template, min_lines, sections, attempts },
+        requirement: StopRequirement { artifact, template, min_lines, sections, attempts },
         findings: arguments.findings.clone(),
     }
 }
@@ -85,7 +86,7 @@ fn installation(arguments: &Install) -> Installation {
 ///
 /// # Errors
 /// If the user does not agree, or there is no terminal to ask at.
-fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), CommandError> {
+fn confirm(context: &Context, arguments: &Install, path: &Path) -> Result<(), CommandError> {
     let title = arguments.agent.title();
     let artifact = arguments.held_to.artifact.as_deref().unwrap_or(Path::new("the artifact")).display();
     let question = format!(
@@ -133,7 +134,7 @@ fn lines(changes: &[Change], painter: Painter) -> String {
     let mut text = String::new();
     for change in changes {
         let (sign, paint) = if change.action == "added" { ("+", Paint::Good) } else { ("-", Paint::Bad) };
-        let line = format!("{sign} hooks.{}: {}", change.event, in_one_line(&change.entry.to_string()));
+        let line = format!("{sign} hooks.{}: {}", change.event, to_single_line(&change.entry.to_string()));
         let _ = writeln!(text, "  {}", painter.paint(paint, &line));
     }
     text

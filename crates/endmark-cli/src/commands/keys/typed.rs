@@ -11,9 +11,9 @@ use crate::since;
 /// Parses the budget; 0 means no budget.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     let (typed, unit, limit) = match (&add.budget_tokens, &add.budget_usd) {
-        (Some(typed), _) => (typed, Unit::Tokens, plain(typed).parse().ok()),
+        (Some(typed), _) => (typed, Unit::Tokens, strip_separators(typed).parse().ok()),
         (None, Some(typed)) => {
-            let dollars = plain(typed).parse().ok();
+            let dollars = strip_separators(typed).parse().ok();
             (typed, Unit::NanoUsd, dollars.and_then(|dollars| rate_from_dollars(dollars).ok()))
         }
         (None, None) => return Ok(None),
@@ -40,7 +40,7 @@ pub(super) fn rates(add: &Add) -> Result<RateLimits, CommandError> {
     };
     let limit = |typed: &Option<String>, flag| match typed.as_deref() {
         None => Ok(None),
-        Some(typed) => match plain(typed).parse() {
+        Some(typed) => match strip_separators(typed).parse() {
             Ok(limit) => Ok(Some(limit).filter(|limit: &u64| *limit > 0)),
             Err(_) => Err(unusable(typed, flag)),
         },
@@ -53,12 +53,12 @@ pub(super) fn rates(add: &Add) -> Result<RateLimits, CommandError> {
 }
 
 /// Removes the separators of thousands.
-fn plain(typed: &str) -> String {
+fn strip_separators(typed: &str) -> String {
     typed.replace(['_', ','], "")
 }
 
 /// Returns when a key created at `now` expires. Both are in seconds since 1970.
-pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
+pub(super) fn parse_expiry(typed: &str, now: u64) -> Result<u64, CommandError> {
     let unusable = |why: &str| {
         CommandError::input(
             "bad_moment",
@@ -75,7 +75,7 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
 }
 
 /// Returns how long an old secret stays valid, in seconds.
-pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
+pub(super) fn parse_overlap(typed: &str) -> Result<u64, CommandError> {
     // `0m` is not a valid time span elsewhere. Here it ends the old secret at once.
     let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
     if is_none { Ok(0) } else { since::seconds(typed) }

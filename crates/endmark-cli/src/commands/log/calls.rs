@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use endmark_failure::in_one_line;
+use endmark_failure::to_single_line;
 use endmark_store::UsageRow;
 
 use crate::view::paint::{Paint, Painter};
@@ -37,5 +37,5 @@ fn line(call: &UsageRow, painter: Painter) -> String {
         "{}, {} at {}: {status}, ended {}{stop}{judged}{tokens}{took}",
         call.purpose, call.model, call.upstream, call.ending
     );
-    format!("{title}  {}", in_one_line(&rest))
+    format!("{title}  {}", to_single_line(&rest))
 }

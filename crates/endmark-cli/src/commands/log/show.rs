@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use endmark_console::reports::NotAsked;
-use endmark_failure::in_lines;
+use endmark_failure::to_safe_lines;
 use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
 
 use crate::view::paint::{Paint, Painter};
@@ -19,7 +19,7 @@ pub(super) fn text(recovery: &Recovery, painter: Painter) -> String {
             text.push('\n');
         }
         heading(&mut text, row, painter);
-        for piece in recovery.pieces_of(row.id) {
+        for piece in recovery.row_pieces(row.id) {
             piece_text(&mut text, piece, painter);
         }
     }
@@ -40,7 +40,7 @@ fn heading(text: &mut String, row: &LogRow, painter: Painter) {
     add!(text, "{} {}  {outcome}", painter.paint(Paint::Strong, "recovery"), row.id);
     let mut detail = |name: &str, value: &str| {
         if !value.is_empty() {
-            add!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<8}")));
+            add!(text, "  {}  {value}", painter.paint(Paint::Dim, &format!("{name:<8}")));
         }
     };
     detail("request", &row.request_id);
@@ -51,7 +51,7 @@ fn heading(text: &mut String, row: &LogRow, painter: Painter) {
     detail("cut", &cut(row));
     detail("calls", &calls(row));
     detail("reason", &row.reason);
-    detail("remedy", NotAsked::of(row).map_or("", |not_asked| not_asked.remedy));
+    detail("remedy", NotAsked::from_row(row).map_or("", |not_asked| not_asked.remedy));
 }
 
 fn cut(row: &LogRow) -> String {
@@ -85,11 +85,11 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
         add!(text, "    {} at byte {at}: {style}{dropped}{sure}", painter.paint(Paint::Doubt, "seam"));
     }
     match &piece.text {
-        Some(kept) => add!(text, "    {}", in_lines(&excerpt(kept)).replace('\n', "\n    ")),
+        Some(kept) => add!(text, "    {}", to_safe_lines(&excerpt(kept)).replace('\n', "\n    ")),
         None => add!(
             text,
             "    {}",
-            painter.paint(Paint::Faint, &format!("text not stored; sha256 {}", piece.sha256))
+            painter.paint(Paint::Dim, &format!("text not stored; sha256 {}", piece.sha256))
         ),
     }
 }

@@ -3,7 +3,7 @@
 use endmark_config::{Effective, models};
 use endmark_failure::CommandError;
 use endmark_guard::Notice;
-use endmark_runs::{AgentRun, ReportedError, RunReport, reported};
+use endmark_runs::{AgentRun, ReportedError, RunReport, apply_event};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, runtime};
 use endmark_text::replace_lone_surrogate_bytes;
 
@@ -12,7 +12,7 @@ use crate::arguments::runs::Record;
 use crate::context::Context;
 use crate::input::Input;
 use crate::view::answer::Answer;
-use crate::view::runs::{data_of, lines};
+use crate::view::runs::{lines, runs_data};
 
 /// The largest report that is accepted, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -23,7 +23,7 @@ pub(super) fn run(
     arguments: &Record,
     effective: &Effective,
 ) -> Result<Answer, CommandError> {
-    let bytes = Input::open(None, context.terminal)?.bytes_up_to(MAX_BYTES)?;
+    let bytes = Input::open(None, context.terminal)?.read_bytes_up_to(MAX_BYTES)?;
     let report: RunReport = serde_json::from_slice(&replace_lone_surrogate_bytes(&bytes)).map_err(|error| {
         CommandError::input(
             "bad_report",
@@ -31,13 +31,13 @@ pub(super) fn run(
             "Write one JSON object, as {\"id\": \"nightly-7\", \"agent\": \"codex\", \"artifact\": \"report.md\"}.",
         )
     })?;
-    let failed = |error: StoreError| CommandError::of_store(&error);
+    let failed = |error: StoreError| CommandError::from_store(&error);
     let store = Store::open_for_runs(&effective.settings.files.store).map_err(failed)?;
     let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let id = report.id.clone();
     let before = reader.run(&id).map_err(failed)?.filter(|before| before.run.id == id);
     if before.as_ref().is_some_and(|before| before.is_supervised && before.run.task.is_some()) {
-        return Err(refused(&ReportedError::Supervised(id)));
+        return Err(report_error(&ReportedError::Supervised(id)));
     }
     let attempt = before.as_ref().map_or(0, |before| before.run.attempt);
     let risk = Notice::ContextRisk { is_sum: false }.name();
@@ -45,18 +45,18 @@ pub(super) fn run(
     let had_risk = events.iter().any(|event| event.name == risk && event.attempt == attempt);
     let before = before.map(|before| before.run);
     let (record, events) =
-        reported(before, had_risk, arguments.event.into(), report, &models(&effective.settings))
-            .map_err(|error| refused(&error))?;
+        apply_event(before, had_risk, arguments.event.into(), report, &models(&effective.settings))
+            .map_err(|error| report_error(&error))?;
     let runtime = runtime::new()?;
-    let recorded = runtime.block_on(store.recorder(NoSecrets).record_run_of_others(record, events));
+    let recorded = runtime.block_on(store.recorder(NoSecrets).record_external_run(record, events));
     runtime.block_on(store.close());
     recorded.map_err(failed)?;
     let recorded: Vec<AgentRun> = reader.run(&id).map_err(failed)?.map(AgentRun::from).into_iter().collect();
     let text = lines(&recorded, context.terminal.tables()).join("\n") + "\n";
-    Ok(Answer::yes(data_of(recorded)?, text))
+    Ok(Answer::yes(runs_data(recorded)?, text))
 }
 
-fn refused(error: &ReportedError) -> CommandError {
+fn report_error(error: &ReportedError) -> CommandError {
     CommandError::input(
         "bad_report",
         error.to_string(),

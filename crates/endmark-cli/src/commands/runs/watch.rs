@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
-use endmark_failure::{CommandError, Exit, in_one_line};
+use endmark_failure::{CommandError, Exit, to_single_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, StoreError};
 
@@ -15,7 +15,7 @@ use crate::view::table::Layout;
 use crate::view::terminal::{self, JsonOutput};
 
 /// The polling interval.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// How many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1_000;
 /// The assumed width of a terminal that does not report it.
@@ -39,7 +39,7 @@ pub(super) fn watch(
     match shown {
         Ok(()) => Ok(Exit::Success),
         Err(Stopped::Write(error)) => Err(CommandError::Write(error)),
-        Err(Stopped::Store(error)) => Err(CommandError::of_store(&error)),
+        Err(Stopped::Store(error)) => Err(CommandError::from_store(&error)),
     }
 }
 
@@ -97,7 +97,7 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
         if until_idle && is_idle(&runs) {
             return Ok(());
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -130,7 +130,7 @@ fn follow(
         if is_idle {
             return Ok(());
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -144,5 +144,5 @@ pub(super) fn line(event: &RunEventReport, painter: Painter) -> String {
     let at = event.at.as_deref().unwrap_or_default();
     let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
     let name = painter.paint(paint, &event.event);
-    format!("{at} {} {name}{reason}: {}", in_one_line(&event.run), in_one_line(&event.message))
+    format!("{at} {} {name}{reason}: {}", to_single_line(&event.run), to_single_line(&event.message))
 }

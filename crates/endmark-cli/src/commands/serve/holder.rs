@@ -9,7 +9,7 @@ const LISTENING: &str = "0A";
 /// Returns the name and id of a process that listens on this port.
 ///
 /// Returns `None` for another user's process, because its files are hidden.
-pub(super) fn of(address: SocketAddr) -> Option<String> {
+pub(super) fn find(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());
     let sockets: Vec<String> = tables.flat_map(|table| sockets(&table, address.port())).collect();

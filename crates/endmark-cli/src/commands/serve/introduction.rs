@@ -8,7 +8,7 @@ use endmark_wire::format::WireFormat;
 use endmark_wire::provider::Provider;
 
 use crate::context::Context;
-use crate::serving::keyless;
+use crate::serving::keyless_warnings;
 
 /// Reports the address, the settings for a client of each served format, and the upstreams.
 ///
@@ -26,12 +26,13 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
         let _ = writeln!(said, "Other machines reach it at {elsewhere}.");
     }
     for provider in Provider::all() {
-        let urls: Vec<String> = served_by(settings, provider).into_iter().map(shown).collect();
+        let urls: Vec<String> =
+            upstreams_for(settings, provider).into_iter().map(describe_upstream).collect();
         if urls.is_empty() {
             continue;
         }
         let titles: Vec<&str> = provider.formats().map(WireFormat::title).collect();
-        let (variable, url) = (provider.base_url_variable, provider.base_url_at(&origin));
+        let (variable, url) = (provider.base_url_variable, provider.base_url_for_origin(&origin));
         let (titles, urls) = (titles.join(", "), urls.join(", "));
         let _ = write!(said, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
     }
@@ -54,7 +55,7 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     if are_pages_closed {
         context.terminal.warn("the pages are disabled: set `admin_key` to enable them");
     }
-    for message in keyless(settings) {
+    for message in keyless_warnings(settings) {
         context.terminal.warn(&message);
     }
 }
@@ -62,7 +63,7 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
 /// Returns the upstreams for requests in a provider's formats.
 ///
 /// These are the upstreams of that provider, or else a server on this machine, which may accept several formats.
-fn served_by<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a Upstream> {
+fn upstreams_for<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a Upstream> {
     let own: Vec<&Upstream> =
         settings.upstreams.iter().filter(|upstream| upstream.format == provider).collect();
     if !own.is_empty() {
@@ -74,7 +75,7 @@ fn served_by<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a
     settings.upstreams.first().filter(near).into_iter().collect()
 }
 
-fn shown(upstream: &Upstream) -> String {
+fn describe_upstream(upstream: &Upstream) -> String {
     match &upstream.base_url {
         Some(url) => format!("{} ({url})", upstream.name),
         None => upstream.name.clone(),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use endmark_config::Settings;
 use endmark_failure::CommandError;
 
-use super::{Serving, cannot_build, configuration};
+use super::{Serving, build_error, configuration};
 use crate::console;
 use crate::logging;
 
@@ -45,15 +45,15 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     }
     let mut settings = console::with_console(&effective.settings, &serving.context.environment)?;
     // The listening address limits who may connect, so it changes only at a restart.
-    settings.listener.listen = serving.began_with.gateway.listener.listen;
+    settings.listener.listen = serving.initial_settings.gateway.listener.listen;
     let secrets = settings.scrubber();
-    let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;
+    let gateway = serving.server.gateway().with_settings(settings).map_err(|error| build_error(&error))?;
     logging::hide(secrets);
     serving.server.reload(gateway);
     serving.has_own_upstreams.store(effective.settings.has_own_upstreams, Ordering::Relaxed);
     serving.keep_days.store(effective.settings.gateway.store_policy.keep_days, Ordering::Relaxed);
     let mut said = effective.warnings;
-    said.extend(unchanged(&serving.began_with, &effective.settings));
+    said.extend(unchanged(&serving.initial_settings, &effective.settings));
     Ok(said)
 }
 

@@ -24,7 +24,7 @@ const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum SignalAction {
     /// Stop, requested with the interrupt key.
     Interrupt,
     /// Stop, requested by the process manager.
@@ -34,14 +34,14 @@ pub(super) enum Asked {
 }
 
 /// Caught signals that still have to be handled.
-pub(super) struct Signals(UnboundedReceiver<Asked>);
+pub(super) struct Signals(UnboundedReceiver<SignalAction>);
 
 /// What the signal thread needs from the gateway.
 pub(super) struct Serving {
     /// Returns how long replies may take to end after a request to stop.
     pub(super) drain: Box<dyn Fn() -> Duration + Send>,
     /// Reports why the process ends early. Arguments: the first stop request, and the time since.
-    pub(super) give_up: Box<dyn FnOnce(Asked, Duration) -> Exit + Send>,
+    pub(super) give_up: Box<dyn FnOnce(SignalAction, Duration) -> Exit + Send>,
     /// The exit code as soon as it is known, before it is reported.
     pub(super) end: Arc<OnceLock<Exit>>,
 }
@@ -63,7 +63,7 @@ impl Signals {
         let (tell, told) = unbounded_channel();
         let watching = async move {
             let Some(mut asked) = watched.next(None).await else { return };
-            while asked == Asked::Reload {
+            while asked == SignalAction::Reload {
                 let _ = tell.send(asked);
                 let Some(next) = watched.next(None).await else { return };
                 asked = next;
@@ -72,7 +72,7 @@ impl Signals {
             let mut end_at = since.checked_add((serving.drain)().saturating_add(END_TIMEOUT));
             let _ = tell.send(first);
             while let Some(asked) = watched.next(end_at).await {
-                if asked != Asked::Reload {
+                if asked != SignalAction::Reload {
                     let soon = Instant::now() + END_TIMEOUT;
                     end_at = Some(end_at.map_or(soon, |end_at| end_at.min(soon)));
                 }
@@ -89,7 +89,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> SignalAction {
         match self.0.recv().await {
             Some(asked) => asked,
             // The thread lives as long as the process.
@@ -106,12 +106,12 @@ struct Watched {
 
 impl Watched {
     /// Waits for the next signal, or returns `None` at `until`.
-    async fn next(&mut self, until: Option<Instant>) -> Option<Asked> {
+    async fn next(&mut self, until: Option<Instant>) -> Option<SignalAction> {
         let next = async {
             tokio::select! {
-                _ = self.interrupt.recv() => Asked::Interrupt,
-                _ = self.terminate.recv() => Asked::Terminate,
-                _ = self.hangup.recv() => Asked::Reload,
+                _ = self.interrupt.recv() => SignalAction::Interrupt,
+                _ = self.terminate.recv() => SignalAction::Terminate,
+                _ = self.hangup.recv() => SignalAction::Reload,
             }
         };
         match until {

@@ -19,7 +19,7 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum]) -> String {
             total.estimated_calls,
             total.unpriced_calls,
         ];
-        text.push_str(&quoted(key));
+        text.push_str(&quote_key(key));
         for count in counts {
             text.push(',');
             text.push_str(&count.to_string());
@@ -35,7 +35,7 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum]) -> String {
 /// Quotes a model's name, which is untrusted text.
 ///
 /// A spreadsheet would treat a name that begins with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula.
-fn quoted(key: &str) -> String {
+fn quote_key(key: &str) -> String {
     let formula = if key.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if formula.is_empty() && !key.contains([',', '"', '\n', '\r']) {
         return key.to_owned();
@@ -45,14 +45,14 @@ fn quoted(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::quote_key;
 
     #[test]
     fn a_key_is_one_field_and_no_formula() {
         for (key, field) in
             [("gpt-5", "gpt-5"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "\"'=1+1\""), ("", "")]
         {
-            assert_eq!(quoted(key), field);
+            assert_eq!(quote_key(key), field);
         }
     }
 }

@@ -34,7 +34,8 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, 
         Column::number("COMPLETION"),
         Column::number("USD"),
     ];
-    let lines = rows.iter().take(MAX_ROWS).map(|row| line(&shown(by, &row.key), &row.total).map(Cell::from));
+    let lines =
+        rows.iter().take(MAX_ROWS).map(|row| line(&format_key(by, &row.key), &row.total).map(Cell::from));
     let sum = line("total", total).map(|cell| Cell::painted(cell, Paint::Strong));
     add!(text, "{}", layout.lines(columns, lines.chain([sum])).join("\n"));
     if rows.len() > MAX_ROWS {
@@ -79,7 +80,7 @@ fn dollars(total: &Total) -> String {
     }
 }
 
-fn shown(by: UsageKey, key: &str) -> String {
+fn format_key(by: UsageKey, key: &str) -> String {
     match by {
         UsageKey::Session | UsageKey::Key if key.len() > HASH_CHARS => key.chars().take(HASH_CHARS).collect(),
         _ if key.is_empty() => "(none)".to_owned(),

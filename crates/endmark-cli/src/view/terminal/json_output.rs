@@ -25,7 +25,7 @@ impl<W: Write> Write for JsonOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let chunk = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).filter(|text| !text.is_empty());
         let Some(text) = chunk.filter(|_| self.is_terminal) else { return self.output.write(bytes) };
-        self.output.write_all(escaped(text).as_bytes())?;
+        self.output.write_all(escape_controls(text).as_bytes())?;
         Ok(text.len())
     }
 
@@ -35,7 +35,7 @@ impl<W: Write> Write for JsonOutput<W> {
 }
 
 /// Returns equivalent JSON. Control characters up to `' '` occur only between values, the others only in strings.
-fn escaped(json: &str) -> String {
+fn escape_controls(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         match character {

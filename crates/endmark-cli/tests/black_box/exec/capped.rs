@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{checked, error, place, place_with, warning};
+use super::{checked_envelope, error, place, place_with, warning};
 use crate::run::Place;
 
 /// 200,000 lines, more than is held in memory, one of which is an error.
 const LOG: &str = "awk 'BEGIN { for (i = 1; i <= 200000; i++) print i, (i == 77777 ? \"ERROR disk gone\" : \"all is well here\") }'";
 
-fn capped(place: &Place, limits: &[&str], command: &[&str]) -> Value {
-    let answer = checked(&place.run(&[&["exec", "--cap"], limits, &["--"], command].concat()));
+fn exec_capped(place: &Place, limits: &[&str], command: &[&str]) -> Value {
+    let answer = checked_envelope(&place.run(&[&["exec", "--cap"], limits, &["--"], command].concat()));
     assert!(answer["data"].to_string().len() < 30_000, "{}", answer["data"].to_string().len());
     answer
 }
@@ -21,7 +21,7 @@ fn read(place: &Place, handle: &Value, part: &[&str]) -> String {
 #[test]
 fn a_log_keeps_its_error_and_all_of_it_can_be_read() {
     let place = place();
-    let answer = capped(&place, &["--max-chars", "5000"], &["sh", "-c", LOG]);
+    let answer = exec_capped(&place, &["--max-chars", "5000"], &["sh", "-c", LOG]);
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
     let text = answer["data"]["text"].as_str().unwrap();
     assert!(text.chars().count() <= 5_000);
@@ -50,7 +50,7 @@ fn a_log_keeps_its_error_and_all_of_it_can_be_read() {
 fn json_stays_json_and_is_read_by_pointer() {
     let place = place();
     let script = "import json; print(json.dumps({'rows': [{'id': i, 'state': 'lost' if i == 4321 else 'ok'} for i in range(9000)]}))";
-    let answer = capped(&place, &["--max-items", "40"], &["python3", "-c", script]);
+    let answer = exec_capped(&place, &["--max-items", "40"], &["python3", "-c", script]);
     let rows = answer["data"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 41);
     assert!(rows.contains(&json!({"id": 4321, "state": "lost"})));
@@ -61,13 +61,13 @@ fn json_stays_json_and_is_read_by_pointer() {
     let lines = script
         .replace("print(json.dumps({'rows': [", "[print(json.dumps(")
         .replace(" for i in range(9000)]}))", ")) for i in range(200000)]");
-    let answer = capped(&place, &["--max-items", "40"], &["python3", "-c", &lines]);
+    let answer = exec_capped(&place, &["--max-items", "40"], &["python3", "-c", &lines]);
     let rows = answer["data"].as_array().unwrap();
     assert!(rows.len() == 41 && rows.contains(&json!({"id": 4321, "state": "lost"})), "{rows:?}");
     assert_eq!(rows[40]["endmark_omitted"]["of"], 200_000);
     // A long text in it is cut once, and reported once.
     let long = "import json; print(json.dumps({'a': 'x' * 100000, 'b': 1}))";
-    let answer = capped(&place, &["--max-chars", "2000"], &["python3", "-c", long]);
+    let answer = exec_capped(&place, &["--max-chars", "2000"], &["python3", "-c", long]);
     assert_eq!(answer["data"]["b"], 1);
     assert!(answer["data"]["a"].as_str().unwrap().ends_with(" left out …]"), "{answer}");
     assert_eq!(answer["warnings"].as_array().unwrap().len(), 1, "{answer}");
@@ -77,10 +77,10 @@ fn json_stays_json_and_is_read_by_pointer() {
 #[test]
 fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
     let place = place();
-    let small = capped(&place, &[], &["sh", "-c", "echo well; exit 3"]);
+    let small = exec_capped(&place, &[], &["sh", "-c", "echo well; exit 3"]);
     assert_eq!((error(&small), &small["data"]), (("command_failed", 3), &json!({"text": "well\n"})));
     assert!(!place.store().exists());
-    let answer = capped(&place, &["--max-bytes", "1000"], &["sh", "-c", "seq 9000; exit 3"]);
+    let answer = exec_capped(&place, &["--max-bytes", "1000"], &["sh", "-c", "seq 9000; exit 3"]);
     assert_eq!(error(&answer), ("command_failed", 3));
     assert!(read(&place, &warning(&answer, "data.text")["handle"], &["--lines", "8888:8888"]) == "8888\n");
     // Truncated JSON is capped, too, and still reported as truncated.
@@ -89,18 +89,19 @@ fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
     let limits = ["--max-items", "40", "--max-chars", "5000"];
     let arguments = [&["exec", "--manifest", "tool.toml", "--cap"], &limits[..], &["--", "sh", "-c", script]];
     let arguments = arguments.concat();
-    let answer = checked(&cut.run(&arguments));
+    let answer = checked_envelope(&cut.run(&arguments));
     assert_eq!(error(&answer), ("truncated", 1));
     assert_eq!(answer["data"].as_array().unwrap().len(), 41);
     for bad in [["--max-chars", "10", "--cap"], ["--max-chars", "1000", "--quiet"]] {
-        let refused = checked(&place.run(&[&["exec"], &bad[..], &["--", "touch", "started"]].concat()));
+        let refused =
+            checked_envelope(&place.run(&[&["exec"], &bad[..], &["--", "touch", "started"]].concat()));
         assert_eq!(refused["error"]["exit_code"], 2, "{refused}");
     }
     assert!(!place.path().join("started").exists());
     let broken = super::place()
         .with_variable("ENDMARK_STORE", "sqlite:broken.db")
         .with_file("broken.db", "this is no database, and long enough to be seen as none".repeat(99));
-    let answer = capped(&broken, &["--max-chars", "1000"], &["seq", "9000"]);
+    let answer = exec_capped(&broken, &["--max-chars", "1000"], &["seq", "9000"]);
     assert_eq!((&answer["ok"], &warning(&answer, "data.text")["handle"]), (&json!(true), &Value::Null));
     assert!(answer["warnings"].to_string().contains("NOT_KEPT"), "{answer}");
 }
@@ -109,7 +110,7 @@ fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
 fn what_was_stopped_is_within_the_limit_and_has_one_warning() {
     let place = place();
     for (limit, most) in [("--max-chars", "2000"), ("--max-bytes", "2000"), ("--max-tokens", "500")] {
-        let answer = capped(&place, &[limit, most], &["sh", "-c", "seq 90000; kill -9 $$"]);
+        let answer = exec_capped(&place, &[limit, most], &["sh", "-c", "seq 90000; kill -9 $$"]);
         let text = answer["data"]["text"].as_str().unwrap();
         assert!(text.ends_with("90000\n…[truncated]"), "{text}");
         let counted = place.run_with_input(&["cap", "--no-store", limit, most], text);
@@ -124,13 +125,14 @@ fn what_was_stopped_is_within_the_limit_and_has_one_warning() {
 #[test]
 fn an_output_without_a_copy_is_not_capped_and_says_what_to_do() {
     let place = place().with_variable("TMPDIR", "/nowhere");
-    let answer = checked(&place.run(&["exec", "--cap", "--max-chars", "2000", "--", "sh", "-c", LOG]));
+    let answer =
+        checked_envelope(&place.run(&["exec", "--cap", "--max-chars", "2000", "--", "sh", "-c", LOG]));
     let warnings = answer["warnings"].as_array().unwrap();
     let found = warnings.iter().find(|warning| warning["code"] == "NOT_CAPPED").unwrap();
     let message = found["message"].as_str().unwrap();
     assert!(message.contains("set TMPDIR to a folder") && message.contains("endmark cap"), "{message}");
     assert!(answer["data"]["text"].as_str().unwrap().starts_with("1 all is well here\n"));
     // Output that fits into memory needs no such warning.
-    let small = capped(&place, &["--max-chars", "2000"], &["seq", "9000"]);
+    let small = exec_capped(&place, &["--max-chars", "2000"], &["seq", "9000"]);
     assert!(!small["warnings"].to_string().contains("NOT_CAPPED"), "{small}");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{checked, error, exec, place_with, warning};
+use super::{checked_envelope, error, exec, place_with, warning};
 use crate::run::{Place, Run};
 
 fn start(place: &Place, script: &str) -> Child {
@@ -67,7 +67,7 @@ fn standard_error_is_passed_on_up_to_its_limit() {
     let script = "for i in 1 2 3 4 5 6; do echo $i$i$i$i >&2; sleep 0.02; done";
     let run = place.run(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]);
     assert_eq!(run.errors, "1111\n2222\n\n[endmark: 20 more bytes of standard error not shown]\n");
-    assert_eq!(checked(&run)["ok"], true);
+    assert_eq!(checked_envelope(&run)["ok"], true);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn a_signal_is_passed_on_and_answered() {
         let child = start(&place, script);
         wait_for(&place.path().join("started"));
         send(signal, child.id());
-        let run = Run::of(&child.wait_with_output().unwrap());
-        let answer = checked(&run);
+        let run = Run::new(&child.wait_with_output().unwrap());
+        let answer = checked_envelope(&run);
         assert_eq!((error(&answer), run.code), ((word, code), i32::try_from(code).unwrap()));
         assert_eq!(answer["data"]["text"], "begun\ntidy\n…[truncated]", "{signal}");
         assert!(answer["error"]["message"].as_str().unwrap().starts_with(&format!("SIG{signal} came")));
@@ -144,8 +144,8 @@ fn a_second_signal_does_not_wait() {
     send("TERM", child.id());
     wait_for(&place.path().join("asked"));
     send("TERM", child.id());
-    let run = Run::of(&child.wait_with_output().unwrap());
-    assert_eq!(error(&checked(&run)), ("terminated", 143));
+    let run = Run::new(&child.wait_with_output().unwrap());
+    assert_eq!(error(&checked_envelope(&run)), ("terminated", 143));
     ends_soon(&place.path().join("started"));
 }
 
@@ -166,9 +166,9 @@ fn a_signal_before_the_command_is_started_is_answered_too() {
         }
     }
     send("TERM", child.id());
-    let run = Run::of(&child.wait_with_output().unwrap());
+    let run = Run::new(&child.wait_with_output().unwrap());
     drop(held);
-    let answer = checked(&run);
+    let answer = checked_envelope(&run);
     assert_eq!((error(&answer), &answer["error"]["phase"]), (("terminated", 143), &json!("validation")));
     assert!(!place.path().join("started").exists());
 }

@@ -4,13 +4,13 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{documented, error, exec, exec_known, exec_with, place, place_with};
+use super::{error, exec, exec_builtin, exec_with, manifest_path, place, place_with};
 use crate::run::Place;
 
 /// Adds a note with the documented script and its documented manifest.
 fn add(place: &Place, title: &str, body: &str) -> Value {
-    let command = [&documented("notes.py"), "notes.db", "add", "--title", title];
-    exec_with(place, &documented("notes.toml"), &command, body)
+    let command = [&manifest_path("notes.py"), "notes.db", "add", "--title", title];
+    exec_with(place, &manifest_path("notes.toml"), &command, body)
 }
 
 fn assert_refused(answer: &Value, field: &str, limit: u64, actual: u64) {
@@ -45,10 +45,10 @@ fn a_value_over_its_limit_leaves_the_backend_untouched() {
 #[test]
 fn no_shorter_name_of_a_flag_passes_its_limit() {
     let place = place();
-    let (long, script) = ("x".repeat(300), documented("notes.py"));
+    let (long, script) = ("x".repeat(300), manifest_path("notes.py"));
     let add = |arguments: &[&str]| {
         let command = [&[script.as_str(), "notes.db", "add"], arguments].concat();
-        exec_with(&place, &documented("notes.toml"), &command, "body")
+        exec_with(&place, &manifest_path("notes.toml"), &command, "body")
     };
     for name in ["--titl", "--ti", "--t"] {
         assert_refused(&add(&[name, &long]), "arguments.title", 255, 300);
@@ -56,7 +56,7 @@ fn no_shorter_name_of_a_flag_passes_its_limit() {
         // The script itself accepts this abbreviation.
         assert_eq!(add(&[name, "short"])["ok"], true);
     }
-    let shown = |arguments: &[&str]| exec_with(&place, &documented("notes.toml"), arguments, "");
+    let shown = |arguments: &[&str]| exec_with(&place, &manifest_path("notes.toml"), arguments, "");
     let listed = shown(&[&script, "notes.db", "list"]);
     assert_eq!(listed["data"]["notes"].as_array().unwrap().len(), 3, "{listed}");
 }
@@ -111,7 +111,7 @@ fn what_is_in_a_payload_has_limits_by_its_path() {
 #[test]
 fn sql_over_its_limit_is_not_run() {
     let place = place();
-    let run = |sql: &str| exec_known(&place, &["sqlite3", "-json", "a.db", sql], "");
+    let run = |sql: &str| exec_builtin(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(run("CREATE TABLE t (a)")["ok"], true);
     let before = fs::read(place.path().join("a.db")).unwrap();
     let insert = format!("INSERT INTO t VALUES ('{}')", "x".repeat(65_536));
@@ -160,5 +160,5 @@ fn another_command_is_refused_and_a_wrong_manifest_says_where() {
     assert_eq!(answer["error"]["hint"], "Did you mean `kind`?");
     assert_eq!(error(&exec_with(&place, "missing.toml", &["true"], "")), ("unreadable", 2));
     let none = place.run(&["exec", "--manifest", "tool.toml"]);
-    assert_eq!(error(&super::checked(&none)), ("usage", 2));
+    assert_eq!(error(&super::checked_envelope(&none)), ("usage", 2));
 }

@@ -47,7 +47,7 @@ fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
     child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(held);
-    super::read_by_python(answer.as_bytes());
+    super::assert_python_reads(answer.as_bytes());
     assert!(answer.contains(r#""text":"done\n""#), "{answer}");
 }
 

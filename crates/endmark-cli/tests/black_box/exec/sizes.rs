@@ -20,7 +20,7 @@ const MAX_KIB: u64 = 64 << 10;
 
 const GIGABYTE: u64 = 1_000_000_000;
 
-fn measured(manifest: &str, script: &str) -> (Value, u64) {
+fn measure(manifest: &str, script: &str) -> (Value, u64) {
     let place = place_with(manifest);
     let mut python = Command::new("python3");
     python.args(["-c", MEASURE, env!("CARGO_BIN_EXE_endmark"), "exec", "--manifest"]);
@@ -35,7 +35,7 @@ fn measured(manifest: &str, script: &str) -> (Value, u64) {
 fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
     let script =
         "(printf 'the head\\n'; yes 'été, a line of text' | head -c 999999981; printf '\\nthe tail\\n')";
-    let (answer, peak) = measured("timeout_seconds = 0\n", script);
+    let (answer, peak) = measure("timeout_seconds = 0\n", script);
     assert!(peak < MAX_KIB, "{peak} KiB");
     let cut = warning(&answer, "data.text");
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
@@ -57,7 +57,7 @@ fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
 fn a_gigabyte_of_json_is_its_beginning_closed() {
     let item = format!("{{\"id\": 7, \"text\": \"{}\"}},", "x".repeat(1000));
     let script = format!("printf '['; yes '{item}' | head -c 999999999");
-    let (answer, peak) = measured("timeout_seconds = 0\n[output]\nkind = \"json\"\n", &script);
+    let (answer, peak) = measure("timeout_seconds = 0\n[output]\nkind = \"json\"\n", &script);
     assert!(peak < MAX_KIB, "{peak} KiB");
     assert_eq!((&answer["ok"], &answer["data"][0]["id"]), (&json!(true), &json!(7)));
     assert_eq!(warning(&answer, "data")["original_bytes"], GIGABYTE);
@@ -79,7 +79,7 @@ fn the_limit_of_the_answer_is_the_manifests() {
 fn a_list_without_pages_is_shortened_and_that_is_said() {
     let place = place_with("[output]\nkind = \"jsonl\"\nmax_response_bytes = 1500\n");
     let run = place.run(&["exec", "--manifest", "tool.toml", "--", "seq", "1000"]);
-    let answer = super::checked(&run);
+    let answer = super::checked_envelope(&run);
     assert!(run.output.len() <= 1500);
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
     let list = answer["data"].as_array().unwrap();
@@ -120,7 +120,7 @@ fn a_list_that_has_pages_comes_whole_page_by_page() {
         let go_on = cursor.as_deref().map(|cursor| vec!["--cursor", cursor]).unwrap_or_default();
         let command = ["--", "seq", "10000"];
         let run = place.run(&[&["exec", "--manifest", "tool.toml"], go_on.as_slice(), &command].concat());
-        let answer = super::checked(&run);
+        let answer = super::checked_envelope(&run);
         assert!(run.output.len() <= 20_000, "{}", run.output.len());
         seen.extend(answer["data"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()));
         if answer["meta"]["truncated"] == false {
@@ -133,12 +133,12 @@ fn a_list_that_has_pages_comes_whole_page_by_page() {
     assert_eq!(seen, (1..=10_000).collect::<Vec<u64>>());
     let go_on = |cursor: &str, last: &str| {
         let arguments = ["exec", "--manifest", "tool.toml", "--cursor", cursor, "--", "seq", last];
-        super::checked(&place.run(&arguments))
+        super::checked_envelope(&place.run(&arguments))
     };
     assert_eq!(error(&go_on(cursor.as_deref().unwrap(), "9999")), ("INVALID_CURSOR", 2));
     assert_eq!(error(&go_on("nonsense", "10000")), ("INVALID_CURSOR", 2));
     let arguments = ["exec", "--manifest", "tool.toml", "--cursor", "nonsense", "--", "touch", "started"];
-    assert_eq!(error(&super::checked(&place.run(&arguments))), ("INVALID_CURSOR", 2));
+    assert_eq!(error(&super::checked_envelope(&place.run(&arguments))), ("INVALID_CURSOR", 2));
     assert!(!place.path().join("started").exists());
     // Empty output is not a last page.
     let script = "[ -e gone ] || seq 10000";
@@ -149,8 +149,8 @@ fn a_list_that_has_pages_comes_whole_page_by_page() {
     let cursor = warning(&first, "data")["handle"].as_str().unwrap();
     std::fs::write(place.path().join("gone"), "").unwrap();
     let arguments = ["exec", "--manifest", "tool.toml", "--cursor", cursor, "--", "sh", "-c", &script];
-    assert_eq!(error(&super::checked(&place.run(&arguments))), ("LIST_CHANGED", 1));
+    assert_eq!(error(&super::checked_envelope(&place.run(&arguments))), ("LIST_CHANGED", 1));
     let place = place_with("");
     let none = place.run(&["exec", "--manifest", "tool.toml", "--cursor", "x", "--", "true"]);
-    assert_eq!(error(&super::checked(&none)), ("usage", 2));
+    assert_eq!(error(&super::checked_envelope(&none)), ("usage", 2));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{documented, error, exec, exec_known, exec_with, place, place_with, warning};
+use super::{error, exec, exec_builtin, exec_with, manifest_path, place, place_with, warning};
 use crate::run::Place;
 
 fn git(place: &Place, arguments: &[&str]) {
@@ -21,7 +21,7 @@ fn git(place: &Place, arguments: &[&str]) {
 #[test]
 fn git_log_is_text() {
     let place = place();
-    let log = |arguments: &[&str]| exec_known(&place, &[&["git", "log"], arguments].concat(), "");
+    let log = |arguments: &[&str]| exec_builtin(&place, &[&["git", "log"], arguments].concat(), "");
     let none = log(&[]);
     assert_eq!(error(&none), ("git_refused", 3));
     assert!(none["error"]["hint"].as_str().unwrap().contains("not a git repository"));
@@ -40,21 +40,21 @@ fn git_log_is_text() {
 #[test]
 fn jq_is_a_list_of_values() {
     let place = place();
-    let jq = |filter: &str, input: &str| exec_known(&place, &["jq", filter], input);
+    let jq = |filter: &str, input: &str| exec_builtin(&place, &["jq", filter], input);
     assert_eq!(
         jq(".items[]", "{\"items\": [{\"a\": 1}, \"é\", null]}")["data"],
         json!([{"a": 1}, "é", null])
     );
     assert_eq!(jq("empty", "{}")["data"], json!([]));
     assert_eq!(error(&jq(".[", "{}")), ("bad_filter", 2));
-    let raw = |flag: &str| exec_known(&place, &["jq", flag, ".a"], r#"{"a": "[no JSON"}"#);
+    let raw = |flag: &str| exec_builtin(&place, &["jq", flag, ".a"], r#"{"a": "[no JSON"}"#);
     for flag in ["-r", "-cr", "--raw-output"] {
         assert_eq!(raw(flag)["data"], json!({"text": "[no JSON\n"}), "{flag}");
     }
     assert_eq!(raw("-c")["data"], json!(["[no JSON"]));
     // A value of `--arg` that looks like an option is neither an option nor the filter.
     let named = ["jq", "-n", "--arg", "a", "-r", "[$a]"];
-    assert_eq!(exec_known(&place, &named, "")["data"], json!([["-r"]]));
+    assert_eq!(exec_builtin(&place, &named, "")["data"], json!([["-r"]]));
     let half = jq(".", "1 {\"a\": ");
     assert_eq!((error(&half).1, &half["data"]), (3, &json!([1])));
 }
@@ -103,7 +103,7 @@ fn curl_tells_what_an_api_has_cut() {
     let place = place();
     let curl = |arguments: &[&str]| {
         let command = [&["curl", "--silent", "--show-error", "--noproxy", "*"], arguments].concat();
-        exec_with(&place, &documented("curl.toml"), &command, "")
+        exec_with(&place, &manifest_path("curl.toml"), &command, "")
     };
     let answer = curl(&[&url]);
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
@@ -128,18 +128,18 @@ fn curl_tells_what_an_api_has_cut() {
 #[test]
 fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
     let place = place();
-    let sql = |sql: &str| exec_known(&place, &["sqlite3", "-json", "a.db", sql], "");
+    let sql = |sql: &str| exec_builtin(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(sql("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'é'), (NULL, 'two')")["ok"], true);
     assert_eq!(sql("SELECT * FROM t WHERE 0")["data"], json!([]));
-    let text = exec_known(&place, &["sqlite3", "a.db", "SELECT * FROM t WHERE 0"], "");
+    let text = exec_builtin(&place, &["sqlite3", "a.db", "SELECT * FROM t WHERE 0"], "");
     assert_eq!(text["data"], json!({"text": ""}));
     assert_eq!(sql("SELECT * FROM t")["data"], json!([{"a": 1, "b": "é"}, {"a": null, "b": "two"}]));
     assert_eq!(error(&sql("SELECT * FROM nothing")), ("sql_error", 3));
     let script = "SELECT b FROM t WHERE a = 1;";
-    let piped = exec_known(&place, &["sqlite3", "-json", "a.db"], script);
+    let piped = exec_builtin(&place, &["sqlite3", "-json", "a.db"], script);
     assert_eq!(piped["data"], json!([{"b": "é"}]));
     let before = ["sqlite3", "-json", "-cmd", &"x".repeat(65_537), "a.db", script];
-    let before = exec_known(&place, &before, "");
+    let before = exec_builtin(&place, &before, "");
     assert_eq!(
         (error(&before), &before["error"]["field"]),
         (("FIELD_TOO_LARGE", 2), &json!("arguments.command"))
@@ -153,16 +153,16 @@ fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
 fn a_script_that_cuts_without_a_word_is_found_out() {
     let place = place();
     let notes = |arguments: &[&str]| -> Value {
-        let script = documented("notes.py");
+        let script = manifest_path("notes.py");
         let command = [&[script.as_str(), "notes.db"], arguments].concat();
-        exec_with(&place, &documented("notes.toml"), &command, "body")
+        exec_with(&place, &manifest_path("notes.toml"), &command, "body")
     };
     // Written without the limits, by another program.
     let title = "é".repeat(300);
     // A complete title of the maximum length.
     let full = "x".repeat(255);
     for title in [title.as_str(), "short", "third", full.as_str()] {
-        let script = documented("notes.py");
+        let script = manifest_path("notes.py");
         let mut direct = Command::new(script);
         let direct = direct.args(["notes.db", "add", "--title", title]).current_dir(place.path());
         assert!(direct.stdin(std::process::Stdio::null()).output().unwrap().status.success());
@@ -185,16 +185,16 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
 #[test]
 fn a_command_that_nobody_knows_has_the_defaults() {
     let place = place();
-    assert_eq!(exec_known(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
+    assert_eq!(exec_builtin(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
     // The manifest of `git log` applies to no other git command.
-    assert_ne!(error(&exec_known(&place, &["git", "no-such-command"], "")).0, "wrong_command");
+    assert_ne!(error(&exec_builtin(&place, &["git", "no-such-command"], "")).0, "wrong_command");
 }
 
 #[test]
 fn what_a_database_writes_for_infinity_is_data_all_the_same() {
     let place = place_with("[output]\nkind = \"json\"\n");
     let rows = r#"[{"id":1,"x":1e999},{"id":2,"x":-1E+400,"y":0.5}]"#;
-    for answer in [exec_known(&place, &["printf", "%s", rows], ""), exec(&place, &["printf", "%s", rows])] {
+    for answer in [exec_builtin(&place, &["printf", "%s", rows], ""), exec(&place, &["printf", "%s", rows])] {
         let expected = json!([{"id": 1, "x": "1e999"}, {"id": 2, "x": "-1E+400", "y": 0.5}]);
         assert_eq!((&answer["ok"], &answer["data"]), (&json!(true), &expected));
         let warning = warning(&answer, "data");

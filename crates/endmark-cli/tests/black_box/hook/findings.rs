@@ -28,7 +28,7 @@ fn header(dimensions: &str, declared: u32) -> String {
 const END: &str = "===AGENT_RESULT_END===\n";
 const COMMAND: [&str; 3] = ["findings", "--agent", "claude"];
 
-fn stopped(place: &Place, said: &str) -> Option<Value> {
+fn run_stop(place: &Place, said: &str) -> Option<Value> {
     let run = hook(place, &COMMAND, &event("SubagentStop", said));
     (!run.output.is_empty()).then(|| answer(&run))
 }
@@ -39,10 +39,10 @@ fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
     let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(context.contains("===AGENT_RESULT===\nagent_id: security-audit-"), "{context}");
-    assert_eq!(stopped(&place, &format!("{}{}{END}", header("auth", 1), finding(1, "auth"))), None);
+    assert_eq!(run_stop(&place, &format!("{}{}{END}", header("auth", 1), finding(1, "auth"))), None);
     // A sub-agent that looks for no findings is left alone, unless its result is required.
     let other = Place::new();
-    assert_eq!(stopped(&other, "The build uses cargo."), None);
+    assert_eq!(run_stop(&other, "The build uses cargo."), None);
     let required = [&COMMAND[..], &["--required"]].concat();
     let held = answer(&hook(&other, &required, &event("SubagentStop", "The build uses cargo.")));
     assert_eq!(held["decision"], "block");
@@ -53,7 +53,7 @@ fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
 fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
     let place = Place::new();
     let cut = format!("{}{}[F002] SQL in paym", header("auth, payment", 3), finding(1, "auth"));
-    let held = stopped(&place, &cut).unwrap();
+    let held = run_stop(&place, &cut).unwrap();
     assert_eq!(held["decision"], "block");
     let reason = held["reason"].as_str().unwrap();
     assert!(reason.starts_with("Your result is cut off: its end marker is missing."), "{reason}");
@@ -63,7 +63,7 @@ fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
     );
     let rest =
         format!("{}{}{}{END}", header("auth, payment", 2), finding(1, "payment"), finding(2, "payment"));
-    let over = stopped(&place, &rest).unwrap();
+    let over = run_stop(&place, &rest).unwrap();
     let message = over["systemMessage"].as_str().unwrap();
     assert!(message.contains("in 2 parts. To merge them: endmark findings merge "), "{message}");
     // The command that the sub-agent is asked to report returns the findings of both parts.
@@ -78,7 +78,7 @@ fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
 fn what_is_never_whole_ends_all_the_same() {
     let place = Place::new();
     let mut held = 0;
-    while let Some(answer) = stopped(&place, &header("auth, payment", 3)) {
+    while let Some(answer) = run_stop(&place, &header("auth, payment", 3)) {
         if answer["decision"] != "block" {
             assert!(answer["systemMessage"].as_str().unwrap().contains("possible gaps: "), "{answer}");
             break;
@@ -87,7 +87,7 @@ fn what_is_never_whole_ends_all_the_same() {
         assert!(held < 8, "{answer}");
     }
     assert!(held >= 2, "{held}");
-    assert_eq!(stopped(&place, &header("auth", 3)), None);
+    assert_eq!(run_stop(&place, &header("auth", 3)), None);
 }
 
 /// Merging parts without a result fails, so no such command may be named.
@@ -132,16 +132,16 @@ fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
         context.split("agent_id: ").nth(1).unwrap().lines().next().unwrap().to_owned()
     };
     let first = start();
-    assert_eq!(stopped(&place, &whole(1)), None);
+    assert_eq!(run_stop(&place, &whole(1)), None);
     // Without a start it is another hook that keeps the sub-agent going.
-    assert_eq!(stopped(&place, &header("auth", 3)), None);
+    assert_eq!(run_stop(&place, &header("auth", 3)), None);
     for number in 2..4 {
         assert_eq!(start(), format!("{first}-{number}"));
-        let held = stopped(&place, &header("auth", 3)).unwrap();
+        let held = run_stop(&place, &header("auth", 3)).unwrap();
         assert_eq!(held["decision"], "block");
         // A start before the result is whole continues that result.
         assert_eq!(start(), format!("{first}-{number}"));
-        let over = stopped(&place, &whole(number)).unwrap();
+        let over = run_stop(&place, &whole(number)).unwrap();
         let message = over["systemMessage"].as_str().unwrap();
         let command = message.split("endmark ").nth(1).unwrap();
         let merged = place.run(&command.split(' ').collect::<Vec<_>>());
@@ -149,7 +149,7 @@ fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
         assert!(!merged.output.contains("execute(q1)"), "{}", merged.output);
     }
     assert_eq!(start(), format!("{first}-4"));
-    assert_eq!(stopped(&place, &whole(4)), None);
+    assert_eq!(run_stop(&place, &whole(4)), None);
     let kept = place.path().join(format!(".local/state/endmark/hooks/findings/{first}-4.txt"));
     assert_eq!(std::fs::read_to_string(kept).unwrap(), whole(4));
 }

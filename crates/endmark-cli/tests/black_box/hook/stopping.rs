@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{AGENTS, answer, hook, recorded};
+use super::{AGENTS, answer, hook, recorded_event};
 use crate::run::Place;
 
 const WHOLE: &str = "# Report\n\nAll of it is done.\n";
@@ -14,7 +14,7 @@ fn an_agent_goes_on_until_its_artifact_is_whole() {
     for agent in AGENTS {
         let place =
             Place::new().with_file("t.md", "---\nsuccessCriteria:\n  requiredSections: [Risks]\n---\n");
-        let event = recorded(&place, agent, 1);
+        let event = recorded_event(&place, agent, 1);
         let arguments = ["stop", "--agent", agent, "--artifact", "report.md", "--template", "t.md"];
         let word = if agent == "gemini" { "deny" } else { "block" };
 
@@ -47,7 +47,7 @@ fn an_agent_goes_on_until_its_artifact_is_whole() {
 #[test]
 fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
     let place = Place::new();
-    let event = recorded(&place, "claude", 1);
+    let event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md", "--attempts", "2"];
     assert_eq!(answer(&hook(&place, &arguments, &event))["decision"], "block");
     for _ in 0..2 {
@@ -86,7 +86,7 @@ fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
 #[test]
 fn attempts_that_change_nothing_are_not_repeated() {
     let place = Place::new().with_file("report.md", "# Report\n\nTBD\n");
-    let event = recorded(&place, "codex", 1);
+    let event = recorded_event(&place, "codex", 1);
     let arguments = ["stop", "--agent", "codex", "--artifact", "report.md", "--attempts", "8"];
     let mut held = 0;
     let said = loop {
@@ -103,7 +103,7 @@ fn attempts_that_change_nothing_are_not_repeated() {
 #[test]
 fn what_still_runs_for_the_agent_is_waited_for() {
     let place = Place::new();
-    let mut event = recorded(&place, "claude", 1);
+    let mut event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md"];
     for tasks in [
         json!([{"id": "b1"}]),

@@ -7,7 +7,7 @@ use endmark_runs::AgentRun;
 use endmark_store::{RefusedRequest, Store, UsageRow};
 use maud::{Markup, html};
 
-use super::Seen;
+use super::OverviewData;
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::page::plot::Bar;
@@ -17,30 +17,34 @@ use crate::reading;
 
 /// Number of newest calls that are examined: of all upstreams together, and of each.
 pub(super) const CALLS: u32 = 200;
-const CALLS_OF_ONE: usize = 40;
+const CALLS_PER_UPSTREAM: usize = 40;
 
 /// An upstream is failing if at least this many of its newest calls failed, and at least this share in percent.
 const MIN_FAILED: usize = 3;
 const MIN_PERCENT: usize = 20;
 
 /// Failures older than this many seconds are ignored.
-const LATELY: u64 = 3_600;
+const RECENT_SECONDS: u64 = 3_600;
 
 /// Maximum items on the page.
 const MAX_ITEMS: usize = 6;
 
 /// Returns the items that need attention, most urgent first.
-pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Result<Vec<Markup>, Failure> {
-    let near = budgets::near_their_end(console, store).await?;
+pub(super) async fn items(
+    console: &Console,
+    store: &Store,
+    seen: &OverviewData,
+) -> Result<Vec<Markup>, Failure> {
+    let near = budgets::budgets_near_limit(console, store).await?;
     let ((runs, _), _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
     let mut items: Vec<Markup> = near.iter().map(|row| budget(console, row, seen.now)).collect();
     items.extend(runs.iter().filter(|run| runs::is_at_risk(run)).map(run));
     items.extend(
-        failing(&seen.calls, seen.now)
+        failing_upstreams(&seen.calls, seen.now)
             .into_iter()
             .map(|(name, failed, of, status)| upstream(name, failed, of, status)),
     );
-    items.extend(refused(&store.refusals(), seen.now));
+    items.extend(refused_item(&store.refusals(), seen.now));
     items.truncate(MAX_ITEMS);
     Ok(items)
 }
@@ -52,11 +56,11 @@ pub(super) fn card(items: &[Markup]) -> Markup {
 }
 
 fn budget(console: &Console, row: &crate::reports::budgets::BudgetEntry, now: u64) -> Markup {
-    let standing = budgets::Standing::of(row, &console.zone, now);
+    let standing = budgets::Standing::new(row, &console.zone, now);
     html! { li {
         span class={ "point " (standing.class()) } {}
         div {
-            a href="/endmark/budgets" { "Budget of " (budgets::whose(row)) " is " @if standing.is_used_up() { "used up" } @else { "near its end" } }
+            a href="/endmark/budgets" { "Budget of " (budgets::owner_markup(row)) " is " @if standing.is_exhausted() { "used up" } @else { "near its end" } }
             (standing.bar(8, &[]))
             p { (budgets::amount(row, row.spent)) " of " (budgets::limit_in_words(row)) " spent. " (standing.forecast()) }
         }
@@ -68,7 +72,7 @@ fn run(run: &AgentRun) -> Markup {
     html! { li {
         span.point.bad {}
         div {
-            a href={ "/endmark/runs/" (layout::encoded(&run.id)) } { "Run " (runs::name(run)) @if run.is_supervised { " is at risk" } @else if run.last_known_at().is_some() { " is on a silent machine" } @else { " has lost its supervisor" } }
+            a href={ "/endmark/runs/" (layout::percent_encode(&run.id)) } { "Run " (runs::name(run)) @if run.is_supervised { " is at risk" } @else if run.last_known_at().is_some() { " is on a silent machine" } @else { " has lost its supervisor" } }
             @if let Some(percent) = percent {
                 (Bar { class: "bad", spent: percent, height: 8, ..Bar::default() }.draw(&format!("{percent:.0} percent of the context")))
                 p { "Its largest call filled " (format!("{percent:.0}")) "% of the context." }
@@ -81,34 +85,37 @@ fn upstream(name: &str, failed: usize, of: usize, status: Option<u16>) -> Markup
     html! { li {
         span.point.warn {}
         div {
-            a href={ "/endmark/requests?upstream=" (layout::encoded(name)) } { "Upstream " (words::name(name)) " is failing" }
+            a href={ "/endmark/requests?upstream=" (layout::percent_encode(name)) } { "Upstream " (words::name(name)) " is failing" }
             p { (failed) " of its last " (of) " calls failed" @if let Some(status) = status { ", most with " (status) } "." }
         }
     } }
 }
 
 /// Returns an item about recently refused requests, if there are any.
-fn refused(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
-    let is_late = |one: &&RefusedRequest| words::seconds_of(&one.at).is_some_and(|at| at + LATELY > now);
+fn refused_item(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
+    let is_late = |one: &&RefusedRequest| {
+        words::parse_seconds(&one.refused_at).is_some_and(|at| at + RECENT_SECONDS > now)
+    };
     let count = refusals.iter().filter(is_late).count() as u64;
     let last = refusals.last().filter(is_late)?;
     Some(html! { li {
         span.point.warn {}
         div {
-            a href="/endmark/requests?outcome=refused&since=1h" { (words::of(count, "request was", "requests were")) " refused in the last hour" }
+            a href="/endmark/requests?outcome=refused&since=1h" { (words::count_with_noun(count, "request was", "requests were")) " refused in the last hour" }
             p { "The last one with " (last.status) ": " bdi { (last.message) } }
         }
     } })
 }
 
 /// Returns the failing upstreams: the name, the failed calls, all examined calls, and the most frequent status.
-fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
+fn failing_upstreams(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
     let mut upstreams: BTreeMap<&str, Vec<&UsageRow>> = BTreeMap::new();
-    for call in
-        calls.iter().filter(|call| words::seconds_of(&call.started_at).is_some_and(|at| at + LATELY > now))
+    for call in calls
+        .iter()
+        .filter(|call| words::parse_seconds(&call.started_at).is_some_and(|at| at + RECENT_SECONDS > now))
     {
         let of_one = upstreams.entry(&call.upstream).or_default();
-        if of_one.len() < CALLS_OF_ONE {
+        if of_one.len() < CALLS_PER_UPSTREAM {
             of_one.push(call);
         }
     }

@@ -6,21 +6,21 @@ use http::header::HOST;
 use maud::{Markup, html};
 
 use crate::console::Console;
-use crate::page::layout::{card, encoded, outcome_class};
+use crate::page::layout::{card, outcome_class, percent_encode};
 use crate::page::words;
 
 /// Maximum replies that are shown as squares.
 const SQUARES: usize = 10;
 
 /// The page before the first request, which shows how to send one.
-pub(super) fn nothing_yet(headers: &HeaderMap, refused: u64) -> Markup {
+pub(super) fn welcome_page(headers: &HeaderMap, refused: u64) -> Markup {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
     let origin = format!("http://{host}");
     html! {
         div.lead {
             div {
                 h1.state { b { "Nothing has come through yet." } " " span { "Point a client here with one line." } }
-                @if refused > 0 { p { a href="/endmark/requests?outcome=refused" { (words::of(refused, "request was", "requests were")) " refused" } " before any upstream call." } }
+                @if refused > 0 { p { a href="/endmark/requests?outcome=refused" { (words::count_with_noun(refused, "request was", "requests were")) " refused" } " before any upstream call." } }
                 p.muted { "This page shows the first request as soon as it arrives. A click selects a whole line." }
             }
             div.waiting {
@@ -29,17 +29,17 @@ pub(super) fn nothing_yet(headers: &HeaderMap, refused: u64) -> Markup {
             }
         }
         (card("clients", &html! { "Your application" }, &html! { span.muted.small { "Your client keeps its own key" } }, &html! { ul.ways {
-            (way("OpenAI", "and compatible clients", &format!("export OPENAI_BASE_URL={origin}/v1")))
-            (way("Anthropic", "Messages API", &format!("export ANTHROPIC_BASE_URL={origin}")))
-            (way("Gemini", "generateContent API", &format!("export GOOGLE_GEMINI_BASE_URL={origin}")))
+            (connection_option("OpenAI", "and compatible clients", &format!("export OPENAI_BASE_URL={origin}/v1")))
+            (connection_option("Anthropic", "Messages API", &format!("export ANTHROPIC_BASE_URL={origin}")))
+            (connection_option("Gemini", "generateContent API", &format!("export GOOGLE_GEMINI_BASE_URL={origin}")))
         } }))
         (card("agents", &html! { "A coding agent" }, &html! { span.muted.small { code { "--undo" } " reverts it" } }, &html! { ul.ways {
-            (way("Claude Code", "writes its settings", &format!("endmark setup claude --url {origin} --write")))
-            (way("Codex, Gemini CLI, opencode", "codex, gemini or opencode", &format!("endmark setup codex --url {origin} --write")))
+            (connection_option("Claude Code", "writes its settings", &format!("endmark setup claude --url {origin} --write")))
+            (connection_option("Codex, Gemini CLI, opencode", "codex, gemini or opencode", &format!("endmark setup codex --url {origin} --write")))
         } }))
         (card("try", &html! { "Or see it first" }, &html! {}, &html! { ul.ways {
-            (way("A demo", "no account, no network", "endmark demo"))
-            (way("One request", "through this gateway", &format!(
+            (connection_option("A demo", "no account, no network", "endmark demo"))
+            (connection_option("One request", "through this gateway", &format!(
                 "curl {origin}/v1/chat/completions -H \"Authorization: Bearer $OPENAI_API_KEY\" -H \"Content-Type: application/json\" \
                  -d '{{\"model\":\"gpt-5-mini\", \"messages\":[{{\"role\":\"user\", \"content\":\"Count to ten.\"}}]}}'"
             )))
@@ -47,7 +47,7 @@ pub(super) fn nothing_yet(headers: &HeaderMap, refused: u64) -> Markup {
     }
 }
 
-fn way(name: &str, about: &str, line: &str) -> Markup {
+fn connection_option(name: &str, about: &str, line: &str) -> Markup {
     html! { li {
         div { h3 { (name) } p { (about) } }
         div.copy { code tabindex="0" { (line) } button type="button" hidden data-copy { "Copy" } }
@@ -69,7 +69,7 @@ pub(super) fn squares(first: &[RequestRow]) -> Markup {
             @for row in newest {
                 @let label = format!("A request: {}", row.outcome);
                 @let id = row.calls.first().map_or("", |call| &call.request_id);
-                li { a href={ "/endmark/requests/" (encoded(id)) } class=(class(&row.outcome)) aria-label=(label) title=(label) { i.square {} } }
+                li { a href={ "/endmark/requests/" (percent_encode(id)) } class=(class(&row.outcome)) aria-label=(label) title=(label) { i.square {} } }
             }
             @for _ in newest.len()..SQUARES { li.vacant {} }
         } },

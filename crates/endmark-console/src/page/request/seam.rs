@@ -10,7 +10,7 @@ use crate::page::words;
 const SHOWN_CHARS: usize = 700;
 
 /// Characters that are shown on each side of the seam in the text that the client received.
-const NEAR_CHARS: usize = 160;
+const CONTEXT_CHARS: usize = 160;
 
 /// Where a continuation was joined to the text before it.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ impl<'a> Joint<'a> {
     /// Returns the joint that a record describes, or `None` if the texts do not match the record. The record
     /// contains the end of the preceding text and the number of omitted bytes. The style determines at which
     /// end of the continuation those bytes are.
-    fn of(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
+    fn find(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
         let at = usize::try_from(piece.seam_at?).ok()?;
         let (kept, dropped) = before.split_at_checked(at)?;
         let left_out = usize::try_from(piece.dropped_bytes).ok()?.checked_sub(dropped.len())?;
         let style = piece.seam_style.as_deref().unwrap_or_default();
         let tail = match style {
             "remark" => left_out,
-            "fence" => end_of(continuation, "```").min(left_out),
+            "fence" => marked_tail_length(continuation, "```").min(left_out),
             "quotation" => (continuation.len() - continuation.trim_end().len() + 1).min(left_out),
             _ => 0,
         };
@@ -56,21 +56,21 @@ impl<'a> Joint<'a> {
 
 /// Returns the length of `mark` at the end of a text, with the line break before it and the white space after
 /// it. Returns 0 if the text does not end with it.
-fn end_of(text: &str, mark: &str) -> usize {
+fn marked_tail_length(text: &str, mark: &str) -> usize {
     let Some(at) = text.trim_end().strip_suffix(mark).map(str::len) else { return 0 };
     let before = text.get(..at).unwrap_or_default();
     text.len() - before.strip_suffix('\n').unwrap_or(before).len()
 }
 
 /// Shows the seams of one cut part: one for each continuation.
-pub(super) fn of(cut: &LogRow, pieces: &[&Piece]) -> Markup {
+pub(super) fn seams_of_cut(cut: &LogRow, pieces: &[&Piece]) -> Markup {
     let Some((first, continuations)) = pieces.split_first() else { return html! {} };
     let (mut before, mut seams) = (first.text.clone(), Vec::new());
     for (at, piece) in continuations.iter().enumerate() {
         let joint = before
             .as_deref()
             .zip(piece.text.as_deref())
-            .and_then(|(before, text)| Joint::of(before, text, piece));
+            .and_then(|(before, text)| Joint::find(before, text, piece));
         seams.push(seam(cut, (at, first), before.as_deref(), piece, joint.as_ref()));
         if let Some(joint) = joint {
             before = Some(format!("{}{}", joint.kept, joint.new));
@@ -96,33 +96,33 @@ fn seam(
         section aria-labelledby=(id("came")) {
             header { h3 id=(id("came")) { "What came" } p { (came) " bytes, ended: " bdi { (first.ending) } } }
             @match (joint, before) {
-                (Some(joint), _) => pre.text.before tabindex="0" { (tail_of(joint.kept, SHOWN_CHARS)) del { (joint.dropped) } span.joint title="The joint" { "∎" } },
-                (None, Some(before)) => pre.text.before tabindex="0" { (tail_of(before, SHOWN_CHARS)) },
+                (Some(joint), _) => pre.text.before tabindex="0" { (text_tail(joint.kept, SHOWN_CHARS)) del { (joint.dropped) } span.joint title="The joint" { "∎" } },
+                (None, Some(before)) => pre.text.before tabindex="0" { (text_tail(before, SHOWN_CHARS)) },
                 (None, None) => (not_kept(&first.sha256)),
             }
         }
         section.asked aria-labelledby=(id("asked")) {
             header.step { h3 id=(id("asked")) { "What was asked" } p { "attempt " (at + 1) ", by " bdi { (piece.strategy) } } }
-            p.text { (asked(&piece.strategy)) }
+            p.text { (describe_strategy(&piece.strategy)) }
         }
         section aria-labelledby=(id("then")) {
             header.step {
                 h3 id=(id("then")) { "What came then" }
-                p { (piece.received_bytes) " bytes" @if piece.seam_at.is_some() { ", " (left_out(piece.dropped_bytes)) } @else { ", not joined" } }
+                p { (piece.received_bytes) " bytes" @if piece.seam_at.is_some() { ", " (omitted_bytes(piece.dropped_bytes)) } @else { ", not joined" } }
             }
             @match (joint, &piece.text) {
                 (Some(joint), _) => pre.text tabindex="0" {
-                    del { (head_of(joint.head, SHOWN_CHARS)) } span.joint title="The joint" { "∎" } (head_of(joint.new, SHOWN_CHARS)) del { (joint.tail) }
+                    del { (text_head(joint.head, SHOWN_CHARS)) } span.joint title="The joint" { "∎" } (text_head(joint.new, SHOWN_CHARS)) del { (joint.tail) }
                 },
-                (None, Some(text)) => pre.text tabindex="0" { (head_of(text, SHOWN_CHARS)) },
+                (None, Some(text)) => pre.text tabindex="0" { (text_head(text, SHOWN_CHARS)) },
                 (None, None) => (not_kept(&piece.sha256)),
             }
         }
-        section.joined aria-labelledby=(id("sent")) { (joined(&id("sent"), piece, joint)) }
+        section.joined aria-labelledby=(id("sent")) { (joined_text(&id("sent"), piece, joint)) }
     } }
 }
 
-fn joined(id: &str, piece: &Piece, joint: Option<&Joint<'_>>) -> Markup {
+fn joined_text(id: &str, piece: &Piece, joint: Option<&Joint<'_>>) -> Markup {
     html! {
         @if let Some(joint) = joint {
             header {
@@ -134,16 +134,16 @@ fn joined(id: &str, piece: &Piece, joint: Option<&Joint<'_>>) -> Markup {
                 }
             }
             pre.text tabindex="0" {
-                (tail_of(joint.kept, NEAR_CHARS)) span.joint title="The joint" { "∎" }
+                (text_tail(joint.kept, CONTEXT_CHARS)) span.joint title="The joint" { "∎" }
                 @if joint.has_added_space { " " }
-                span.new { (head_of(joint.new, NEAR_CHARS)) }
+                span.new { (text_head(joint.new, CONTEXT_CHARS)) }
             }
         } @else {
             header {
                 h3 id=(id) { "The joint" }
                 p {
                     @match piece.seam_at {
-                        Some(at) => { "at byte " (at) ", " (seam_in_words(piece.seam_style.as_deref())) ", " (left_out(piece.dropped_bytes)) },
+                        Some(at) => { "at byte " (at) ", " (seam_in_words(piece.seam_style.as_deref())) ", " (omitted_bytes(piece.dropped_bytes)) },
                         None => { "nothing was joined: " bdi { (piece.why) } },
                     }
                 }
@@ -152,7 +152,7 @@ fn joined(id: &str, piece: &Piece, joint: Option<&Joint<'_>>) -> Markup {
     }
 }
 
-fn left_out(bytes: u64) -> String {
+fn omitted_bytes(bytes: u64) -> String {
     if bytes == 0 { "nothing left out".to_owned() } else { format!("{bytes} bytes left out") }
 }
 
@@ -164,7 +164,7 @@ fn not_kept(sha256: &str) -> Markup {
 }
 
 /// Describes what the gateway requested with a strategy.
-fn asked(strategy: &str) -> &'static str {
+fn describe_strategy(strategy: &str) -> &'static str {
     match strategy.split(['@', ' ']).next().unwrap_or_default() {
         "prefill" => {
             "The model continued its own unfinished message: the request was sent again with the text so far as the beginning of its reply."
@@ -182,13 +182,13 @@ fn asked(strategy: &str) -> &'static str {
 }
 
 /// Shows the end of a text, and the length of the omitted part before it.
-fn tail_of(text: &str, chars: usize) -> Markup {
+fn text_tail(text: &str, chars: usize) -> Markup {
     let at = text.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at);
     html! { @if at > 0 { span.elided { (words::count(at as u64)) " bytes before this …" } "\n" } (text.get(at..).unwrap_or(text)) }
 }
 
 /// Shows the beginning of a text, and the length of the omitted part after it.
-fn head_of(text: &str, chars: usize) -> Markup {
+fn text_head(text: &str, chars: usize) -> Markup {
     let end = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
     html! { (text.get(..end).unwrap_or(text)) @if end < text.len() { "\n" span.elided { "… " (words::count((text.len() - end) as u64)) " bytes after this" } } }
 }
@@ -218,33 +218,33 @@ mod tests {
     #[test]
     fn what_was_left_out_is_struck_where_it_was() {
         let overlap = piece(7, 4, "overlap");
-        let joint = Joint::of("one two", " two three", &overlap).unwrap();
+        let joint = Joint::find("one two", " two three", &overlap).unwrap();
         assert_eq!((joint.kept, joint.head, joint.new), ("one two", " two", " three"));
         let token = piece(8, 6, "token");
-        let joint = Joint::of("one two thr", "thrthree", &token).unwrap();
+        let joint = Joint::find("one two thr", "thrthree", &token).unwrap();
         assert_eq!((joint.kept, joint.dropped, joint.head, joint.new), ("one two ", "thr", "thr", "three"));
         let fence = piece(3, 11, "fence");
-        let joint = Joint::of("{\"a", "```json\n\":1}\n```", &piece(3, 12, "fence")).unwrap();
+        let joint = Joint::find("{\"a", "```json\n\":1}\n```", &piece(3, 12, "fence")).unwrap();
         assert_eq!((joint.head, joint.new, joint.tail), ("```json\n", "\":1}", "\n```"));
         assert!(
-            Joint::of("{\"a", "short", &fence).is_none(),
+            Joint::find("{\"a", "short", &fence).is_none(),
             "a record that does not fit its texts shows no joint"
         );
         assert!(
-            Joint::of("ä", "x", &piece(1, 0, "exact")).is_none(),
+            Joint::find("ä", "x", &piece(1, 0, "exact")).is_none(),
             "a joint inside a character is not a joint"
         );
         let remark = piece(1, 7, "remark");
-        assert_eq!(Joint::of("[", "1] Done.!", &remark).unwrap().new, "1]");
+        assert_eq!(Joint::find("[", "1] Done.!", &remark).unwrap().new, "1]");
     }
 
     #[test]
     fn hostile_texts_are_shown_and_long_ones_end() {
         let hostile = "<script>alert(1)</script>";
-        for shown in [tail_of(hostile, 100), head_of(hostile, 100)] {
+        for shown in [text_tail(hostile, 100), text_head(hostile, 100)] {
             assert!(!shown.into_string().contains("<script>"));
         }
-        assert!(tail_of(&"ä".repeat(20), 5).into_string().contains("30 bytes before this"));
-        assert!(head_of(&"ä".repeat(20), 5).into_string().contains("30 bytes after this"));
+        assert!(text_tail(&"ä".repeat(20), 5).into_string().contains("30 bytes before this"));
+        assert!(text_head(&"ä".repeat(20), 5).into_string().contains("30 bytes after this"));
     }
 }

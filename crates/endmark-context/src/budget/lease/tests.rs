@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
-use super::{FRESH_MS, Lease, SERVED_MS, Standing};
+use super::{FRESH_MS, Lease, Standing, VALIDITY_MS};
 use crate::budget::Account;
 
 const LIMIT: u64 = 10_000;
 
-fn standing(spent: u64, held: u64) -> Standing {
+fn standing_with(spent: u64, held: u64) -> Standing {
     Standing {
         account: Account { limit: LIMIT, spent, held, ..Account::default() },
         warned_percent: 0,
@@ -15,11 +15,11 @@ fn standing(spent: u64, held: u64) -> Standing {
 }
 
 /// Returns a lease after two finished calls, each of which held 10 in the store.
-fn leased() -> Lease {
+fn lease_after_two_calls() -> Lease {
     let mut lease = Lease::default();
     lease.note(0, LIMIT, 10);
     lease.note(0, LIMIT, 10);
-    assert_eq!(lease.plan(0, standing(20, 0)), (20, 0));
+    assert_eq!(lease.plan(0, standing_with(20, 0)), (20, 0));
     lease.confirm();
     lease
 }
@@ -30,44 +30,48 @@ fn a_lease_is_the_recent_use_and_at_most_a_quarter_of_the_room() {
     lease.note(0, LIMIT, 10);
     assert!(!lease.needs_plan(0), "one call is not enough");
     lease.note(5, LIMIT, 30);
-    assert_eq!(lease.plan(5, standing(0, 0)), (40, 0));
-    assert_eq!(lease.plan(5, standing(LIMIT - 130, 10)).0, 0, "a quarter of the room is no whole call");
-    assert_eq!(lease.plan(5, standing(LIMIT - 130, 0)).0, 0, "the level of 95 percent is not reported yet");
-    let warned = Standing { warned_percent: 95, ..standing(LIMIT - 130, 0) };
+    assert_eq!(lease.plan(5, standing_with(0, 0)), (40, 0));
+    assert_eq!(lease.plan(5, standing_with(LIMIT - 130, 10)).0, 0, "a quarter of the room is no whole call");
+    assert_eq!(
+        lease.plan(5, standing_with(LIMIT - 130, 0)).0,
+        0,
+        "the level of 95 percent is not reported yet"
+    );
+    let warned = Standing { warned_percent: 95, ..standing_with(LIMIT - 130, 0) };
     assert_eq!(lease.plan(5, warned).0, 32);
     assert_eq!(lease.plan(5, Standing { other_owners: 1, ..warned }).0, 0);
     assert_eq!(
-        lease.plan(5, Standing { is_exclusive: true, ..standing(LIMIT - 35, 0) }).0,
+        lease.plan(5, Standing { is_exclusive: true, ..standing_with(LIMIT - 35, 0) }).0,
         0,
         "not reported yet"
     );
-    let exclusive = Standing { is_exclusive: true, warned_percent: 95, ..standing(LIMIT - 35, 0) };
+    let exclusive = Standing { is_exclusive: true, warned_percent: 95, ..standing_with(LIMIT - 35, 0) };
     assert_eq!(lease.plan(5, exclusive).0, 35, "no other process waits for the room");
     assert_eq!(lease.plan(2_500, warned).0, 0, "it was not used lately");
 }
 
 #[test]
 fn the_store_decides_what_a_lease_cannot() {
-    let lease = leased();
-    assert_eq!(lease.check(1, LIMIT, 20).map(|account| account.left()), Some(LIMIT - 20));
+    let lease = lease_after_two_calls();
+    assert_eq!(lease.check(1, LIMIT, 20).map(|account| account.remaining()), Some(LIMIT - 20));
     assert_eq!(lease.check(1, LIMIT, 21), None, "more than is leased");
     assert_eq!(lease.check(1, LIMIT - 1, 20), None, "the limit has changed");
-    assert_eq!(lease.check(SERVED_MS, LIMIT, 20), None, "others may have changed the budget");
-    let mut used = leased();
+    assert_eq!(lease.check(VALIDITY_MS, LIMIT, 20), None, "others may have changed the budget");
+    let mut used = lease_after_two_calls();
     used.hold(1, 15);
     assert_eq!(used.check(1, LIMIT, 6), None);
     used.settle(15, LIMIT * 8 / 10);
     assert_eq!(used.check(1, LIMIT, 0), None, "80 percent are spent, and no client was warned");
-    let mut closed = leased();
-    let mut account = standing(20, 0).account;
+    let mut closed = lease_after_two_calls();
+    let mut account = standing_with(20, 0).account;
     account.is_closed = true;
-    closed.plan(1, Standing { account, ..standing(20, 0) });
+    closed.plan(1, Standing { account, ..standing_with(20, 0) });
     assert_eq!(closed.check(1, LIMIT, 0), None);
 }
 
 #[test]
 fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
-    let mut lease = leased();
+    let mut lease = lease_after_two_calls();
     lease.hold(1, 10);
     assert_eq!(lease.recall(), (0, 10));
     assert_eq!(lease.check(1, LIMIT, 1), None, "the store decides at the moment");
@@ -76,7 +80,7 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
     lease.note(1, LIMIT, 20);
     lease.settle(10, 4);
     lease.flush(4);
-    assert_eq!(lease.plan(2, standing(24, 0)), (50, 0));
+    assert_eq!(lease.plan(2, standing_with(24, 0)), (50, 0));
     assert!(lease.check(2, LIMIT, 17).is_none(), "16 of the committed 20");
     lease.confirm();
     assert!(lease.check(2, LIMIT, 50).is_some());
@@ -84,27 +88,27 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
 
 #[test]
 fn a_lease_of_about_the_right_size_is_not_written_again() {
-    let mut lease = leased();
+    let mut lease = lease_after_two_calls();
     lease.hold(1, 10);
     lease.settle(10, 4);
     lease.flush(4);
-    let planned = lease.plan(2, standing(24, 0));
+    let planned = lease.plan(2, standing_with(24, 0));
     assert_eq!(planned, (20, 0), "30 were used lately");
     assert!(lease.is_in_store(planned));
     lease.confirm();
     assert!(lease.check(2, LIMIT, 20).is_some(), "the costs are in the store");
     lease.hold(2, 10);
-    let planned = lease.plan(3, standing(24, 0));
+    let planned = lease.plan(3, standing_with(24, 0));
     assert_eq!(planned, (50, 10));
     assert!(!lease.is_in_store(planned));
     lease.confirm();
     assert!(lease.is_in_store(planned));
-    assert_eq!(lease.plan(3, standing(LIMIT - 60, 0)).0, 10, "a quarter of the room is less");
+    assert_eq!(lease.plan(3, standing_with(LIMIT - 60, 0)).0, 10, "a quarter of the room is less");
 }
 
 #[test]
 fn a_fresh_lease_is_used_without_another_plan() {
-    let mut lease = leased();
+    let mut lease = lease_after_two_calls();
     lease.hold(1, 5);
     assert!(lease.needs_plan(1), "readers of the store see the hold");
     lease.settle(5, 4);
@@ -123,7 +127,7 @@ fn a_fresh_lease_is_used_without_another_plan() {
     assert!(lease.needs_plan(FRESH_MS));
     lease.recall();
     assert!(lease.needs_plan(1), "the rest is used again after the next plan");
-    lease.plan(1, standing(24, 0));
+    lease.plan(1, standing_with(24, 0));
     lease.confirm();
     lease.hold(2, 9);
     lease.settle(9, 9);
@@ -222,7 +226,7 @@ proptest! {
                     let others = held_by_others(&processes, &leases);
                     let account =
                         Account { limit: LIMIT, spent: spent + costs, held: others + in_use, ..Account::default() };
-                    let exact = exact.map(|amount| amount.min(account.left()));
+                    let exact = exact.map(|amount| amount.min(account.remaining()));
                     let process = &mut processes[of];
                     if let Some(amount) = exact {
                         process.lease.note(now, LIMIT, amount);

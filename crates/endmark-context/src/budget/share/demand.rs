@@ -10,10 +10,10 @@ const UNUSED_MS: u64 = 700;
 /// Requests that follow each other faster ask for eight times as much ahead: still less than a second's use.
 const RUSH_MS: u64 = 100;
 /// Requests that follow each other faster ask for twice as much ahead.
-const HURRY_MS: u64 = 1_000;
+const FAST_DEMAND_MS: u64 = 1_000;
 /// Requests that follow each other more slowly ask for half as much. In between the amount is right: each report fills the
 /// share up to it, so that calls wait only if it is used up between two reports.
-const LEISURE_MS: u64 = 4_000;
+const SLOW_DEMAND_MS: u64 = 4_000;
 
 /// The demand of one instance's calls for each budget.
 #[derive(Debug)]
@@ -155,9 +155,9 @@ impl Demand {
             self.wanted.ahead = match now_ms.saturating_sub(self.asked_ms) {
                 _ if self.is_tight => 0,
                 ..RUSH_MS => most.saturating_mul(8),
-                RUSH_MS..HURRY_MS => most.saturating_mul(2),
-                HURRY_MS..LEISURE_MS => self.wanted.ahead,
-                LEISURE_MS.. => self.wanted.ahead / 2,
+                RUSH_MS..FAST_DEMAND_MS => most.saturating_mul(2),
+                FAST_DEMAND_MS..SLOW_DEMAND_MS => self.wanted.ahead,
+                SLOW_DEMAND_MS.. => self.wanted.ahead / 2,
             };
             self.asked_ms = now_ms;
         }

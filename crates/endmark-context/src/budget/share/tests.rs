@@ -36,12 +36,13 @@ struct Instance {
 }
 
 impl Instance {
-    fn used(&self) -> u64 {
+    fn used_amount(&self) -> u64 {
         self.spent + self.held
     }
 
     fn hold(&mut self, now_ms: u64, amount: u64, cost: u64) -> bool {
-        let fits = self.tenure.is_valid(now_ms * self.speed / 1_000) && self.used() + amount <= self.granted;
+        let fits =
+            self.tenure.is_valid(now_ms * self.speed / 1_000) && self.used_amount() + amount <= self.granted;
         if fits {
             self.calls.push((amount, cost));
             self.held += amount;
@@ -59,7 +60,7 @@ impl Instance {
             ahead: waiting * 8 + ahead,
             returns: returns || self.is_tight,
         };
-        let report = wanted.report(self.granted, self.spent, self.used());
+        let report = wanted.report(self.granted, self.spent, self.used_amount());
         self.granted = report.granted;
         report
     }
@@ -72,7 +73,7 @@ struct Story {
     dice: Dice,
     now_ms: u64,
     /// The database does not answer before this time.
-    out_until_ms: u64,
+    outage_until_ms: u64,
 }
 
 impl Story {
@@ -80,7 +81,7 @@ impl Story {
         let mut dice = Dice(seed);
         let instance = |_| Instance { speed: 950 + dice.roll(100), ..Instance::default() };
         let instances = (0..INSTANCES).map(instance).collect();
-        Self { pool: Pool::default(), shares: <_>::default(), instances, dice, now_ms: 0, out_until_ms: 0 }
+        Self { pool: Pool::default(), shares: <_>::default(), instances, dice, now_ms: 0, outage_until_ms: 0 }
     }
 
     /// One exchange of an instance. The request or the reply may be lost.
@@ -89,7 +90,7 @@ impl Story {
         let sent_ms = self.now_ms * self.instances[index].speed / 1_000;
         let report = self.instances[index].prepare(returns, ahead);
         let luck = if is_calm { 9 } else { self.dice.roll(10) };
-        if self.now_ms < self.out_until_ms || luck == 0 {
+        if self.now_ms < self.outage_until_ms || luck == 0 {
             return;
         }
         self.pool.exchange(&mut self.shares[index], &report, INSTANCES as u64);
@@ -125,11 +126,11 @@ impl Story {
             }
             45..80 => self.settle(index),
             80..98 => self.exchange(index, false),
-            98 => self.out_until_ms = self.now_ms + self.dice.roll(3_000),
+            98 => self.outage_until_ms = self.now_ms + self.dice.roll(3_000),
             _ => {
                 // After a kill and a restart, calls in progress count with their holds.
                 let instance = &mut self.instances[index];
-                let (spent, granted, speed) = (instance.used(), instance.granted, instance.speed);
+                let (spent, granted, speed) = (instance.used_amount(), instance.granted, instance.speed);
                 *instance = Instance { granted, spent, speed, ..Instance::default() };
             }
         }
@@ -138,7 +139,7 @@ impl Story {
         assert_eq!(self.pool.committed, committed);
         assert_eq!(self.pool.spent, self.shares.iter().map(|share| share.spent).sum::<u64>());
         if most_cost_percent <= 100 {
-            let used: u64 = self.instances.iter().map(Instance::used).sum();
+            let used: u64 = self.instances.iter().map(Instance::used_amount).sum();
             assert!(used <= LIMIT && committed <= LIMIT && spent <= LIMIT);
         }
         for (instance, share) in self.instances.iter().zip(&self.shares) {
@@ -151,7 +152,7 @@ impl Story {
 
     /// Uses up the rest in small calls, as long as any instance admits one.
     fn use_up(&mut self) {
-        self.out_until_ms = 0;
+        self.outage_until_ms = 0;
         let mut refused = 0;
         while refused < 12 * INSTANCES {
             self.now_ms += 1;
@@ -259,7 +260,7 @@ fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
             story.settle(index);
         }
         if most_cost_percent <= 100 {
-            assert!(story.instances.iter().map(Instance::used).sum::<u64>() <= LIMIT);
+            assert!(story.instances.iter().map(Instance::used_amount).sum::<u64>() <= LIMIT);
         }
     }
     story.use_up();

@@ -12,14 +12,14 @@ pub(super) struct Call {
     pub(super) held: u64,
     pub(super) cost: u64,
     pub(super) duration_us: u64,
-    pub(super) arrived_us: u64,
+    pub(super) arrival_us: u64,
     /// Whether the call has requested a share from the database.
     pub(super) has_asked: bool,
 }
 
 /// One budget in the journal.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Journaled {
+pub(super) struct JournaledBudget {
     pub(super) granted: u64,
     pub(super) spent: u64,
     pub(super) held: u64,
@@ -27,8 +27,8 @@ pub(super) struct Journaled {
     pub(super) spent_elsewhere: u64,
 }
 
-impl Journaled {
-    pub(super) fn used(&self) -> u64 {
+impl JournaledBudget {
+    pub(super) fn used_amount(&self) -> u64 {
         self.spent.saturating_add(self.held)
     }
 }
@@ -44,7 +44,7 @@ pub(super) enum Work {
 
 /// A report in transit.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct ReportInFlight {
     pub(super) sent_ms: u64,
     pub(super) reports: Vec<(usize, ShareReport)>,
     /// The answers: the share, the spending of others, and whether the budget is tight.
@@ -68,7 +68,7 @@ pub(super) struct Instance {
     pub(super) is_registered: bool,
     /// When the database stops counting the instance as alive.
     pub(super) expires_ms: u64,
-    pub(super) budgets: Vec<Journaled>,
+    pub(super) budgets: Vec<JournaledBudget>,
     pub(super) demands: Demands<usize>,
     pub(super) changed: BTreeSet<usize>,
     /// Rows that the database does not have, and their number at the last check.
@@ -79,7 +79,7 @@ pub(super) struct Instance {
     rows_ms: u64,
     pub(super) in_progress: u64,
     pub(super) waiting: Vec<Call>,
-    pub(super) flight: Option<Flight>,
+    pub(super) flight: Option<ReportInFlight>,
 }
 
 impl Instance {
@@ -93,7 +93,7 @@ impl Instance {
             is_failing: false,
             is_registered: false,
             expires_ms: 0,
-            budgets: vec![Journaled::default(); budgets],
+            budgets: vec![JournaledBudget::default(); budgets],
             demands: Demands::default(),
             changed: BTreeSet::new(),
             rows: 0,
@@ -132,7 +132,7 @@ impl Instance {
         wanted.extend(others.map(|budget| (*budget, self.demands.with_report(budget))));
         let report = |(index, wanted): (usize, WantedShare)| {
             let budget = self.budgets.get_mut(index)?;
-            let report = wanted.report(budget.granted, budget.spent, budget.used());
+            let report = wanted.report(budget.granted, budget.spent, budget.used_amount());
             if wanted.leaves_calls(&report) {
                 self.demands.keep(now_ms, index);
             }
@@ -148,7 +148,8 @@ impl Instance {
         let rows = self.rows.min(most_rows.into());
         let is_more = rows >= most_rows.into() || changed.len() >= MAX_CHANGES as usize;
         let calls = std::mem::take(&mut self.waiting);
-        self.flight = Some(Flight { sent_ms: now_ms, reports, answers: Vec::new(), rows, is_more, calls });
+        self.flight =
+            Some(ReportInFlight { sent_ms: now_ms, reports, answers: Vec::new(), rows, is_more, calls });
     }
 
     /// Applies the database's answer. Returns the waiting calls, and whether there is more to report.
@@ -184,7 +185,7 @@ impl Instance {
             if budget.held > 0 {
                 self.changed.insert(index);
             }
-            (budget.spent, budget.held) = (budget.used(), 0);
+            (budget.spent, budget.held) = (budget.used_amount(), 0);
         }
         let interrupted = std::mem::take(&mut self.in_progress);
         self.rows += interrupted;

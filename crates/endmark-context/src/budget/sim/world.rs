@@ -55,7 +55,7 @@ enum Event {
     /// An instance is killed.
     Kill { index: usize },
     /// A killed instance is restarted.
-    Back { index: usize },
+    Recovery { index: usize },
     /// A step of an instance, ignored if the instance was killed since.
     Step { index: usize, life: u32, step: Step },
 }
@@ -67,13 +67,13 @@ enum Step {
     /// A call ends.
     Settle(Call),
     /// The instance checks for something to report.
-    Look { turn: u64 },
+    Inspect { turn: u64 },
     /// The instance reports.
-    Tell,
+    Report,
     /// The instance's transaction requests the locks of its budgets.
-    Reach,
+    ReachDatabase,
     /// The pause after an answer ends.
-    Rested,
+    PauseOver,
     /// The answer arrives; `false` if the database failed.
     Answer { is_done: bool },
 }
@@ -120,13 +120,13 @@ impl Simulation {
         for index in 0..count {
             // Instances do not all start at the same moment.
             let at_us = simulation.dice.roll(pace::HEARTBEAT_MS * 1_000);
-            simulation.schedule_step(at_us, index, Step::Tell);
+            simulation.schedule_step(at_us, index, Step::Report);
         }
         for (nth, kill) in simulation.plan.kills.clone().into_iter().enumerate() {
             let index = count - 1 - nth;
             simulation.schedule(kill.at * 1_000_000, Event::Kill { index });
             if let Some(after) = kill.back_after {
-                simulation.schedule((kill.at + after) * 1_000_000, Event::Back { index });
+                simulation.schedule((kill.at + after) * 1_000_000, Event::Recovery { index });
             }
         }
         // Instances have a second to register.
@@ -187,7 +187,7 @@ impl Simulation {
         self.now_us / 1_000
     }
 
-    fn is_out(&self, at_us: u64) -> bool {
+    fn is_outage(&self, at_us: u64) -> bool {
         let second = at_us / 1_000_000;
         self.plan.outages.iter().any(|outage| (outage.at..outage.at + outage.seconds).contains(&second))
     }
@@ -196,14 +196,14 @@ impl Simulation {
         match event {
             Event::Arrive => self.arrive(),
             Event::Kill { index } => self.kill(index),
-            Event::Back { index } => self.back(index),
+            Event::Recovery { index } => self.recover(index),
             Event::Step { index, life, step } if life == self.instances[index].life => match step {
                 Step::Retry(call) => self.ask(index, call),
                 Step::Settle(call) => self.settle(index, call),
-                Step::Look { turn } => self.look(index, turn),
-                Step::Tell => self.tell(index),
-                Step::Rested => self.wait(index),
-                Step::Reach => self.reach(index),
+                Step::Inspect { turn } => self.inspect(index, turn),
+                Step::Report => self.tell(index),
+                Step::PauseOver => self.wait(index),
+                Step::ReachDatabase => self.reach(index),
                 Step::Answer { is_done } => self.answer(index, is_done),
             },
             Event::Step { .. } => {}
@@ -220,9 +220,9 @@ impl Simulation {
         let call = Call {
             budget,
             held: self.plan.held,
-            cost: self.dice.around(self.plan.cost),
-            duration_us: self.dice.around(self.plan.call_ms * 1_000),
-            arrived_us: self.now_us,
+            cost: self.dice.vary(self.plan.cost),
+            duration_us: self.dice.vary(self.plan.call_ms * 1_000),
+            arrival_us: self.now_us,
             has_asked: false,
         };
         // The load balancer avoids instances that do not answer.
@@ -246,14 +246,14 @@ impl Simulation {
             }
             return;
         }
-        if budget.used().saturating_add(call.held) <= budget.granted {
+        if budget.used_amount().saturating_add(call.held) <= budget.granted {
             budget.held += call.held;
             instance.demands.note_use(moment_ms, &call.budget);
             instance.in_progress += 1;
             self.budgets[call.budget].used += call.held;
             self.measures.calls += 1;
             if call.has_asked {
-                let wait_us = u32::try_from(now_us - call.arrived_us).unwrap_or(u32::MAX);
+                let wait_us = u32::try_from(now_us - call.arrival_us).unwrap_or(u32::MAX);
                 self.measures.waits_us.push(wait_us);
             }
             return self.schedule_step(now_us + call.duration_us, index, Step::Settle(call));
@@ -264,7 +264,7 @@ impl Simulation {
         let spent = budget.spent.saturating_add(budget.spent_elsewhere);
         let is_tight = instance.demands.is_tight(&call.budget);
         let may_fit = spent.saturating_add(call.held) <= self.limit
-            && now_us < call.arrived_us + pace::patience_ms(is_tight) * 1_000;
+            && now_us < call.arrival_us + pace::patience_ms(is_tight) * 1_000;
         match (may_fit, is_tight) {
             (true, true) => {
                 self.schedule_step(now_us + pace::RETURN_PAUSE_MS * 1_000, index, Step::Retry(call));
@@ -288,7 +288,7 @@ impl Simulation {
         if let Work::Waiting { .. } = instance.work {
             instance.work = Work::Reporting;
             instance.turn += 1;
-            self.schedule_step(now_us, index, Step::Tell);
+            self.schedule_step(now_us, index, Step::Report);
         }
     }
 
@@ -311,16 +311,16 @@ impl Simulation {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
         if !instance.waiting.is_empty() {
-            return self.schedule_step(now_us, index, Step::Tell);
+            return self.schedule_step(now_us, index, Step::Report);
         }
         let delay_ms = if instance.demands.has_tight() { pace::TIGHT_DELAY_MS } else { pace::ROW_DELAY_MS };
         instance.work = Work::Waiting { since_us: now_us, delay_ms };
         instance.turn += 1;
         let turn = instance.turn;
-        self.schedule_step(now_us + delay_ms * 1_000, index, Step::Look { turn });
+        self.schedule_step(now_us + delay_ms * 1_000, index, Step::Inspect { turn });
     }
 
-    fn look(&mut self, index: usize, turn: u64) {
+    fn inspect(&mut self, index: usize, turn: u64) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
         let Work::Waiting { since_us, delay_ms } = instance.work else { return };
@@ -331,9 +331,9 @@ impl Simulation {
         let is_due = now_us >= since_us + pace::HEARTBEAT_MS * 1_000;
         if has_rows || is_due || delay_ms == pace::TIGHT_DELAY_MS {
             instance.work = Work::Reporting;
-            self.schedule_step(now_us, index, Step::Tell);
+            self.schedule_step(now_us, index, Step::Report);
         } else {
-            self.schedule_step(now_us + delay_ms * 1_000, index, Step::Look { turn });
+            self.schedule_step(now_us + delay_ms * 1_000, index, Step::Inspect { turn });
         }
     }
 
@@ -341,7 +341,7 @@ impl Simulation {
     fn tell(&mut self, index: usize) {
         let (now_us, moment_ms) = (self.now_us, self.now_ms());
         self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(self.rows_waiting);
-        let is_out = self.is_out(now_us);
+        let is_out = self.is_outage(now_us);
         let instance = &mut self.instances[index];
         let mut round_trips = 0;
         if !instance.is_registered && !is_out {
@@ -355,7 +355,7 @@ impl Simulation {
         }
         // The statements up to the locks of the budgets follow each other without waiting.
         round_trips += 1;
-        self.schedule_step(now_us + round_trips * self.plan.round_trip_us, index, Step::Reach);
+        self.schedule_step(now_us + round_trips * self.plan.round_trip_us, index, Step::ReachDatabase);
     }
 
     /// Runs the transaction of an instance as soon as the rows of its budgets are free.
@@ -369,7 +369,7 @@ impl Simulation {
         let locked_us = locks.fold(self.now_us, u64::max);
         // The new shares, and COMMIT with them.
         let done_us = locked_us + self.plan.round_trip_us + self.plan.commit_us;
-        if self.is_out(done_us) {
+        if self.is_outage(done_us) {
             self.instances[index].flight = Some(flight);
             return self.schedule_step(done_us, index, Step::Answer { is_done: false });
         }
@@ -397,14 +397,14 @@ impl Simulation {
             let lost = instance.flight.take().map_or(0, |flight| flight.calls.len());
             self.measures.refused_without_database += lost as u64;
             (instance.is_failing, instance.is_registered) = (true, false);
-            return self.schedule_step(now_us + pace::RETRY_PAUSE_MS * 1_000, index, Step::Tell);
+            return self.schedule_step(now_us + pace::RETRY_PAUSE_MS * 1_000, index, Step::Report);
         }
         self.rows_waiting -= instance.flight.as_ref().map_or(0, |flight| flight.rows);
         let (calls, is_more) = instance.apply();
         for call in calls {
             self.hold(index, call);
         }
-        let next = if is_more { Step::Tell } else { Step::Rested };
+        let next = if is_more { Step::Report } else { Step::PauseOver };
         self.schedule_step(now_us + pace::PAUSE_MS * 1_000, index, next);
     }
 
@@ -420,13 +420,13 @@ impl Simulation {
         }
     }
 
-    fn back(&mut self, index: usize) {
+    fn recover(&mut self, index: usize) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
         self.rows_waiting += instance.in_progress;
         instance.revive();
         instance.work = Work::Reporting;
-        self.schedule_step(now_us, index, Step::Tell);
+        self.schedule_step(now_us, index, Step::Report);
     }
 }
 
@@ -444,7 +444,7 @@ impl Dice {
     }
 
     /// Returns a value that differs from the average by at most half of it.
-    fn around(&mut self, average: u64) -> u64 {
+    fn vary(&mut self, average: u64) -> u64 {
         average - average / 2 + self.roll(average / 2 * 2 + 1)
     }
 

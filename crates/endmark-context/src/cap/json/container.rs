@@ -8,8 +8,8 @@ use super::string;
 use super::tape::{Kind, Node};
 use crate::cap::error_signs::ErrorHints;
 use crate::cap::limits::Limits;
-use crate::cap::marker::{OMITTED, Omitted};
-use crate::cap::rows::{Choice, Facts, Rows, is_there};
+use crate::cap::marker::{OMITTED, OmissionValue};
+use crate::cap::rows::{Choice, Facts, Rows, has_content};
 
 /// The deepest level at which values are shortened. Deeper values are kept whole or omitted.
 const MAX_OPENED_LEVELS: usize = 48;
@@ -61,7 +61,7 @@ impl<'a> Shortener<'a> {
         Self { text, nodes, limits, is_ascii: text.is_ascii(), cuts: Vec::new() }
     }
 
-    /// Returns the size of a part of the text, in the unit of [`Limits::held`].
+    /// Returns the size of a part of the text, in the unit of [`Limits::max_buffered`].
     fn size(&self, part: &str) -> usize {
         if self.is_ascii { part.len() } else { self.limits.size(part) }
     }
@@ -124,7 +124,7 @@ impl<'a> Shortener<'a> {
                 let all = (0..inside.children.len()).collect();
                 let (body, kept) = self.body(&inside, all, level, room, path, depth);
                 if kept == inside.children.len() {
-                    return Some(inside.written(&body));
+                    return Some(inside.wrap(&body));
                 }
                 self.cuts.truncate(cuts);
             }
@@ -134,9 +134,9 @@ impl<'a> Shortener<'a> {
         let of = before.map_or(0, |before| before.items).saturating_add(count as u64);
         let handle = before
             .and_then(|before| before.handle.clone())
-            .or_else(|| self.limits.shown_handle().map(str::to_owned));
+            .or_else(|| self.limits.marker_handle().map(str::to_owned));
         let marker = |kept: usize| {
-            let omitted = Omitted { items: of - kept as u64, of, handle: handle.clone() };
+            let omitted = OmissionValue { items: of - kept as u64, of, handle: handle.clone() };
             if inside.is_list { omitted.item() } else { omitted.member() }
         };
         let marker_space = inside.children.last().map_or("", |child| child.space);
@@ -171,14 +171,14 @@ impl<'a> Shortener<'a> {
             body.push_str(if body.is_empty() { "" } else { "," });
             body.extend([marker_space, &marker(kept)]);
         }
-        Some(inside.written(&body))
+        Some(inside.wrap(&body))
     }
 
     /// Writes as many of these children as fit, each in at most `size`. Returns the text and their number.
     /// children in it.
     fn body(
         &mut self,
-        inside: &Inside<'_>,
+        inside: &ContainerContent<'_>,
         chosen: Vec<usize>,
         size: usize,
         mut room: usize,
@@ -192,8 +192,9 @@ impl<'a> Shortener<'a> {
             let value = self.child(inside, index, size.min(room), path, depth);
             // A value that cannot be shortened is kept whole if there is room.
             let value = value.or_else(|| self.child(inside, index, room, path, depth));
-            let left =
-                value.as_ref().and_then(|value| room.checked_sub(child.fixed() + self.limits.size(value)));
+            let left = value
+                .as_ref()
+                .and_then(|value| room.checked_sub(child.fixed_size() + self.limits.size(value)));
             let (Some(value), Some(left)) = (value, left) else {
                 self.cuts.truncate(cuts);
                 continue;
@@ -209,14 +210,14 @@ impl<'a> Shortener<'a> {
     /// Returns the value of a child so that the whole child needs at most `most`.
     fn child(
         &mut self,
-        inside: &Inside<'_>,
+        inside: &ContainerContent<'_>,
         index: usize,
         most: usize,
         path: &FieldPath,
         depth: usize,
     ) -> Option<String> {
         let child = inside.children[index];
-        let most = most.checked_sub(child.fixed())?;
+        let most = most.checked_sub(child.fixed_size())?;
         let own = &self.nodes[child.value];
         if child.value_size <= most && !own.has_long_list {
             return Some(self.source(own).to_owned());
@@ -229,7 +230,7 @@ impl<'a> Shortener<'a> {
     /// Chooses the children to keep if there is no room for all.
     fn chosen(
         &mut self,
-        inside: &Inside<'_>,
+        inside: &ContainerContent<'_>,
         size: usize,
         room: usize,
         most: usize,
@@ -238,19 +239,19 @@ impl<'a> Shortener<'a> {
     ) -> Vec<usize> {
         let mut rows = Rows::new(most.min(inside.children.len()), room);
         let mut facts = Facts::default();
-        let mut hints = ErrorHints::of(&self.text[inside.span.clone()], inside.span.start);
+        let mut hints = ErrorHints::search(&self.text[inside.span.clone()], inside.span.start);
         let cuts = self.cuts.len();
         for (index, child) in inside.children.iter().enumerate() {
             let Node { begin, end, .. } = self.nodes[child.value];
             let hint = hints.first_in(begin as usize..end as usize);
-            facts.of_json(self.text, self.nodes, child.value, hint);
+            facts.collect_json(self.text, self.nodes, child.value, hint);
             if !inside.is_list {
-                facts.with_key(unquoted(child.key), is_there(self.text, &self.nodes[child.value]));
+                facts.with_key(unquote_key(child.key), has_content(self.text, &self.nodes[child.value]));
             }
             let mut taken = child.size;
             if child.size > size {
                 let smaller = self.child(inside, index, size, path, depth);
-                taken = smaller.map_or(taken, |smaller| child.fixed() + self.limits.size(&smaller));
+                taken = smaller.map_or(taken, |smaller| child.fixed_size() + self.limits.size(&smaller));
             }
             rows.take(index, taken, &facts);
         }
@@ -259,7 +260,7 @@ impl<'a> Shortener<'a> {
         chosen.into_iter().map(|row| row.value).collect()
     }
 
-    fn children(&self, node: usize) -> Inside<'a> {
+    fn children(&self, node: usize) -> ContainerContent<'a> {
         let own = &self.nodes[node];
         let is_list = own.kind == Kind::Array;
         let bytes = self.text.as_bytes();
@@ -277,9 +278,9 @@ impl<'a> Shortener<'a> {
             at = end + bytes[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count() + 1;
             if child == own.next as usize {
                 before = if is_list {
-                    Omitted::read(source)
-                } else if unquoted(key) == OMITTED {
-                    serde_json::from_str(source).ok().as_ref().and_then(Omitted::of_value)
+                    OmissionValue::read(source)
+                } else if unquote_key(key) == OMITTED {
+                    serde_json::from_str(source).ok().as_ref().and_then(OmissionValue::from_value)
                 } else {
                     None
                 };
@@ -294,23 +295,23 @@ impl<'a> Shortener<'a> {
         let inside = &self.text[..own.end as usize - 1];
         let end_space = spaces(&inside[inside.trim_end_matches([' ', '\n', '\r', '\t']).len()..]);
         let span = own.begin as usize..own.end as usize;
-        Inside { span, is_list, children, before, end_space }
+        ContainerContent { span, is_list, children, before, end_space }
     }
 }
 
 /// Content of a container.
 #[derive(Debug)]
-struct Inside<'a> {
+struct ContainerContent<'a> {
     span: Range<usize>,
     is_list: bool,
     children: Vec<Child<'a>>,
     /// The parts that an earlier capping omitted.
-    before: Option<Omitted>,
+    before: Option<OmissionValue>,
     /// White space before the closing bracket.
     end_space: &'a str,
 }
 
-impl Inside<'_> {
+impl ContainerContent<'_> {
     /// Returns the size to which larger children are shortened so that all fit, and the smallest size that is worth
     /// keeping.
     fn levels(&self, room: usize) -> (usize, usize) {
@@ -320,7 +321,7 @@ impl Inside<'_> {
         (level, least)
     }
 
-    fn written(&self, body: &str) -> String {
+    fn wrap(&self, body: &str) -> String {
         let (open, close) = if self.is_list { ('[', ']') } else { ('{', '}') };
         format!("{open}{body}{}{close}", self.end_space)
     }
@@ -328,7 +329,7 @@ impl Inside<'_> {
 
 impl Child<'_> {
     /// Returns the child's size without its value.
-    fn fixed(&self) -> usize {
+    fn fixed_size(&self) -> usize {
         self.size - self.value_size
     }
 }
@@ -339,18 +340,18 @@ fn spaces(space: &str) -> &str {
 }
 
 /// Returns a key as written, without its quotation marks and colon.
-fn unquoted(key: &str) -> &str {
-    quoted(key).trim_matches('"')
+fn unquote_key(key: &str) -> &str {
+    quoted_key(key).trim_matches('"')
 }
 
 /// Returns a key as written, without its colon.
-fn quoted(key: &str) -> &str {
+fn quoted_key(key: &str) -> &str {
     key.trim_end_matches([' ', '\n', '\r', '\t', ':'])
 }
 
 /// Returns the decoded key, as a JSON Pointer needs it.
 fn name(key: &str) -> String {
-    string::decoded(quoted(key)).unwrap_or_else(|| unquoted(key).to_owned())
+    string::decode(quoted_key(key)).unwrap_or_else(|| unquote_key(key).to_owned())
 }
 
 /// Returns the size to which larger values must be shortened so that all of them fit into `room`.
@@ -385,7 +386,7 @@ mod tests {
             assert_eq!(name(key), expected);
             let json = format!("{{{key} 1}}");
             let pointer = FieldPath::root().key(name(key)).pointer();
-            assert_eq!(crate::read::pointed_to(&json, &pointer), Ok("1"));
+            assert_eq!(crate::read::resolve_pointer(&json, &pointer), Ok("1"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Shortens long strings in JSON.
 
 use super::super::limits::{Keep, Limits, Unit};
-use super::super::lines::Foreign;
+use super::super::lines::InvalidUtf8;
 use super::super::marker;
 use super::super::text::{Landmarks, Text};
 use endmark_envelope::{Size, grapheme_boundary, json_width};
@@ -19,17 +19,17 @@ pub(super) struct CutString {
 }
 
 /// Returns the text of a JSON string. An unpaired surrogate becomes U+FFFD.
-pub(crate) fn decoded(json: &str) -> Option<String> {
+pub(crate) fn decode(json: &str) -> Option<String> {
     serde_json::from_str(&replace_lone_surrogates(json)).ok()
 }
 
 /// Cuts a JSON string to `most`, including its quotation marks. Returns `None` if there is no room. An unpaired
 /// surrogate becomes U+FFFD.
 pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
-    let text = decoded(json)?;
+    let text = decode(json)?;
     let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
     let shortened = if is_of_lines { as_text(&text, most, limits) } else { None };
-    shortened.or_else(|| beginning(&text, most, limits))
+    shortened.or_else(|| shorten_text(&text, most, limits))
 }
 
 /// Caps a string of several lines as a text. Escapes are longer than their characters, so the room is reduced in
@@ -39,7 +39,7 @@ fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let mut room = most;
     for _ in 0..4 {
         let own = Limits { most: room, handle: None, unit, ..limits.clone() };
-        let mut capper = Text::new(&own, Landmarks::Errors, Foreign::Refused);
+        let mut capper = Text::new(&own, Landmarks::Errors, InvalidUtf8::Reject);
         capper.push(text.as_bytes()).ok()?;
         let (shortened, _) = capper.finish().ok()?;
         let json = serde_json::to_string(&shortened.text).ok()?;
@@ -53,9 +53,9 @@ fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
 }
 
 /// Returns the beginning of a text, or its end for [`Keep::Tail`], with a marker.
-fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
+fn shorten_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let original = Size::of(text);
-    let marker = marker::of_string(original.chars);
+    let marker = marker::string_marker(original.chars);
     let room = most.checked_sub(marker.len() + 2)?;
     let keeps_end = limits.keep == Keep::Tail;
     let mut left = room;
@@ -77,7 +77,7 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
         (&text[..grapheme_boundary(text, bytes)], false)
     };
     let returned = Size::of(shown);
-    let marker = marker::of_string(original.chars - returned.chars);
+    let marker = marker::string_marker(original.chars - returned.chars);
     let cut = if is_end { format!("{marker}{shown}") } else { format!("{shown}{marker}") };
     Some(CutString { json: serde_json::to_string(&cut).ok()?, returned, original })
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 pub(crate) use endmark_text::json::Kind;
-use endmark_text::json::{Visit, unmarked, visit};
+use endmark_text::json::{Visit, visit, without_byte_order_mark};
 
-use crate::cap::marker::Omitted;
+use crate::cap::marker::OmissionValue;
 
 /// A value, or the key of a member, with its position and the next node.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) struct Tape {
 }
 
 /// Typical number of text bytes per node. Memory is reserved by it, so that nodes are not copied as they grow.
-const BYTES_OF_A_NODE: usize = 12;
+const BYTES_PER_NODE: usize = 12;
 /// Most nodes for which memory is reserved. A large text may have few nodes, such as one long string.
 const MAX_RESERVED_NODES: usize = 1 << 20;
 
@@ -42,8 +42,8 @@ impl Tape {
         self.open.clear();
         // Positions are stored in four bytes.
         u32::try_from(text.len()).ok()?;
-        self.nodes.reserve((text.len() / BYTES_OF_A_NODE).min(MAX_RESERVED_NODES));
-        let bytes = unmarked(text.as_bytes());
+        self.nodes.reserve((text.len() / BYTES_PER_NODE).min(MAX_RESERVED_NODES));
+        let bytes = without_byte_order_mark(text.as_bytes());
         let mark = text.len() - bytes.len();
         visit(bytes, &mut Recording { tape: self, text, mark, max_items }).ok().map(drop)
     }
@@ -129,7 +129,7 @@ impl Tape {
         }
         self.nodes.get(item).is_some_and(|last| {
             let Node { begin, end, .. } = *last;
-            Omitted::read(&text[begin as usize..end as usize]).is_some()
+            OmissionValue::read(&text[begin as usize..end as usize]).is_some()
         })
     }
 }

@@ -11,9 +11,9 @@ const MAX_COUNTED_VALUES: usize = 32;
 /// How many rows are remembered for each value.
 const ROWS_OF_VALUE: usize = 4;
 /// A value is rare if only one row has it, or at most one row in this many.
-const RARE_ONE_IN: u64 = 100;
+const RARE_VALUE_DIVISOR: u64 = 100;
 /// Rare values count only if all of them together occur in at most one row in this many.
-const ALL_RARE_ONE_IN: u64 = 20;
+const ALL_RARE_DIVISOR: u64 = 20;
 /// A table with fewer rows has no prominent rows.
 const MIN_ROWS: u64 = 20;
 /// A number is an outlier if it is more than this many standard deviations from the mean.
@@ -22,13 +22,13 @@ const OUTLIER_DEVIATIONS: f64 = 5.0;
 const EXTREMES_PER_SIDE: usize = 2;
 
 /// Hasher for keys that are already hashes.
-pub(super) type Hashed = BuildHasherDefault<AsIs>;
+pub(super) type BuildIdentityHasher = BuildHasherDefault<IdentityHasher>;
 
 /// Uses a hash as its own hash.
 #[derive(Debug, Default)]
-pub(super) struct AsIs(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -45,18 +45,18 @@ impl Hasher for AsIs {
 
 /// Rows with the same value.
 #[derive(Debug)]
-struct Same<R> {
+struct ValueGroup<R> {
     count: u64,
     rows: Vec<Row<R>>,
 }
 
-impl<R> Default for Same<R> {
+impl<R> Default for ValueGroup<R> {
     fn default() -> Self {
         Self { count: 0, rows: Vec::new() }
     }
 }
 
-impl<R: Clone> Same<R> {
+impl<R: Clone> ValueGroup<R> {
     fn take(&mut self, row: &Row<R>, spare: &mut usize) {
         self.count += 1;
         if self.rows.len() < ROWS_OF_VALUE && row.size <= *spare {
@@ -69,10 +69,10 @@ impl<R: Clone> Same<R> {
 /// One column.
 #[derive(Debug)]
 pub(super) struct Column<R> {
-    all: Same<R>,
-    kinds: [Same<R>; 6],
+    all_values: ValueGroup<R>,
+    kinds: [ValueGroup<R>; 6],
     /// `None` if there are too many distinct values.
-    values: Option<HashMap<u64, Same<R>, Hashed>>,
+    values: Option<HashMap<u64, ValueGroup<R>, BuildIdentityHasher>>,
     numbers: Spread<R>,
 }
 
@@ -89,7 +89,7 @@ struct Spread<R> {
 impl<R: Clone> Column<R> {
     pub(super) fn new() -> Self {
         Self {
-            all: Same::default(),
+            all_values: ValueGroup::default(),
             kinds: Default::default(),
             values: Some(HashMap::default()),
             numbers: Spread { count: 0.0, mean: 0.0, squares: 0.0, highest: Vec::new(), lowest: Vec::new() },
@@ -97,7 +97,7 @@ impl<R: Clone> Column<R> {
     }
 
     pub(super) fn take(&mut self, row: &Row<R>, fact: Fact<'_>, spare: &mut usize) {
-        self.all.take(row, spare);
+        self.all_values.take(row, spare);
         self.kinds[fact.kind as usize].take(row, spare);
         if let Some(values) = &mut self.values {
             values.entry(fact.value()).or_default().take(row, spare);
@@ -111,28 +111,29 @@ impl<R: Clone> Column<R> {
     }
 
     /// Calls `name` for each prominent row of a table with `rows` rows, and passes the number of rows with its value.
-    pub(super) fn standing_out<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
+    pub(super) fn each_prominent<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
         if rows < MIN_ROWS {
             return;
         }
-        if self.all.count * RARE_ONE_IN <= rows {
-            self.all.rows.iter().for_each(|row| name(self.all.count, row));
+        if self.all_values.count * RARE_VALUE_DIVISOR <= rows {
+            self.all_values.rows.iter().for_each(|row| name(self.all_values.count, row));
         }
-        rare(self.kinds.iter(), self.all.count, &mut name);
-        rare(self.values.iter().flat_map(HashMap::values), self.all.count, &mut name);
+        each_rare(self.kinds.iter(), self.all_values.count, &mut name);
+        each_rare(self.values.iter().flat_map(HashMap::values), self.all_values.count, &mut name);
         self.numbers.outliers().for_each(|row| name(1, row));
     }
 }
 
 /// Calls `name` for the rows with rare values, if they are few in total.
-fn rare<'a, R: 'a>(
-    all: impl Iterator<Item = &'a Same<R>> + Clone,
+fn each_rare<'a, R: 'a>(
+    all: impl Iterator<Item = &'a ValueGroup<R>> + Clone,
     of: u64,
     name: &mut impl FnMut(u64, &'a Row<R>),
 ) {
-    let is_rare = |same: &&Same<R>| same.count > 0 && (same.count == 1 || same.count * RARE_ONE_IN <= of);
+    let is_rare =
+        |same: &&ValueGroup<R>| same.count > 0 && (same.count == 1 || same.count * RARE_VALUE_DIVISOR <= of);
     let rows: u64 = all.clone().filter(is_rare).map(|same| same.count).sum();
-    if of >= MIN_ROWS && rows * ALL_RARE_ONE_IN <= of {
+    if of >= MIN_ROWS && rows * ALL_RARE_DIVISOR <= of {
         for same in all.filter(is_rare) {
             same.rows.iter().for_each(|row| name(same.count, row));
         }

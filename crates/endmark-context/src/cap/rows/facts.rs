@@ -42,7 +42,7 @@ impl Fact<'_> {
 
 impl<'a> Facts<'a> {
     /// Collects the facts of a JSON value and everything in it. Examines its words from the first hint of an error.
-    pub(in crate::cap) fn of_json(
+    pub(in crate::cap) fn collect_json(
         &mut self,
         text: &'a str,
         nodes: &[Node],
@@ -58,7 +58,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Collects the facts of a record from its fields and column names.
-    pub(in crate::cap) fn of_record(
+    pub(in crate::cap) fn collect_record(
         &mut self,
         record: &str,
         fields: impl Iterator<Item = &'a str>,
@@ -67,10 +67,10 @@ impl<'a> Facts<'a> {
         self.clear();
         for (index, text) in fields.enumerate() {
             let column = error_signs::hash(ROOT, &index.to_le_bytes());
-            let kind = kind_of_field(text);
+            let kind = field_kind(text);
             self.list.push(Fact { column, kind, text });
             let is_error = names.get(index).is_some_and(|name| error_signs::is_error_key(name));
-            if is_error && kind != Kind::Null && !NOTHING.contains(&text) {
+            if is_error && kind != Kind::Null && !EMPTY_VALUES.contains(&text) {
                 self.error = Some(column);
             }
         }
@@ -80,7 +80,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Collects the facts of a row whose format differs from the others.
-    pub(in crate::cap) fn of_stranger(&mut self, row: &'a str) {
+    pub(in crate::cap) fn collect_unlike(&mut self, row: &'a str) {
         self.clear();
         self.list.push(Fact { column: 0, kind: Kind::String, text: row });
     }
@@ -117,7 +117,7 @@ impl<'a> Facts<'a> {
                 error_signs::hash(column, &item.to_le_bytes())
             };
             let own = &nodes[value];
-            if is_object && error_signs::is_error_key(unquoted(key)) && is_there(text, own) {
+            if is_object && error_signs::is_error_key(unquote_key(key)) && has_content(text, own) {
                 self.error = Some(name);
             }
             self.value(text, nodes, value, name, depth + 1);
@@ -127,18 +127,18 @@ impl<'a> Facts<'a> {
 }
 
 /// Whether a value has content. An `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
-pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
+pub(in crate::cap) fn has_content(text: &str, node: &Node) -> bool {
     match node.kind {
         Kind::Array | Kind::Object => node.count > 0,
-        _ => !NOTHING.contains(&source(text, node)),
+        _ => !EMPTY_VALUES.contains(&source(text, node)),
     }
 }
 
 /// Values without content.
-const NOTHING: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
+const EMPTY_VALUES: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
 
 /// Returns a key as written, without its quotation marks.
-fn unquoted(key: &str) -> &str {
+fn unquote_key(key: &str) -> &str {
     key.get(1..key.len() - 1).unwrap_or(key)
 }
 
@@ -146,7 +146,7 @@ fn source<'a>(text: &'a str, node: &Node) -> &'a str {
     &text[node.begin as usize..node.end as usize]
 }
 
-fn kind_of_field(text: &str) -> Kind {
+fn field_kind(text: &str) -> Kind {
     let first = text.trim_start().bytes().next();
     match first {
         None => Kind::Null,

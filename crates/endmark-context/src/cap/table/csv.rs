@@ -9,7 +9,7 @@ use super::super::marker;
 pub(in crate::cap) const DELIMITERS: [char; 4] = [',', '\t', ';', '|'];
 
 /// Whether a record continues on the next line, because a quotation mark is open.
-pub(in crate::cap) fn goes_on(record: &str) -> bool {
+pub(in crate::cap) fn is_open(record: &str) -> bool {
     record.bytes().filter(|byte| *byte == b'"').count() % 2 == 1
 }
 
@@ -23,26 +23,26 @@ pub(in crate::cap) fn fields(record: &str, delimiter: char) -> impl Iterator<Ite
 }
 
 /// Returns the decoded text of a field.
-pub(in crate::cap) fn unquoted(field: &str) -> String {
+pub(in crate::cap) fn decode_field(field: &str) -> String {
     let inside = field.strip_prefix('"').and_then(|field| field.strip_suffix('"'));
     inside.map_or_else(|| field.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
 /// Encodes a text as a field of a record.
-pub(in crate::cap) fn quoted(text: &str, delimiter: char) -> String {
+pub(in crate::cap) fn encode_field(text: &str, delimiter: char) -> String {
     let needs = text.contains([delimiter, '"', '\n', '\r']);
     if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 /// Returns a record with the usual number of fields, whose first one is this text.
-pub(in crate::cap) fn record_of(text: &str, delimiter: char, columns: usize) -> String {
-    let mut record = quoted(text, delimiter);
+pub(in crate::cap) fn record_with(text: &str, delimiter: char, columns: usize) -> String {
+    let mut record = encode_field(text, delimiter);
     record.extend(std::iter::repeat_n(delimiter, columns.saturating_sub(1)));
     record
 }
 
 /// Returns a record with at most `most`, with its longest fields cut at graphemes. Returns `None` if there is no room.
-pub(in crate::cap) fn shortened(
+pub(in crate::cap) fn shorten_record(
     record: &str,
     delimiter: char,
     most: usize,
@@ -51,17 +51,17 @@ pub(in crate::cap) fn shortened(
     let all: Vec<&str> = fields(record, delimiter).collect();
     let share = most / all.len().max(1);
     let cut = |field: &str| {
-        let text = unquoted(field);
+        let text = decode_field(field);
         let chars = text.chars().count() as u64;
-        let room = share.checked_sub(marker::of_string(chars).len() + 3)?;
+        let room = share.checked_sub(marker::string_marker(chars).len() + 3)?;
         let mut at = text.floor_char_boundary(room);
         // Quotation marks inside are doubled.
-        while at > 0 && limits.size(&quoted(&text[..at], delimiter)) > room {
+        while at > 0 && limits.size(&encode_field(&text[..at], delimiter)) > room {
             at = text.floor_char_boundary(at - 1 - at / 8);
         }
         let shown = &text[..grapheme_boundary(&text, at)];
         let left_out = chars - shown.chars().count() as u64;
-        Some(quoted(&format!("{shown}{}", marker::of_string(left_out)), delimiter))
+        Some(encode_field(&format!("{shown}{}", marker::string_marker(left_out)), delimiter))
     };
     let short =
         |field: &&str| if limits.size(field) < share { Some((*field).to_owned()) } else { cut(field) };
@@ -79,12 +79,13 @@ mod tests {
     fn records_are_taken_apart_as_they_are_written() {
         let record = "a,\"b, \"\"c\"\"\nd\",,e\r\n";
         assert_eq!(fields(record, ',').collect::<Vec<_>>(), ["a", "\"b, \"\"c\"\"\nd\"", "", "e"]);
-        assert_eq!(unquoted("\"b, \"\"c\"\"\""), "b, \"c\"");
-        assert_eq!(quoted("b, \"c\"", ','), "\"b, \"\"c\"\"\"");
-        assert!(goes_on("a,\"b\n") && !goes_on(record));
-        assert_eq!(record_of("[… 1,234 x]", ',', 3), "\"[… 1,234 x]\",,");
-        assert_eq!(record_of("[… 1,234 x]", ';', 2), "[… 1,234 x];");
-        let cut = shortened(&format!("1,{}\n", "ab\"".repeat(100)), ',', 120, &Limits::default()).unwrap();
+        assert_eq!(decode_field("\"b, \"\"c\"\"\""), "b, \"c\"");
+        assert_eq!(encode_field("b, \"c\"", ','), "\"b, \"\"c\"\"\"");
+        assert!(is_open("a,\"b\n") && !is_open(record));
+        assert_eq!(record_with("[… 1,234 x]", ',', 3), "\"[… 1,234 x]\",,");
+        assert_eq!(record_with("[… 1,234 x]", ';', 2), "[… 1,234 x];");
+        let cut =
+            shorten_record(&format!("1,{}\n", "ab\"".repeat(100)), ',', 120, &Limits::default()).unwrap();
         assert!(cut.len() <= 124 && fields(&cut, ',').count() == 2 && cut.contains("left out …]"), "{cut}");
     }
 }

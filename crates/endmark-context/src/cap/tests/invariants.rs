@@ -6,7 +6,7 @@ use endmark_envelope::WarningKind;
 use serde_json::Value;
 
 use crate::cap::table::csv;
-use crate::cap::{Asked, Capped, Capper, Format, Limits, Unit, cap, marker};
+use crate::cap::{Capped, Capper, Format, Limits, RequestedFormat, Unit, cap, marker};
 
 /// A simple tokenizer for tests: words between spaces, in parts of three characters.
 pub(super) fn words(text: &str) -> usize {
@@ -22,13 +22,13 @@ fn size(text: &str, limits: &Limits) -> usize {
 }
 
 /// Caps a value at once and in chunks, and checks the results.
-pub(super) fn check(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
+pub(super) fn check(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk: usize) {
     let capped = cap(bytes, asked, limits);
     let mut in_chunks = Capper::new(asked, limits.clone()).unwrap();
     let pushed: Result<(), _> = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
     assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "chunks of {chunk}");
     let Ok(capped) = capped else {
-        assert!(asked != Asked::Auto && str::from_utf8(bytes).is_err());
+        assert!(asked != RequestedFormat::Auto && str::from_utf8(bytes).is_err());
         return;
     };
     let Ok(original) = str::from_utf8(bytes) else { return };
@@ -50,13 +50,13 @@ pub(super) fn check(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
     let again = cap(capped.text.as_bytes(), asked, limits).unwrap();
     assert_eq!(again.text, capped.text, "capped again");
     assert!(!again.is_cut);
-    rows_are_of_the_input(&capped, original);
+    assert_rows_from_input(&capped, original);
 }
 
-fn rows_are_of_the_input(capped: &Capped, original: &str) {
+fn assert_rows_from_input(capped: &Capped, original: &str) {
     match capped.format {
         Format::Text | Format::Diff => {
-            for line in capped.text.lines().filter(|line| marker::in_line(line).is_none()) {
+            for line in capped.text.lines().filter(|line| marker::parse_line(line).is_none()) {
                 assert!(original.contains(line), "{line:?} is not of the input");
             }
         }
@@ -69,7 +69,7 @@ fn rows_are_of_the_input(capped: &Capped, original: &str) {
         }
         Format::JsonLines => {
             let rows: HashSet<&str> = original.lines().collect();
-            for row in capped.text.lines().filter(|row| marker::Omitted::read(row).is_none()) {
+            for row in capped.text.lines().filter(|row| marker::OmissionValue::read(row).is_none()) {
                 let is_json = serde_json::from_str::<Value>(row).is_ok();
                 assert!(rows.contains(row) || row.contains("left out …]") && is_json, "{row}");
             }
@@ -94,7 +94,7 @@ fn rows_are_of_the_input(capped: &Capped, original: &str) {
 fn records(text: &str) -> Vec<String> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
-        match records.last_mut().filter(|record| csv::goes_on(record)) {
+        match records.last_mut().filter(|record| csv::is_open(record)) {
             Some(record) => {
                 record.push('\n');
                 record.push_str(line);

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::run::Part;
 use crate::cap::error_signs::{self, Shapes};
-use crate::cap::marker::LeftOut;
+use crate::cap::marker::OmittedAmount;
 
 /// A neighbour ranks like a line with this many more earlier occurrences.
-const NEIGHBOURS_BEHIND: u32 = 3;
+const NEIGHBOUR_RANK_PENALTY: u32 = 3;
 /// Longest trace that is kept with its error line. Longer ones are recursions or frames of a framework.
 const MAX_TRACE_LINES: usize = 40;
 
@@ -17,14 +17,14 @@ type Rank = (u32, u64);
 
 /// Lines worth keeping, within a bound.
 #[derive(Debug)]
-pub(super) struct Found {
-    most: usize,
+pub(super) struct FoundLines {
+    max_lines: usize,
     neighbours: usize,
-    kept: BTreeMap<Rank, Owned>,
+    kept: BTreeMap<Rank, OwnedPart>,
     size: usize,
     shapes: Shapes,
     /// The parts before the next one.
-    before: VecDeque<Owned>,
+    before: VecDeque<OwnedPart>,
     /// Number of neighbours that still follow, and their rank.
     coming: (usize, u32),
     /// How many more lines may belong to the trace of the last important line.
@@ -32,15 +32,15 @@ pub(super) struct Found {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Owned {
+struct OwnedPart {
     at: u64,
     text: String,
     size: usize,
-    before: LeftOut,
-    weight: LeftOut,
+    before: OmittedAmount,
+    weight: OmittedAmount,
 }
 
-impl Owned {
+impl OwnedPart {
     fn set(&mut self, part: Part<'_>) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -53,11 +53,11 @@ impl Owned {
     }
 }
 
-impl Found {
+impl FoundLines {
     /// Keeps lines of at most `most` in total, with `neighbours` lines on either side of each important line.
     pub(super) fn new(most: usize, neighbours: usize) -> Self {
         Self {
-            most,
+            max_lines: most,
             neighbours,
             kept: BTreeMap::new(),
             size: 0,
@@ -73,7 +73,7 @@ impl Found {
         let plain = || error_signs::without_colours(part.text);
         if is_landmark {
             let occurrence = self.shapes.occurrence(error_signs::shape(&plain()));
-            let worth = occurrence.saturating_add(NEIGHBOURS_BEHIND);
+            let worth = occurrence.saturating_add(NEIGHBOUR_RANK_PENALTY);
             for neighbour in std::mem::take(&mut self.before) {
                 self.keep(worth, neighbour.part());
             }
@@ -94,7 +94,7 @@ impl Found {
         if self.neighbours > 0 {
             let is_full = self.before.len() == self.neighbours;
             let mut owned =
-                if is_full { self.before.pop_front().unwrap_or_default() } else { Owned::default() };
+                if is_full { self.before.pop_front().unwrap_or_default() } else { OwnedPart::default() };
             owned.set(part);
             self.before.push_back(owned);
         }
@@ -103,14 +103,14 @@ impl Found {
     fn keep(&mut self, worth: u32, part: Part<'_>) {
         let rank = (worth, part.at);
         let is_worse = self.kept.last_key_value().is_some_and(|(last, _)| rank > *last);
-        if part.size > self.most || self.size + part.size > self.most && is_worse {
+        if part.size > self.max_lines || self.size + part.size > self.max_lines && is_worse {
             return;
         }
-        let mut owned = Owned::default();
+        let mut owned = OwnedPart::default();
         owned.set(part);
         self.size += part.size;
         self.kept.insert(rank, owned);
-        while self.size > self.most {
+        while self.size > self.max_lines {
             let Some((_, worst)) = self.kept.pop_last() else { return };
             self.size -= worst.size;
         }

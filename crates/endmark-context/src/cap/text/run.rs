@@ -1,6 +1,6 @@
 //! Consecutive parts of a text in one buffer.
 
-use crate::cap::marker::LeftOut;
+use crate::cap::marker::OmittedAmount;
 
 /// A part of a text: a line, or part of a long line.
 #[derive(Debug, Clone, Copy)]
@@ -11,9 +11,9 @@ pub(super) struct Part<'a> {
     /// Size in the unit of the limit.
     pub(super) size: usize,
     /// Sum of the parts before it.
-    pub(super) before: LeftOut,
+    pub(super) before: OmittedAmount,
     /// The amount that is omitted without this part.
-    pub(super) weight: LeftOut,
+    pub(super) weight: OmittedAmount,
 }
 
 /// Consecutive parts.
@@ -23,7 +23,7 @@ pub(super) struct Run {
     parts: Vec<Place>,
     /// Index of the first part.
     first: u64,
-    before: LeftOut,
+    before: OmittedAmount,
     size: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Run {
 struct Place {
     end: usize,
     size: usize,
-    after: LeftOut,
+    after: OmittedAmount,
 }
 
 impl Run {
@@ -41,7 +41,11 @@ impl Run {
         }
         self.text.push_str(part.text);
         self.size = self.size.saturating_add(part.size);
-        self.parts.push(Place { end: self.text.len(), size: part.size, after: part.before.and(part.weight) });
+        self.parts.push(Place {
+            end: self.text.len(),
+            size: part.size,
+            after: part.before.plus(part.weight),
+        });
     }
 
     pub(super) fn text(&self) -> &str {
@@ -66,8 +70,10 @@ impl Run {
             let (begin, before) = index
                 .checked_sub(1)
                 .map_or((0, self.before), |index| (self.parts[index].end, self.parts[index].after));
-            let weight =
-                LeftOut { lines: place.after.lines - before.lines, chars: place.after.chars - before.chars };
+            let weight = OmittedAmount {
+                lines: place.after.lines - before.lines,
+                chars: place.after.chars - before.chars,
+            };
             Part {
                 at: self.first + index as u64,
                 text: &self.text[begin..place.end],

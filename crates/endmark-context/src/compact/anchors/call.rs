@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::text::{clipped, is_error_line};
+use super::text::{clip, is_error_line};
 use super::{Anchor, AnchorKind, Source, tree};
 use crate::compact::repair::is_absent;
 use crate::conversation::{Call, ToolResult};
@@ -27,12 +27,12 @@ pub(super) fn anchors<'a>(
     anchors: &mut Vec<Anchor<'a>>,
 ) {
     if !tree::anchors(&call.arguments, Source::Argument, anchors) {
-        super::text::exact(&call.arguments, Source::Argument, anchors);
+        super::text::add_exact_values(&call.arguments, Source::Argument, anchors);
     }
     let place = if is_program(call) { Source::Argument } else { Source::Result };
     anchors.push(Anchor {
         kind: AnchorKind::Command,
-        key: described(call).into(),
+        key: describe(call).into(),
         value: outcome(result).into(),
         place,
     });
@@ -40,7 +40,7 @@ pub(super) fn anchors<'a>(
 
 /// Whether a call runs a program: the name or shape of an argument indicates a command.
 fn is_program(call: &Call<'_>) -> bool {
-    match tree::parsed(&call.arguments) {
+    match tree::parse(&call.arguments) {
         Some(Value::Object(fields)) => fields.iter().any(|(name, value)| {
             let named = COMMAND_NAMES.contains(&name.as_str());
             named || value.as_str().is_some_and(|text| text.contains(" --") || text.contains(" && "))
@@ -50,7 +50,7 @@ fn is_program(call: &Call<'_>) -> bool {
 }
 
 /// Returns a call on one line: its name, and its arguments without their names.
-pub(crate) fn described(call: &Call<'_>) -> String {
+pub(crate) fn describe(call: &Call<'_>) -> String {
     fn leaves(value: &Value, out: &mut String) {
         match value {
             Value::Object(fields) => fields.values().for_each(|value| leaves(value, out)),
@@ -68,12 +68,12 @@ pub(crate) fn described(call: &Call<'_>) -> String {
         out.push_str(text);
     }
     let mut arguments = String::new();
-    match tree::parsed(&call.arguments) {
+    match tree::parse(&call.arguments) {
         Some(value) => leaves(&value, &mut arguments),
         None => arguments.push_str(&call.arguments),
     }
-    let name = clipped(&call.name, MAX_OUTCOME_CHARS);
-    format!("{name}({})", clipped(&arguments, MAX_ARGUMENTS_CHARS).replace(" → ", " "))
+    let name = clip(&call.name, MAX_OUTCOME_CHARS);
+    format!("{name}({})", clip(&arguments, MAX_ARGUMENTS_CHARS).replace(" → ", " "))
 }
 
 /// Returns the outcome of a call in a few words.
@@ -81,7 +81,7 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
     let Some(result) = result.filter(|result| !is_absent(&result.text)) else {
         return "no result".to_owned();
     };
-    let tree = tree::parsed(&result.text);
+    let tree = tree::parse(&result.text);
     let code = match &tree {
         Some(Value::Object(fields)) => EXIT_NAMES.iter().find_map(|name| fields.get(*name)?.as_i64()),
         Some(_) => None,
@@ -100,9 +100,9 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
     match tree {
         Some(Value::Array(items)) => format!("{} items", items.len()),
         Some(_) => "ok".to_owned(),
-        None => match (result.text.lines().count(), error_line_in(&result.text)) {
+        None => match (result.text.lines().count(), find_error_line(&result.text)) {
             (_, Some(line)) => line,
-            (0 | 1, None) => clipped(&result.text, MAX_OUTCOME_CHARS / 2).into_owned(),
+            (0 | 1, None) => clip(&result.text, MAX_OUTCOME_CHARS / 2).into_owned(),
             (lines, None) => format!("{lines} lines"),
         },
     }
@@ -120,14 +120,14 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-fn error_line_in(text: &str) -> Option<String> {
+fn find_error_line(text: &str) -> Option<String> {
     let line = text.lines().find(|line| is_error_line(line))?;
-    Some(clipped(line, MAX_OUTCOME_CHARS).into_owned())
+    Some(clip(line, MAX_OUTCOME_CHARS).into_owned())
 }
 
 fn error_line(text: &str) -> Option<String> {
-    error_line_in(text).or_else(|| {
+    find_error_line(text).or_else(|| {
         let first = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(clipped(first, MAX_OUTCOME_CHARS).into_owned())
+        Some(clip(first, MAX_OUTCOME_CHARS).into_owned())
     })
 }

@@ -24,7 +24,7 @@ const MAX_WORD_BYTES: usize = 200;
 const MAX_ENDING_BYTES: usize = 5;
 
 /// Returns the shape of a word without the punctuation around it.
-pub(crate) fn shape_of(word: &str) -> Shape {
+pub(crate) fn word_shape(word: &str) -> Shape {
     // Fast path: most words consist of lower-case ASCII letters.
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Shape::Word;
@@ -63,7 +63,7 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if behind_sign.starts_with(|sign: char| sign.is_ascii_digit())
         && letters <= 2
         && !behind_sign.contains('-')
-        && word.chars().all(is_of_number)
+        && word.chars().all(is_numeric)
     {
         return Shape::Number;
     }
@@ -78,7 +78,7 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
 }
 
-fn is_of_number(character: char) -> bool {
+fn is_numeric(character: char) -> bool {
     character.is_ascii_digit() || character.is_alphabetic() || ".,%$€£¥+-".contains(character)
 }
 
@@ -173,7 +173,7 @@ mod tests {
             (Shape::Word, "Hello economy and self-employed é --"),
         ] {
             for word in words.split(' ') {
-                assert_eq!(shape_of(word), shape, "{word}");
+                assert_eq!(word_shape(word), shape, "{word}");
             }
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::conversation::{Call, ToolResult};
 
-fn found<'a>(anchors: &'a [Anchor<'_>], kind: AnchorKind) -> Vec<(&'a str, &'a str)> {
+fn anchors_of_kind<'a>(anchors: &'a [Anchor<'_>], kind: AnchorKind) -> Vec<(&'a str, &'a str)> {
     let of_kind = anchors.iter().filter(|anchor| anchor.kind == kind);
     of_kind.map(|anchor| (anchor.key.as_ref(), anchor.value.as_ref())).collect()
 }
@@ -11,8 +11,8 @@ fn values_of_a_result_stand_under_their_names() {
     let text = r#"{"user": {"name": "Mia Li", "born": "1990-04-05", "cards": {"card_4421486": {"brand": "visa"},
         "card_77": {"brand": "visa"}}}, "plain": {"qxkrtz": {"id": 1, "n": 2}, "lmnop": {"id": 3, "n": 4}}, "ok": true}"#;
     let mut anchors = Vec::new();
-    of_result(text, false, &mut anchors);
-    let identifiers = found(&anchors, AnchorKind::Identifier);
+    add_result_anchors(text, false, &mut anchors);
+    let identifiers = anchors_of_kind(&anchors, AnchorKind::Identifier);
     for expected in
         [("name", "Mia Li"), ("born", "1990-04-05"), ("cards", "card_4421486"), ("plain", "lmnop")]
     {
@@ -24,22 +24,25 @@ fn values_of_a_result_stand_under_their_names() {
 fn output_gives_its_errors_files_and_ids() {
     let text = "Compiling a\n  src/main.rs:12 error[E0308]: mismatched types\nsee https://example.com/E0308\nbuild b-4471 done";
     let mut anchors = Vec::new();
-    of_result(text, false, &mut anchors);
-    assert_eq!(found(&anchors, AnchorKind::Error), [("", "src/main.rs:12 error[E0308]: mismatched types")]);
-    assert_eq!(found(&anchors, AnchorKind::Url), [("", "https://example.com/E0308")]);
-    assert!(found(&anchors, AnchorKind::Identifier).contains(&("", "b-4471")), "{anchors:?}");
+    add_result_anchors(text, false, &mut anchors);
+    assert_eq!(
+        anchors_of_kind(&anchors, AnchorKind::Error),
+        [("", "src/main.rs:12 error[E0308]: mismatched types")]
+    );
+    assert_eq!(anchors_of_kind(&anchors, AnchorKind::Url), [("", "https://example.com/E0308")]);
+    assert!(anchors_of_kind(&anchors, AnchorKind::Identifier).contains(&("", "b-4471")), "{anchors:?}");
 }
 
 #[test]
 fn plans_and_decisions_are_found_by_their_form() {
     let mut anchors = Vec::new();
-    text::of_assistant("Decision: keep SQLite\n- [ ] write the docs\n- [x] done", &mut anchors);
-    assert_eq!(found(&anchors, AnchorKind::Decision), [("", "Decision: keep SQLite")]);
-    assert_eq!(found(&anchors, AnchorKind::Todo), [("", "write the docs")]);
+    text::add_assistant_lines("Decision: keep SQLite\n- [ ] write the docs\n- [x] done", &mut anchors);
+    assert_eq!(anchors_of_kind(&anchors, AnchorKind::Decision), [("", "Decision: keep SQLite")]);
+    assert_eq!(anchors_of_kind(&anchors, AnchorKind::Todo), [("", "write the docs")]);
     let plan = r#"{"todos": [{"content": "ship it", "status": "pending"}, {"content": "plan", "status": "completed"}]}"#;
     let mut anchors = Vec::new();
     assert!(tree::anchors(plan, Source::Argument, &mut anchors));
-    assert_eq!(found(&anchors, AnchorKind::Todo), [("", "ship it")]);
+    assert_eq!(anchors_of_kind(&anchors, AnchorKind::Todo), [("", "ship it")]);
 }
 
 #[test]
@@ -65,5 +68,5 @@ fn a_call_says_how_it_ended() {
         arguments: r#"{"cmd": "make -j", "n": 2}"#.into(),
         can_be_answered: true,
     };
-    assert_eq!(described(&call), "run(make -j, 2)");
+    assert_eq!(describe(&call), "run(make -j, 2)");
 }

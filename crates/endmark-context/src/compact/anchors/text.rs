@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of, words};
+use super::{Anchor, AnchorKind, Shape, Source, is_strange, word_shape, words};
 
 /// Longest value that is kept, in characters.
 pub(crate) const MAX_VALUE_CHARS: usize = 160;
@@ -60,7 +60,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Returns a text on one line, cut visibly after `most` characters.
-pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn clip(text: &str, most: usize) -> Cow<'_, str> {
     // A text never has more characters than bytes.
     if text.len() <= most && is_one_line(text) {
         return Cow::Borrowed(text);
@@ -89,25 +89,30 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// Adds each line of the user, and the exact values in it.
-pub(super) fn of_user<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
+pub(super) fn add_user_lines<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) {
-            let value = clipped(line, MAX_SAID_CHARS);
-            anchors.push(Anchor { kind: AnchorKind::Said, key: Cow::default(), value, place: Source::User });
+            let value = clip(line, MAX_SAID_CHARS);
+            anchors.push(Anchor {
+                kind: AnchorKind::UserLine,
+                key: Cow::default(),
+                value,
+                place: Source::User,
+            });
         }
-        exact(line, Source::User, anchors);
+        add_exact_values(line, Source::User, anchors);
     }
 }
 
 /// Adds the model's decisions, its open steps, and the exact values in its text.
-pub(super) fn of_assistant<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
+pub(super) fn add_assistant_lines<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) && is_decision(line) {
-            let value = clipped(line, MAX_VALUE_CHARS);
+            let value = clip(line, MAX_VALUE_CHARS);
             let place = Source::Assistant;
             anchors.push(Anchor { kind: AnchorKind::Decision, key: Cow::default(), value, place });
         }
-        exact(line, Source::Assistant, anchors);
+        add_exact_values(line, Source::Assistant, anchors);
     }
 }
 
@@ -120,35 +125,35 @@ fn is_decision(line: &str) -> bool {
 fn todo<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
     let step = OPEN_STEPS.iter().find_map(|open| line.strip_prefix(open));
     let Some(step) = step.map(str::trim).filter(|step| !step.is_empty()) else { return false };
-    let value = clipped(step, MAX_VALUE_CHARS);
+    let value = clip(step, MAX_VALUE_CHARS);
     anchors.push(Anchor { kind: AnchorKind::Todo, key: Cow::default(), value, place: Source::Assistant });
     true
 }
 
 /// Adds the error lines of a tool's output, and the exact values in it.
-pub(super) fn of_output<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
+pub(super) fn add_output_lines<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     let mut errors = 0;
     for line in text.lines() {
         if errors < MAX_ERRORS && is_error_line(line) {
             push_error(line, anchors);
             errors += 1;
         }
-        exact(line, Source::Result, anchors);
+        add_exact_values(line, Source::Result, anchors);
     }
     if is_error && errors == 0 {
-        error_in(text, anchors);
+        add_first_error(text, anchors);
     }
 }
 
 /// Adds the first line of a result that is marked as an error.
-pub(super) fn error_in<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
+pub(super) fn add_first_error<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     if let Some(line) = text.lines().find(|line| !line.trim().is_empty()) {
         push_error(line, anchors);
     }
 }
 
 fn push_error<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) {
-    let value = clipped(line, MAX_VALUE_CHARS);
+    let value = clip(line, MAX_VALUE_CHARS);
     anchors.push(Anchor { kind: AnchorKind::Error, key: Cow::default(), value, place: Source::Result });
 }
 
@@ -162,9 +167,9 @@ pub(crate) fn is_error_line(line: &str) -> bool {
 }
 
 /// Adds the words of a line that are useful only if they are exact.
-pub(crate) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
+pub(crate) fn add_exact_values<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
-        let kind = match shape_of(word) {
+        let kind = match word_shape(word) {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Identifier | Shape::Date => AnchorKind::Identifier,

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-use super::text::{MAX_VALUE_CHARS, clipped, exact, is_error_line};
-use super::{Anchor, AnchorKind, Shape, Source, shape_of};
+use super::text::{MAX_VALUE_CHARS, add_exact_values, clip, is_error_line};
+use super::{Anchor, AnchorKind, Shape, Source, word_shape};
 
 /// Longer strings (in characters) are not values, but texts that are searched for anchors.
 const MAX_STRING_CHARS: usize = 80;
 /// A name with at least this many digits is an id, regardless of its value.
 const MIN_DIGITS: usize = 3;
 /// States of an open step of a plan.
-const OPEN: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
+const OPEN_STATES: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
 /// Names of the field with the description of a step.
 const STEP_NAMES: [&str; 6] = ["content", "step", "title", "text", "task", "description"];
 
@@ -34,13 +34,13 @@ pub(super) fn names(text: &str, names: &mut HashSet<String>) {
             _ => {}
         }
     }
-    if let Some(value) = parsed(text) {
+    if let Some(value) = parse(text) {
         walk(&value, names);
     }
 }
 
 /// Parses a text that is a JSON object or array.
-pub(super) fn parsed(text: &str) -> Option<Value> {
+pub(super) fn parse(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn parsed(text: &str) -> Option<Value> {
 
 /// Adds the anchors of a JSON text. Returns false if the text is not JSON.
 pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor<'_>>) -> bool {
-    let Some(value) = parsed(text) else { return false };
+    let Some(value) = parse(text) else { return false };
     Walk { place, anchors }.value("", &value);
     true
 }
@@ -70,7 +70,7 @@ impl Walk<'_, '_> {
                 let is_table = is_table(fields);
                 for (inner, value) in fields {
                     // The names in a table object are ids. They belong to the field that contains the object.
-                    if is_table || is_id_of_row(inner, value) {
+                    if is_table || is_row_id(inner, value) {
                         self.push(AnchorKind::Identifier, name, inner);
                         self.value(name, value);
                     } else {
@@ -89,13 +89,13 @@ impl Walk<'_, '_> {
         let is_long = text.chars().nth(MAX_STRING_CHARS).is_some() || text.contains('\n');
         if is_long {
             let mut found = Vec::new();
-            text.lines().for_each(|line| exact(line, self.place, &mut found));
+            text.lines().for_each(|line| add_exact_values(line, self.place, &mut found));
             for anchor in found {
                 self.anchors.push(anchor.into_owned());
             }
             return;
         }
-        let kind = match shape_of(text) {
+        let kind = match word_shape(text) {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Number => AnchorKind::Number,
@@ -112,9 +112,9 @@ impl Walk<'_, '_> {
     }
 
     fn push(&mut self, kind: AnchorKind, name: &str, value: &str) {
-        let value = clipped(value, MAX_VALUE_CHARS);
+        let value = clip(value, MAX_VALUE_CHARS);
         if !value.is_empty() {
-            let name = clipped(name, MAX_STRING_CHARS);
+            let name = clip(name, MAX_STRING_CHARS);
             let key = if name.contains(": ") { name.replace(": ", ":") } else { name.into_owned() };
             let value = Cow::Owned(value.into_owned());
             self.anchors.push(Anchor { kind, key: Cow::Owned(key), value, place: self.place });
@@ -132,10 +132,10 @@ fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
 }
 
 /// Whether a name is the id of a row and not a field name.
-fn is_id_of_row(name: &str, value: &Value) -> bool {
+fn is_row_id(name: &str, value: &Value) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
-    matches!(shape_of(name), Shape::Identifier | Shape::Date)
+    matches!(word_shape(name), Shape::Identifier | Shape::Date)
         && digits > 0
         && (has_fields || digits >= MIN_DIGITS)
 }
@@ -143,7 +143,7 @@ fn is_id_of_row(name: &str, value: &Value) -> bool {
 /// Returns the open step in an object: a step with a state, as in agents' plans.
 fn open_step(fields: &serde_json::Map<String, Value>) -> Option<&str> {
     let state = ["status", "state"].iter().find_map(|name| fields.get(*name)?.as_str())?;
-    if !OPEN.contains(&state) {
+    if !OPEN_STATES.contains(&state) {
         return None;
     }
     STEP_NAMES.iter().find_map(|name| fields.get(*name)?.as_str())

@@ -4,7 +4,7 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 use unicode_normalization::char::canonical_combining_class;
 
 /// Marks the beginning of a word, including the space before it.
-pub(super) const BEGIN: char = '\u{fdd0}';
+pub(super) const WORD_START: char = '\u{fdd0}';
 /// Marks the end of a word.
 pub(super) const END: char = '\u{fdd1}';
 /// Marks that the following word begins with a capital letter.
@@ -13,7 +13,7 @@ pub(super) const CAPITAL: char = '\u{fdd3}';
 pub(super) const CAPITALS: char = '\u{fdd4}';
 
 /// Our own marks. If a text contains one of them, the character is replaced by a private-use character.
-const MARKS: [char; 5] = [BEGIN, END, '\u{fdd2}', CAPITAL, CAPITALS];
+const MARKS: [char; 5] = [WORD_START, END, '\u{fdd2}', CAPITAL, CAPITALS];
 const FIRST_ESCAPE: u32 = 0xe000;
 
 /// Symbols that are grouped with punctuation instead of standing alone.
@@ -45,18 +45,18 @@ pub(super) enum Class {
 }
 
 /// Whether a character of the text equals one of our marks.
-pub(super) fn is_taken(c: char) -> bool {
+pub(super) fn is_own_mark(c: char) -> bool {
     MARKS.contains(&c)
 }
 
 /// Replaces a character of the text that equals one of our marks.
-pub(super) fn escaped(c: char) -> char {
+pub(super) fn escape_mark(c: char) -> char {
     let place = MARKS.iter().position(|mark| *mark == c);
     let escape = place.and_then(|place| char::from_u32(FIRST_ESCAPE + u32::try_from(place).ok()?));
     escape.unwrap_or(c)
 }
 
-/// Reverses [`escaped`].
+/// Reverses [`escape_mark`].
 pub(super) fn literal(c: char) -> char {
     let place = u32::from(c).checked_sub(FIRST_ESCAPE).and_then(|place| usize::try_from(place).ok());
     place.and_then(|place| MARKS.get(place)).copied().unwrap_or(c)
@@ -64,7 +64,7 @@ pub(super) fn literal(c: char) -> char {
 
 /// Whether this is one of our marks.
 pub(super) fn is_mark(c: char) -> bool {
-    matches!(c, BEGIN | END | CAPITAL | CAPITALS)
+    matches!(c, WORD_START | END | CAPITAL | CAPITALS)
 }
 
 fn category(c: char) -> Category {
@@ -224,7 +224,7 @@ pub(super) fn is_border_digit(c: char) -> bool {
 }
 
 /// Whether a run consists of decimal digits only, or of other numbers only.
-pub(super) fn is_of_digits(run: &str) -> bool {
+pub(super) fn is_digit_run(run: &str) -> bool {
     let Some(first) = run.chars().next().map(category) else { return false };
     matches!(first, Category::DecimalNumber | Category::OtherNumber)
         && run.chars().all(|c| category(c) == first)

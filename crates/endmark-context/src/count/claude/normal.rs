@@ -11,7 +11,7 @@ const THAI_AM: &str = "\u{e33}";
 
 /// Returns the text in Unicode's composed form, without control and private-use characters, and with one kind of
 /// space. Composition never crosses a newline, so each line is checked separately: most lines need no change.
-pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
+pub(super) fn normalise_text(text: &str, folds_quotes: bool) -> Cow<'_, str> {
     if is_normal(text) {
         return Cow::Borrowed(text);
     }

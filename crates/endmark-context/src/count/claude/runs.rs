@@ -70,7 +70,7 @@ impl<'a> Iterator for Runs<'a> {
         let mut own = None;
         let mut end = self.text.len();
         for (at, c) in self.text.char_indices() {
-            let next = class_behind(current, c);
+            let next = class_after(current, c);
             if at >= MAX_RUN_BYTES || own.is_some_and(|own| own != next) {
                 end = at;
                 break;
@@ -88,7 +88,7 @@ impl<'a> Iterator for Runs<'a> {
 }
 
 /// Returns the class of a character that follows another class.
-fn class_behind(before: Option<Class>, c: char) -> Class {
+fn class_after(before: Option<Class>, c: char) -> Class {
     let own = class(c);
     if own == Class::Word && before != Some(Class::Word) && is_stray(c) { Class::StrayMark } else { own }
 }

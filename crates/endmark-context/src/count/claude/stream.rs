@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use super::Generation;
 use super::class::{
-    BEGIN, CAPITAL, CAPITALS, Class, END, escaped, is_border_digit, is_caseless_letter, is_its_own_lower,
-    is_like_punctuation, is_lower, is_of_digits, is_selector, is_taken, is_upper, lower,
+    CAPITAL, CAPITALS, Class, END, WORD_START, escape_mark, is_border_digit, is_caseless_letter,
+    is_digit_run, is_its_own_lower, is_like_punctuation, is_lower, is_own_mark, is_selector, is_upper, lower,
 };
 use super::runs::{Run, Runs};
 use super::tally::Tally;
@@ -16,7 +16,7 @@ use super::tally::Tally;
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
 /// How many bytes of the stream are written before they are counted.
-const COUNTED_AT_ONCE: usize = 4 << 10;
+const COUNT_BATCH_BYTES: usize = 4 << 10;
 
 /// Counts the tokens of a normalised text without trailing newlines. `begins_with_space` is true if the text began
 /// with a space before it was normalised.
@@ -27,44 +27,44 @@ pub(super) fn tokens(
     is_stopped: fn() -> bool,
 ) -> u64 {
     let frames = generation.frame_ends_in_boundary();
-    let is_any_taken = !text.is_ascii() && text.contains(is_taken);
-    let text = if is_any_taken { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
+    let is_any_taken = !text.is_ascii() && text.contains(is_own_mark);
+    let text = if is_any_taken { text.chars().map(escape_mark).collect() } else { Cow::Borrowed(text) };
     // A boundary includes one space.
     let is_absorbed = frames && begins_with_space && text.starts_with(' ') && !text.starts_with("  ");
     let text = if is_absorbed { &text[1..] } else { &*text };
     let mut runs = Runs::new(text);
     let mut stream = Stream {
         before: [None; 2],
-        own: runs.next(),
+        current_run: runs.next(),
         next: runs.next(),
         frames,
         least_capitals: generation.least_capitals(),
-        out: String::new(),
+        written: String::new(),
         ends: [0; 2],
         tally: Tally::new(generation.vocabulary().get(), is_stopped),
     };
     if frames && !stream.first_has_boundary() {
-        stream.out.push(if stream.opens_word() { ' ' } else { BEGIN });
+        stream.written.push(if stream.opens_word() { ' ' } else { WORD_START });
     }
-    while let Some(own) = stream.own.filter(|_| !is_stopped()) {
+    while let Some(own) = stream.current_run.filter(|_| !is_stopped()) {
         stream.write(own);
         stream.count_settled();
-        stream.before = [stream.before[1], stream.own];
-        (stream.own, stream.next) = (stream.next, runs.next());
+        stream.before = [stream.before[1], stream.current_run];
+        (stream.current_run, stream.next) = (stream.next, runs.next());
     }
-    stream.tally.add(&stream.out);
+    stream.tally.add(&stream.written);
     stream.tally.tokens()
 }
 
 struct Stream<'a> {
     /// The two previous runs.
     before: [Option<Run<'a>>; 2],
-    own: Option<Run<'a>>,
+    current_run: Option<Run<'a>>,
     next: Option<Run<'a>>,
     frames: bool,
     least_capitals: Option<usize>,
     /// Written text that is still to be counted.
-    out: String,
+    written: String,
     /// The ends of its last two words.
     ends: [usize; 2],
     tally: Tally,
@@ -73,7 +73,7 @@ struct Stream<'a> {
 impl Stream<'_> {
     /// Whether the first run has the boundary of the frame.
     fn first_has_boundary(&self) -> bool {
-        let Some((class, body)) = self.own else { return false };
+        let Some((class, body)) = self.current_run else { return false };
         if self.opens_word() {
             return false;
         }
@@ -81,14 +81,14 @@ impl Stream<'_> {
             Class::Word | Class::Punctuation | Class::StrayMark => true,
             Class::Space => body.starts_with(' '),
             Class::Digit | Class::Hard => {
-                takes_begin(body) || (is_of_digits(body) && body.chars().next().is_some_and(is_border_digit))
+                takes_begin(body) || (is_digit_run(body) && body.chars().next().is_some_and(is_border_digit))
             }
         }
     }
 
     /// Whether the current run is an apostrophe that begins the next word.
     fn opens_word(&self) -> bool {
-        self.own.is_some_and(|(_, body)| body == "'")
+        self.current_run.is_some_and(|(_, body)| body == "'")
             && self.next.is_some_and(|(class, _)| matches!(class, Class::Word | Class::StrayMark))
     }
 
@@ -101,7 +101,7 @@ impl Stream<'_> {
         before.is_none_or(|(class, body)| {
             let ends_in_border_digit = || {
                 matches!(class, Class::Digit | Class::Hard)
-                    && is_of_digits(body)
+                    && is_digit_run(body)
                     && body.chars().next_back().is_some_and(is_border_digit)
             };
             class != Class::Punctuation && !takes_end(body) && !ends_in_border_digit()
@@ -109,7 +109,7 @@ impl Stream<'_> {
     }
 
     /// Whether the current run follows a space or the boundary of the frame.
-    fn is_behind_space(&self) -> bool {
+    fn follows_space(&self) -> bool {
         self.before[1].map_or(self.frames, |(class, body)| class == Class::Space && body.ends_with(' '))
     }
 
@@ -126,15 +126,15 @@ impl Stream<'_> {
             Class::Word => {
                 let is_fused = self.before[1].is_some_and(|(class, _)| class == Class::StrayMark);
                 let (mark, word) =
-                    if is_fused { (None, Cow::Borrowed(body)) } else { cased(body, self.least_capitals) };
+                    if is_fused { (None, Cow::Borrowed(body)) } else { mark_case(body, self.least_capitals) };
                 let begins = !is_fused && !self.is_contraction(body);
                 self.open(mark, begins);
-                self.out.push_str(&word);
+                self.written.push_str(&word);
                 self.close();
             }
             Class::StrayMark => {
                 self.open(None, true);
-                self.out.push_str(body);
+                self.written.push_str(body);
                 if self.next.is_none_or(|(class, _)| class != Class::Word) {
                     self.close();
                 }
@@ -144,39 +144,39 @@ impl Stream<'_> {
             {
                 let is_punctuation = class == Class::Punctuation;
                 let begins =
-                    self.is_behind_space() && !self.opens_word() && (is_punctuation || takes_begin(body));
+                    self.follows_space() && !self.opens_word() && (is_punctuation || takes_begin(body));
                 let ends = self.is_before_space() && (is_punctuation || takes_end(body));
-                self.bordered(body, begins, ends);
+                self.write_bordered(body, begins, ends);
             }
-            Class::Digit | Class::Hard if is_of_digits(body) => {
-                let begins = body.chars().next().is_some_and(is_border_digit) && self.is_behind_space();
+            Class::Digit | Class::Hard if is_digit_run(body) => {
+                let begins = body.chars().next().is_some_and(is_border_digit) && self.follows_space();
                 let ends = body.chars().next_back().is_some_and(is_border_digit) && self.is_before_space();
-                self.bordered(body, begins, ends);
+                self.write_bordered(body, begins, ends);
             }
-            Class::Digit | Class::Punctuation | Class::Hard | Class::Space => self.out.push_str(body),
+            Class::Digit | Class::Punctuation | Class::Hard | Class::Space => self.written.push_str(body),
         }
     }
 
     /// Writes the end of a word.
     fn close(&mut self) {
-        self.out.push(END);
-        self.ends = [self.ends[1], self.out.len()];
+        self.written.push(END);
+        self.ends = [self.ends[1], self.written.len()];
     }
 
     /// Counts the written text up to its second-last word, because the beginning of a word can still change the rest.
     fn count_settled(&mut self) {
         let [settled, last] = self.ends;
-        if settled < COUNTED_AT_ONCE {
+        if settled < COUNT_BATCH_BYTES {
             return;
         }
-        self.tally.add(&self.out[..settled]);
-        self.out.drain(..settled);
+        self.tally.add(&self.written[..settled]);
+        self.written.drain(..settled);
         self.ends = [0, last - settled];
     }
 
-    fn bordered(&mut self, body: &str, begins: bool, ends: bool) {
+    fn write_bordered(&mut self, body: &str, begins: bool, ends: bool) {
         self.open(None, begins);
-        self.out.push_str(body);
+        self.written.push_str(body);
         if ends {
             self.close();
         }
@@ -184,15 +184,15 @@ impl Stream<'_> {
 
     /// Writes the beginning of a word. Between two words, the boundaries include a single space.
     fn open(&mut self, mark: Option<char>, begins: bool) {
-        if begins && self.out.ends_with([' ']) {
-            let before = &self.out[..self.out.len() - 1];
+        if begins && self.written.ends_with([' ']) {
+            let before = &self.written[..self.written.len() - 1];
             if before.strip_suffix(END).is_some_and(|before| !before.is_empty()) {
-                self.out.pop();
+                self.written.pop();
             }
         }
-        self.out.extend(mark);
+        self.written.extend(mark);
         if begins {
-            self.out.push(BEGIN);
+            self.written.push(WORD_START);
         }
     }
 }
@@ -207,9 +207,9 @@ fn takes_end(body: &str) -> bool {
 
 /// Returns a word in lower case with its mark, if a mark can describe its capitals. Otherwise returns the word
 /// unchanged.
-fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
+fn mark_case(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
     if word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        return cased_in_ascii(word, least_capitals);
+        return mark_ascii_case(word, least_capitals);
     }
     let lowered = |text: &str| {
         let mut into = String::with_capacity(text.len());
@@ -250,7 +250,7 @@ fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, st
 }
 
 /// The same for a word of ASCII letters, which nearly all words are.
-fn cased_in_ascii(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
+fn mark_ascii_case(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
     let capitals = word.bytes().filter(u8::is_ascii_uppercase).count();
     let is_capitals = capitals == word.len() && least_capitals.is_some_and(|least| capitals >= least.max(1));
     let is_title = capitals == 1 && word.starts_with(|first: char| first.is_ascii_uppercase());

@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 use foldhash::fast::RandomState;
 use memchr::memmem::Finder;
 
-use super::class::{BEGIN, CAPITAL, CAPITALS, END};
+use super::class::{CAPITAL, CAPITALS, END, WORD_START};
 use super::vocabulary::Vocabulary;
 
 /// Most cached stretches. A text has few distinct words, which occur often.
-const MAX_KNOWN: usize = 1 << 15;
+const MAX_CACHED_STRETCHES: usize = 1 << 15;
 /// Longest stretch in the cache, in bytes.
 const MAX_KNOWN_BYTES: usize = 48;
 
@@ -27,7 +27,7 @@ static ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\u{fdd1}"
 pub(super) struct Tally {
     vocabulary: Arc<Vocabulary>,
     /// Cached counts. The hash of the standard library would need half of the counting time.
-    known: HashMap<Box<str>, u64, RandomState>,
+    cache: HashMap<Box<str>, u64, RandomState>,
     /// Buffer for the counts of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
@@ -37,7 +37,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(vocabulary: Arc<Vocabulary>, is_stopped: fn() -> bool) -> Self {
-        Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::default(), tokens: 0, is_stopped }
+        Self { fewest: vocabulary.ring(), vocabulary, cache: HashMap::default(), tokens: 0, is_stopped }
     }
 
     /// Adds a part of the stream. It ends with a word, or is the last part.
@@ -47,9 +47,9 @@ impl Tally {
         for end in ends.chain([stream.len()]) {
             let part = &stream[begin..end];
             begin = end;
-            let word = part.find([BEGIN, CAPITAL, CAPITALS]).unwrap_or(0);
+            let word = part.find([WORD_START, CAPITAL, CAPITALS]).unwrap_or(0);
             let (before, word) = part.split_at(word);
-            self.tokens += self.of(before) + self.of(word);
+            self.tokens += self.count_stretch(before) + self.count_stretch(word);
         }
     }
 
@@ -58,22 +58,22 @@ impl Tally {
         self.tokens
     }
 
-    fn of(&mut self, stretch: &str) -> u64 {
+    fn count_stretch(&mut self, stretch: &str) -> u64 {
         if stretch.len() > MAX_KNOWN_BYTES {
-            return self.of_long(stretch);
+            return self.count_long(stretch);
         }
-        if let Some(tokens) = self.known.get(stretch) {
+        if let Some(tokens) = self.cache.get(stretch) {
             return *tokens;
         }
         let tokens = self.vocabulary.tokens(stretch, &mut self.fewest);
-        if self.known.len() >= MAX_KNOWN {
-            self.known.clear();
+        if self.cache.len() >= MAX_CACHED_STRETCHES {
+            self.cache.clear();
         }
-        self.known.insert(stretch.into(), tokens);
+        self.cache.insert(stretch.into(), tokens);
         tokens
     }
 
-    fn of_long(&mut self, mut stretch: &str) -> u64 {
+    fn count_long(&mut self, mut stretch: &str) -> u64 {
         let mut tokens = 0;
         while !stretch.is_empty() && !(self.is_stopped)() {
             let (part, rest) = stretch.split_at(stretch.floor_char_boundary(MAX_STRETCH_BYTES));

@@ -43,7 +43,7 @@ impl Vocabulary {
     fn read(file: &str) -> Self {
         let mut sections = file.split("\n\n").skip(1);
         let mut pieces: Vec<Cow<'_, str>> =
-            sections.next().unwrap_or_default().lines().map(unescaped).collect();
+            sections.next().unwrap_or_default().lines().map(unescape).collect();
         // Pieces that begin alike are then neighbours. Nearly all are in order in the file.
         pieces.sort();
         let longest = pieces.iter().map(|piece| piece.chars().count()).max().unwrap_or(1);
@@ -154,7 +154,7 @@ fn index(length: usize) -> u32 {
 }
 
 /// Returns a piece of the file with newlines, tabs and backslashes unescaped.
-fn unescaped(line: &str) -> Cow<'_, str> {
+fn unescape(line: &str) -> Cow<'_, str> {
     if !line.contains('\\') {
         return Cow::Borrowed(line);
     }
@@ -176,18 +176,18 @@ fn unescaped(line: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::{BEGIN, CAPITAL, CAPITALS, END};
+    use super::super::class::{CAPITAL, CAPITALS, END, WORD_START};
     use super::*;
 
     /// Because of this property a stream can be counted in stretches.
     #[test]
     fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
         for file in [THREE_FILE, FOUR_SEVEN_FILE] {
-            for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescaped) {
+            for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescape) {
                 let word = piece.strip_suffix(END).unwrap_or(&piece);
                 let word = word.strip_prefix([CAPITAL, CAPITALS]).unwrap_or(word);
-                let word = word.strip_prefix(BEGIN).unwrap_or(word);
-                assert!(!word.contains([END, BEGIN, CAPITAL, CAPITALS]), "{piece:?}");
+                let word = word.strip_prefix(WORD_START).unwrap_or(word);
+                assert!(!word.contains([END, WORD_START, CAPITAL, CAPITALS]), "{piece:?}");
             }
         }
     }

@@ -29,7 +29,7 @@ evidence:
 ";
 
 /// Returns the cut and the finding states of the text up to the end of these words.
-fn up_to(words: &str) -> (Cut, Vec<FindingState>) {
+fn read_up_to(words: &str) -> (Cut, Vec<FindingState>) {
     let end = TEXT.find(words).unwrap() + words.len();
     let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
     (result.cut, result.findings.iter().map(|read| read.state).collect())
@@ -41,7 +41,7 @@ fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
     let result = read(text.as_bytes()).results.remove(0);
     assert_eq!((result.cut, result.ends.line), (Cut::Mild, 13));
     assert_eq!(result.findings.iter().map(|read| read.state).collect::<Vec<_>>(), [FindingState::Truncated]);
-    assert_eq!(result.lost(), 1);
+    assert_eq!(result.lost_count(), 1);
     // A repeated end marker counts once.
     let twice = format!("{TEXT}===AGENT_RESULT_END===\n");
     assert_eq!(read(twice.as_bytes()).results[0].cut, Cut::Whole);
@@ -60,9 +60,9 @@ fn who_keeps_the_brackets_of_the_template_hands_over_findings_all_the_same() {
 #[test]
 fn a_cut_is_severe_up_to_the_end_of_the_agents_line() {
     for words in ["===AGENT", "===AGENT_RESULT===", "===\nagent_id: a-", "agent_id: a-1"] {
-        assert_eq!(up_to(words), (Cut::Severe, vec![]), "{words}");
+        assert_eq!(read_up_to(words), (Cut::Severe, vec![]), "{words}");
     }
-    assert_eq!(up_to("agent_id: a-1\n"), (Cut::Mild, vec![]));
+    assert_eq!(read_up_to("agent_id: a-1\n"), (Cut::Mild, vec![]));
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn the_last_finding_is_complete_only_behind_a_blank_line() {
         ("  y();\n", vec![Complete, Truncated]),
         ("  y();\n===AGENT_RESULT_END==", vec![Complete, Truncated]),
     ] {
-        assert_eq!(up_to(words), (Cut::Mild, states), "{words}");
+        assert_eq!(read_up_to(words), (Cut::Mild, states), "{words}");
     }
-    assert_eq!(up_to("===AGENT_RESULT_END==="), (Cut::Whole, vec![Complete, Complete]));
+    assert_eq!(read_up_to("===AGENT_RESULT_END==="), (Cut::Whole, vec![Complete, Complete]));
 }
 
 #[test]
@@ -114,7 +114,9 @@ fn a_character_that_is_cut_is_not_replaced() {
 #[test]
 fn how_many_there_were_is_known_from_the_largest_number() {
     let expected = |text: &str| {
-        read(text.as_bytes()).results[0].expected().map(|expected| (expected.findings, expected.basis.name()))
+        read(text.as_bytes()).results[0]
+            .expected_count()
+            .map(|expected| (expected.findings, expected.basis.name()))
     };
     assert_eq!(expected("nothing"), None);
     assert_eq!(expected("===AGENT_RESULT===\nagent_id: a\n[F001] x\n[F004] y"), Some((4, "highest_id")));

@@ -23,13 +23,13 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn handed(result: &AgentResult) -> DeliveredResult {
+fn deliver(result: &AgentResult) -> DeliveredResult {
     DeliveredResult { origin: "a.txt".to_owned(), result: result.clone() }
 }
 
 /// Returns the findings of a merge without their other titles, because a cut title is a different title.
-fn merged(results: &[&AgentResult]) -> (Vec<Finding>, Merged) {
-    let merged = Merged::new(&Team::default(), results.iter().map(|result| handed(result)).collect());
+fn merge(results: &[&AgentResult]) -> (Vec<Finding>, Merged) {
+    let merged = Merged::new(&Team::default(), results.iter().map(|result| deliver(result)).collect());
     let findings: Vec<&MergedFinding> = merged.findings().iter().collect();
     (findings.iter().map(|merged| merged.finding.clone()).collect(), merged)
 }
@@ -85,15 +85,11 @@ fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Find
         let begun = others.filter(|next| has_begun(text, next.position.byte, cut)).count();
         assert!(result.findings.len() >= begun, "{} of {begun}: {}", result.findings.len(), shown());
     }
-    let (findings, merged) = merged(&[result, whole]);
+    let (findings, merged) = merge(&[result, whole]);
     if result.cut == Cut::Mild {
         assert_eq!(findings, uncut, "{}", shown());
     }
-    assert!(
-        merged.report().disclosure().is_truncated() || merged.not_attributed().count() > 0,
-        "{}",
-        shown()
-    );
+    assert!(merged.report().disclosure().is_truncated() || merged.unattributed().count() > 0, "{}", shown());
 }
 
 /// Whether the line that begins here ends before the cut.
@@ -110,7 +106,7 @@ fn files_of_others_are_cut_anywhere() {
     assert!(files.len() >= 40, "{}", files.len());
     for (number, (name, text)) in files.iter().enumerate() {
         let whole = read(text).results.remove(0);
-        let (uncut, _) = merged(&[&whole]);
+        let (uncut, _) = merge(&[&whole]);
         for cut in (number % step..=text.len()).step_by(step) {
             check(name, text, cut, &whole, &uncut);
             cuts += 1;

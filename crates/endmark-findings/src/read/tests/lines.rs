@@ -41,7 +41,7 @@ fn a_finding_begins_with_its_id() {
         ("[SQLI-1] SQL", "SQLI-1", "SQL"),
         ("3. [F1] SQL", "F001", "SQL"),
     ] {
-        let id = FindingId::named(id).unwrap();
+        let id = FindingId::from_name(id).unwrap();
         assert_eq!(event(text), Event::Head(id, title), "{text}");
     }
     for text in [

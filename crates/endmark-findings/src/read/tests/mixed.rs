@@ -93,7 +93,7 @@ fn template(text: &str) -> String {
     text.replace("FINDING", "FI\u{0}DI\u{0}G").replace("CWE", "C\u{1}E")
 }
 
-fn only(text: &str) -> AgentResult {
+fn read_only_result(text: &str) -> AgentResult {
     let text = text.replace('\u{0}', "N").replace('\u{1}', "W");
     let mut results = read(text.as_bytes()).results;
     assert_eq!(results.len(), 1, "{text}");
@@ -114,7 +114,7 @@ fn fault(result: &AgentResult) -> Option<String> {
             return Some(all);
         }
     }
-    let is_told = complete.count() == 3 || result.lost() > 0;
+    let is_told = complete.count() == 3 || result.lost_count() > 0;
     (!is_told).then(|| format!("{} findings, {} unread", result.findings.len(), result.unread))
 }
 
@@ -135,7 +135,7 @@ fn headings_that_differ_hide_no_finding() {
                         tried += 1;
                         let [one, two] = [first, second].map(template);
                         let text = result([&one, &two, &one], &template(fields), evidence, between);
-                        let read = only(&text);
+                        let read = read_only_result(&text);
                         assert_eq!(read.cut, Cut::Whole, "{text}");
                         if let Some(fault) = fault(&read) {
                             faults.push((first, second, fields, evidence, between, fault));
@@ -165,7 +165,7 @@ fn answers_are_told_from_results_by_their_shape() {
         format!("===AGENT_RESULT===\nagent_id: a\n{{\"findings\": [{reported}]}}\n===AGENT_RESULT_END===\n"),
     ] {
         let read = read(answer.as_bytes());
-        assert!(read.results.iter().all(|result| result.lost() > 0), "{answer}: {read:?}");
+        assert!(read.results.iter().all(|result| result.lost_count() > 0), "{answer}: {read:?}");
         assert_eq!(read.remarks[0].kind, RemarkKind::OwnAnswer, "{answer}: {read:?}");
     }
     let result = format!(
@@ -173,7 +173,7 @@ fn answers_are_told_from_results_by_their_shape() {
     );
     let read = read(result.as_bytes());
     assert_eq!(
-        (read.results[0].cut, read.results[0].lost(), read.results[0].findings.len()),
+        (read.results[0].cut, read.results[0].lost_count(), read.results[0].findings.len()),
         (Cut::Whole, 0, 1)
     );
 }

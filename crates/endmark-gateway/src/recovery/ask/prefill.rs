@@ -8,20 +8,20 @@ use endmark_wire::openai_chat::Chat;
 use super::super::capabilities::Capability;
 use super::super::continuation::Continuation;
 use super::Asker;
-use super::refusal::For;
+use super::refusal::RefusalTerm;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
     /// Learns from how the last response was joined. An ambiguous join is no evidence.
     pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>, is_ambiguous: bool) {
-        if std::mem::take(&mut self.to_learn) && !is_ambiguous {
+        if std::mem::take(&mut self.must_learn) && !is_ambiguous {
             let found =
                 if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
-            self.found(found).await;
+            self.note_capability(found).await;
         }
-        if joined.is_none() && self.asked_by_prefill() {
+        if joined.is_none() && self.uses_prefill() {
             // Do not repeat the request, because the result would be the same.
-            self.refused.prefill = self.refused.prefill.or(Some(For::ThisReply));
+            self.refused.prefill = self.refused.prefill.or(Some(RefusalTerm::ThisReply));
         }
     }
 
@@ -42,35 +42,35 @@ impl Asker<'_> {
     }
 
     /// Returns how certain it is that a response to a prefill continues from the cut.
-    pub(super) async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
-        if continuation.echoed {
+    pub(super) async fn prefill_join(&mut self, continuation: &Continuation) -> Join {
+        if continuation.has_echo {
             // A server that ignores the prefill starts again and is cut at the same position.
             if continuation.text.trim().is_empty() && continuation.stop == Some(Stop::Limit) {
                 return Join::Shown;
             }
             if self.capability == Capability::Unknown {
-                self.found(Capability::Echoes).await;
+                self.note_capability(Capability::EchoesPrefill).await;
             }
             return Join::Exact;
         }
-        if self.is_of_calls_alone(continuation) && self.calls_end_the_text() {
+        if self.has_only_calls(continuation) && self.calls_end_the_text() {
             return Join::Exact;
         }
         match self.capability {
             Capability::Continues => Join::InMessage,
             // An upstream that usually echoes, and now does not, did not continue the text.
-            Capability::Echoes | Capability::None => Join::Shown,
+            Capability::EchoesPrefill | Capability::None => Join::Shown,
             Capability::Unknown => {
                 // A refusal or a broken stream is no evidence about prefills.
                 let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
-                self.to_learn = said && continuation.ending == Ending::Clean;
+                self.must_learn = said && continuation.ending == Ending::Clean;
                 Join::Shown
             }
         }
     }
 
     /// Whether only calls arrived as the continuation of an unfinished text.
-    pub(super) fn is_of_calls_alone(&self, continuation: &Continuation) -> bool {
+    pub(super) fn has_only_calls(&self, continuation: &Continuation) -> bool {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
@@ -78,7 +78,7 @@ impl Asker<'_> {
     /// write calls as JSON or after a special marker. A part with a required format is text.
     pub(super) fn may_be_a_call(&self) -> bool {
         let text = self.suspect.reply.text.trim_start();
-        !self.is_call() && self.suspect.demanded.is_none() && text.starts_with(['{', '[', '<', '>'])
+        !self.is_call() && self.suspect.required_format.is_none() && text.starts_with(['{', '[', '<', '>'])
     }
 
     /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues
@@ -93,7 +93,7 @@ impl Asker<'_> {
     /// echo in streams. The key does not name the first format.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
-        let kind = if self.is_call() { format!("#{}", self.shown_as.name()) } else { String::new() };
+        let kind = if self.is_call() { format!("#{}", self.tool_prefill.name()) } else { String::new() };
         let way = if self.live { "#stream" } else { "" };
         if format == Chat.name() {
             format!("{model}{kind}{way}")
@@ -102,7 +102,7 @@ impl Asker<'_> {
         }
     }
 
-    pub(super) async fn found(&mut self, capability: Capability) {
+    pub(super) async fn note_capability(&mut self, capability: Capability) {
         self.capability = capability;
         let subject = self.subject();
         self.case.capabilities.learn(self.case, self.site.name(), &subject, capability).await;

@@ -5,21 +5,21 @@ use http::StatusCode;
 
 /// What an upstream refused.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedFeature {
     /// Whether it refused to continue an unfinished message, and for how long that counts.
-    pub(super) prefill: Option<For>,
+    pub(super) prefill: Option<RefusalTerm>,
     /// Whether it refused a limit that the client had not set.
     pub(super) limit: bool,
     /// Whether it refuses every request of this client.
-    pub(super) whoever_asks: bool,
+    pub(super) refuses_everyone: bool,
 }
 
 /// How long a refusal is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum RefusalTerm {
     /// Only for this reply, because an internal error may have had another cause.
     ThisReply,
-    Good,
+    Permanent,
 }
 
 /// Whether the prefill may have caused a refusal, so that another form may be accepted. A refusal because of
@@ -34,10 +34,10 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
 
 /// Returns how long a refusal of a prefill counts: permanently if it concerns the request or names the
 /// prefill. llama.cpp answers with status 500.
-pub(super) fn for_how_long(status: StatusCode, error: &ProviderError) -> For {
+pub(super) fn refusal_duration(status: StatusCode, error: &ProviderError) -> RefusalTerm {
     let message = error.message.to_ascii_lowercase();
     let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));
-    if status.is_client_error() || is_said { For::Good } else { For::ThisReply }
+    if status.is_client_error() || is_said { RefusalTerm::Permanent } else { RefusalTerm::ThisReply }
 }
 
 /// Whether a refusal concerns the limit of output tokens, or the sum of prompt and limit.

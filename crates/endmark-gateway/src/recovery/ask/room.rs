@@ -2,19 +2,19 @@
 
 use endmark_recovery::{AskFailure, CutKind};
 
-use super::{Asker, Unanswered};
+use super::{Asker, StepFailure};
 use crate::recovery::account::Account;
 use crate::recovery::case::Case;
 
 /// A limit that every model accepts and that fits into most contexts.
-const MODEST_LIMIT: u64 = 1_024;
+const SAFE_TOKEN_LIMIT: u64 = 1_024;
 
 /// Whether the whole reply can be requested again, with a higher limit if the previous one was too low. This
 /// is impossible if the client itself wrote the beginning.
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
-    let taken = taken(account, view.limit);
-    let left = account.tokens_left(kind);
+    let taken = used_tokens(account, view.limit);
+    let left = account.remaining_tokens(kind);
     let is_enough = match kind {
         CutKind::Limit | CutKind::Empty => left > taken,
         CutKind::Dropped | CutKind::Format | CutKind::Marker => left >= taken,
@@ -25,44 +25,44 @@ pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Accoun
 
 /// Returns the tokens of the reply as the server counted them, or otherwise the maximum that it may have
 /// used. A client's limit may be far higher, and a server may end the reply long before it.
-fn taken(account: &Account, limit: Option<u64>) -> u64 {
+fn used_tokens(account: &Account, limit: Option<u64>) -> u64 {
     account.first().map(|usage| usage.completion).filter(|taken| *taken > 0).or(limit).unwrap_or(0)
 }
 
 impl Asker<'_> {
-    pub(super) fn limit(&mut self, wanted: u64) -> Result<u64, Unanswered> {
+    pub(super) fn limit(&mut self, wanted: u64) -> Result<u64, StepFailure> {
         self.account.limit(wanted, self.kind).map_err(|bound| {
-            self.ended_by(bound);
-            Unanswered::Failed(AskFailure::Budget(format!("the request has used up {bound}")))
+            self.note_bound(bound);
+            StepFailure::Failed(AskFailure::Budget(format!("the request has used up {bound}")))
         })
     }
 
     /// Returns the limit for requesting the whole reply again. It is higher than before, or all that may be
     /// spent if there was no limit, and never less than the reply used.
-    pub(super) fn more_room(&mut self) -> Result<u64, Unanswered> {
+    pub(super) fn more_room(&mut self) -> Result<u64, StepFailure> {
         let own = self.site.request.view().limit;
         let at_least = self.case.settings.resume.continuation_tokens;
-        let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
+        let wanted = own.map_or(u64::MAX, |own| self.requestable_limit(own.saturating_mul(2).max(at_least)));
         let limit = self.limit(wanted)?;
-        let taken = taken(self.account, own);
+        let taken = used_tokens(self.account, own);
         if limit < taken {
             let bound = self.account.token_bound(self.kind);
-            self.ended_by(bound);
+            self.note_bound(bound);
             let why = format!(
                 "the reply took {taken} tokens and has to come again as a whole, but {bound} leaves {limit}: allow more than {taken}"
             );
-            return Err(Unanswered::Failed(AskFailure::Budget(why)));
+            return Err(StepFailure::Failed(AskFailure::Budget(why)));
         }
         Ok(limit)
     }
 
     /// Returns the limit to request: `wanted`, unless the upstream refused it. In that case it is at most the
     /// client's own limit, which was accepted, or otherwise a modest one.
-    pub(super) fn wanted(&self, wanted: u64) -> u64 {
+    pub(super) fn requestable_limit(&self, wanted: u64) -> u64 {
         match self.site.request.view().limit {
             _ if !self.refused.limit => wanted,
             Some(own) => own,
-            None => wanted.min(MODEST_LIMIT),
+            None => wanted.min(SAFE_TOKEN_LIMIT),
         }
     }
 }

@@ -5,24 +5,24 @@ use endmark_store::Purpose;
 use endmark_wire::ask::{Partial, ToolPrefill};
 use endmark_wire::reply::ToolCall;
 
-use super::super::expected::{Expected, ExpectedCall};
+use super::super::expected::{ExpectedAnswer, ExpectedCall};
 use super::super::suspect::Suspect;
 use crate::reply::Part;
 
-pub(super) fn expecting<'a>(
+pub(super) fn expected_answer<'a>(
     suspect: &'a Suspect,
     echo: &'a str,
     ask: &'a ResumeAsk,
     join: Option<Join>,
-) -> Expected<'a> {
-    Expected {
+) -> ExpectedAnswer<'a> {
+    ExpectedAnswer {
         purpose: Purpose::Resume,
         echo,
         so_far: &ask.so_far,
-        demanded: suspect.demanded.as_ref(),
+        required_format: suspect.required_format.as_ref(),
         join,
-        asked: (ask.shown, &ask.prompt),
-        known: ask.known,
+        question: (ask.shown, &ask.prompt),
+        known_signs: ask.known,
         exact: false,
         closed: false,
         call: expected_call(suspect),
@@ -34,16 +34,16 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     match &suspect.slot.part {
         Part::Text => None,
         Part::ToolCall(call) => {
-            let (before, received) = (suspect.before.calls(), suspect.before.received());
-            Some(ExpectedCall { name: &call.name, before, received, as_text: false })
+            let (before, received) = (suspect.before.calls(), suspect.before.received_calls());
+            Some(ExpectedCall { name: &call.name, before, received, is_text: false })
         }
     }
 }
 
-/// Like `expecting`, for a call whose arguments were requested as text.
-pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
+/// Like `expected_answer`, for a call whose arguments were requested as text.
+pub(super) fn expect_text(mut expected: ExpectedAnswer<'_>) -> ExpectedAnswer<'_> {
     if let Some(call) = &mut expected.call {
-        call.as_text = true;
+        call.is_text = true;
     }
     expected
 }

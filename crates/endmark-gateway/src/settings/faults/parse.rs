@@ -47,7 +47,7 @@ pub enum FaultError {
     #[error(
         "the shares of the faults make more than 100%: they are of all replies, and one reply has one fault"
     )]
-    TooMuch,
+    TooManyPercent,
 }
 
 /// Parses a list of faults.
@@ -56,7 +56,7 @@ pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
     let given: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
     let has_rest = faults.iter().any(|fault| fault.share.is_none());
     if given > ALL || (given == ALL && has_rest) {
-        return Err(FaultError::TooMuch);
+        return Err(FaultError::TooManyPercent);
     }
     Ok(faults)
 }

@@ -29,19 +29,27 @@ fn request(rounds: usize) -> Request {
 }
 
 /// Returns how many texts are counted for a request that is far from the limits of window and emergency.
-fn counts(counted: &Counted, request: &Request) -> usize {
+fn counts(counted: &TokenCounts, request: &Request) -> usize {
     COUNTED.with(|counted| counted.set(0));
     let policies = [Policy::window(count), Policy::emergency(count)];
     assert!(
-        anew("request", request, None, &policies, counted, &Narrator::Own(None), &mut HashMap::new())
-            .is_none()
+        condense_further(
+            "request",
+            request,
+            None,
+            &policies,
+            counted,
+            &Narrator::Own(None),
+            &mut HashMap::new()
+        )
+        .is_none()
     );
     COUNTED.with(Cell::get)
 }
 
 #[test]
 fn each_request_of_a_growing_conversation_counts_only_what_is_new() {
-    let counted = Counted::default();
+    let counted = TokenCounts::default();
     let first = request(30);
     // All messages, and the text before and after them.
     assert_eq!(counts(&counted, &first), 61 + 2);

@@ -4,7 +4,7 @@ use endmark_text::Format;
 use endmark_wire::request as wire;
 use http::HeaderMap;
 
-use super::named;
+use super::own_header;
 use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
@@ -15,26 +15,26 @@ pub(super) fn demands(
     request: &wire::Request,
     headers: &HeaderMap,
 ) -> Result<(Option<Format>, Option<Schema>), Refusal> {
-    let schema = schema_of_text(gateway, request, named(headers, "x-endmark-schema")?)?;
-    let demanded = match named(headers, "x-endmark-format")? {
-        Some(format) => demanded_by_name(format, named(headers, "x-endmark-marker")?)?,
-        None => schema.as_ref().map(|_| Format::Json).or(request.view().demanded.clone()),
+    let schema = text_schema(gateway, request, own_header(headers, "x-endmark-schema")?)?;
+    let demanded = match own_header(headers, "x-endmark-format")? {
+        Some(format) => named_format(format, own_header(headers, "x-endmark-marker")?)?,
+        None => schema.as_ref().map(|_| Format::Json).or(request.view().required_format.clone()),
     };
     let schema = schema.filter(|_| demanded == Some(Format::Json));
     Ok((demanded, schema))
 }
 
 /// Returns the format that the client names. It is required, unless it has no grammar.
-fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
+fn named_format(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
     let format = Format::parse(name, marker).map_err(|error| {
         Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
     })?;
-    Ok(format.can_be_demanded().then_some(format))
+    Ok(format.can_be_required().then_some(format))
 }
 
 /// Returns the schema of the message text: the one in the request, or otherwise the configured one that the
 /// client names.
-fn schema_of_text(
+fn text_schema(
     gateway: &Gateway,
     request: &wire::Request,
     name: Option<&str>,

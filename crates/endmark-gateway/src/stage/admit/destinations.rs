@@ -22,13 +22,13 @@ pub(super) fn own_destination(
     let model = upstream.summary_model.as_deref();
     let summary = match model.and_then(|model| request.question(model, "", 1)) {
         Some(question) => {
-            let [plain, _] = further(upstream, &question, &uri)?;
+            let [plain, _] = continuation_uris(upstream, &question, &uri)?;
             Some(plain)
         }
         None => None,
     };
     Ok(Destination {
-        further: further(upstream, request, &uri)?,
+        further: continuation_uris(upstream, request, &uri)?,
         summary,
         uri,
         headers: observable(
@@ -54,7 +54,7 @@ pub(super) fn fallback(
         Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
     };
     let located = request
-        .elsewhere(upstream.model.as_deref())
+        .for_other_upstream(upstream.model.as_deref())
         .ok_or_else(|| Refusal::BadRequest("no path can be made of its model's name".to_owned()))
         .and_then(|request| {
             Ok((at(&request, request.view().stream)?, [at(&request, false)?, at(&request, true)?]))
@@ -79,7 +79,7 @@ pub(super) fn fallback(
 }
 
 /// Returns the addresses for continuation requests: without a stream, and with a stream.
-fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
+fn continuation_uris(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
     let of = |stream: bool| {
         let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
         // The other parameters of the client's query apply to these requests as well.

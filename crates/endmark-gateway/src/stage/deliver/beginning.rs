@@ -14,7 +14,7 @@ use endmark_wire::stream::Reader;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
-use crate::body::{AnyBody, preceded};
+use crate::body::{AnyBody, with_prefix};
 use crate::exchange::Exchange;
 
 /// How much longer a client may wait for the head of its response because of this. Immediate failures happen
@@ -27,23 +27,23 @@ const MAX_BYTES: usize = 256 * 1024;
 /// How a stream began.
 pub(super) enum Beginning {
     /// Content arrived, or may arrive. The body contains the whole response, from its first byte.
-    Begun(AnyBody),
+    Started(AnyBody),
     /// No byte arrived before the deadline.
     Silent,
     /// The stream ended before any content, with this ending and for this reason.
-    Fruitless(Ending, String),
+    Empty(Ending, String),
 }
 
 /// What an event shows about the beginning of a stream.
 enum Sign {
     /// The event shows nothing yet.
     None,
-    Begun,
-    Fruitless(String),
+    Started,
+    Empty(String),
 }
 
 /// Reads a stream up to the first event with content. If there is a deadline, the first byte must arrive before it.
-pub(super) async fn beginning(
+pub(super) async fn read_beginning(
     exchange: &Exchange,
     mut body: AnyBody,
     deadline: Option<Instant>,
@@ -56,52 +56,52 @@ pub(super) async fn beginning(
         let until = deadline.filter(|_| came.is_empty()).unwrap_or(patience);
         let data = match timeout_at(until, body.frame()).await {
             Err(_) if came.is_empty() && deadline.is_some() => return Beginning::Silent,
-            Err(_) => return Beginning::Begun(preceded(came.freeze(), body)),
+            Err(_) => return Beginning::Started(with_prefix(came.freeze(), body)),
             Ok(Some(Ok(frame))) => match frame.into_data() {
                 Ok(data) => data,
                 Err(_) => continue,
             },
-            Ok(Some(Err(error))) => return broken_off(&error.to_string()),
+            Ok(Some(Err(error))) => return broken_beginning(&error.to_string()),
             Ok(None) => {
                 return match decoder.finish() {
                     Tail::Frame(frame) => match sign(reader.as_mut(), &frame) {
-                        Sign::Begun => Beginning::Begun(preceded(came.freeze(), body)),
-                        Sign::Fruitless(why) => Beginning::Fruitless(Ending::UpstreamError, why),
-                        Sign::None => broken_off("it ended"),
+                        Sign::Started => Beginning::Started(with_prefix(came.freeze(), body)),
+                        Sign::Empty(why) => Beginning::Empty(Ending::UpstreamError, why),
+                        Sign::None => broken_beginning("it ended"),
                     },
-                    Tail::Clean | Tail::Residue(_) => broken_off("it ended"),
+                    Tail::Clean | Tail::Residue(_) => broken_beginning("it ended"),
                 };
             }
         };
         came.extend_from_slice(&data);
         if decoder.push(&data).is_err() || came.len() > MAX_BYTES {
-            return Beginning::Begun(preceded(came.freeze(), body));
+            return Beginning::Started(with_prefix(came.freeze(), body));
         }
         while let Some(frame) = decoder.next_frame() {
             match sign(reader.as_mut(), &frame) {
                 Sign::None => {}
-                Sign::Begun => return Beginning::Begun(preceded(came.freeze(), body)),
-                Sign::Fruitless(why) => return Beginning::Fruitless(Ending::UpstreamError, why),
+                Sign::Started => return Beginning::Started(with_prefix(came.freeze(), body)),
+                Sign::Empty(why) => return Beginning::Empty(Ending::UpstreamError, why),
             }
         }
     }
 }
 
-fn broken_off(how: &str) -> Beginning {
-    Beginning::Fruitless(Ending::Dropped, format!("{how} before anything of a reply came"))
+fn broken_beginning(how: &str) -> Beginning {
+    Beginning::Empty(Ending::Dropped, format!("{how} before anything of a reply came"))
 }
 
 /// Returns what this event shows. A final error counts as the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
     match reader.frame(frame) {
         Err(error) if error.is_broken_chunk() => {
-            Sign::Fruitless(format!("an event before anything of a reply cannot be read: {error}"))
+            Sign::Empty(format!("an event before anything of a reply cannot be read: {error}"))
         }
-        Err(_) => Sign::Begun,
+        Err(_) => Sign::Started,
         Ok(event) if event.idle || event.opens => Sign::None,
         Ok(event) => match event.error {
-            Some(error) if !error.is_final() => Sign::Fruitless(format!("it failed: {}", error.message)),
-            _ => Sign::Begun,
+            Some(error) if !error.is_final() => Sign::Empty(format!("it failed: {}", error.message)),
+            _ => Sign::Started,
         },
     }
 }

@@ -9,23 +9,23 @@ use crate::settings::Mode;
 use crate::work;
 
 /// Decides whether to request usage from the exchange's upstream.
-pub(super) async fn counting(exchange: &Exchange) -> Counting {
+pub(super) async fn request_counting(exchange: &Exchange) -> Counting {
     let (request, view) = (&exchange.attempt.request, exchange.attempt.request.view());
     // In the mode `off`, the gateway does not change a request unless a budget needs the cost.
     let is_passage = exchange.mode() == Mode::Off && !exchange.calls.have_budgets();
     if is_passage || !view.stream || view.include_usage || request.format().facts().reports_usage_unasked {
-        return Counting::Unasked;
+        return Counting::NotRequested;
     }
-    Counting::of(exchange.case().usage_source(exchange.upstream_name(), &view.model)).await
+    Counting::new(exchange.case().usage_source(exchange.upstream_name(), &view.model)).await
 }
 
 /// Returns the body with the request for usage, or `None` if the request stays unchanged.
-pub(super) async fn asking_body(counting: Counting, exchange: &Exchange) -> Option<Bytes> {
+pub(super) async fn body_with_usage(counting: Counting, exchange: &Exchange) -> Option<Bytes> {
     if !counting.is_asked() {
         return None;
     }
     let _large = work::large(exchange.attempt.request.body().len()).await;
-    exchange.attempt.request.asking_for_usage().map(Bytes::from)
+    exchange.attempt.request.with_usage_request().map(Bytes::from)
 }
 
 /// Remembers what a response with this status shows about the upstream.

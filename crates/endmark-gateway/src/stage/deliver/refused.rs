@@ -1,7 +1,7 @@
 //! Forwards responses that are the upstream's own errors.
 
 use endmark_recovery::Ending;
-use endmark_wire::json::unmarked;
+use endmark_wire::json::without_byte_order_mark;
 use http::response::Parts;
 use http::{HeaderName, Response, header};
 
@@ -10,14 +10,14 @@ use crate::exchange::Exchange;
 use crate::ledger::CallEnd;
 use crate::reply::ends_too_early;
 use crate::rescue::{Refusal, error_response};
-use crate::upstream::{of_changed_body, read_whole, without_claims};
+use crate::upstream::{read_whole, remove_body_headers, without_claims};
 
 /// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
 /// Forwards an upstream's error. A JSON error is unchanged. Any other error, such as a proxy's HTML page, is
 /// converted to the provider's format with the same status and `Retry-After`.
-pub(super) async fn refused(
+pub(super) async fn pass_refusal(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
@@ -31,10 +31,11 @@ pub(super) async fn refused(
     }
     // A body that is still compressed has an unsupported coding.
     let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
-    let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(unmarked(&body)).is_ok();
+    let is_json =
+        is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(without_byte_order_mark(&body)).is_ok();
     if is_json {
         let Some(clean) = without_claims(&body) else { return Ok(Response::from_parts(head, full(body))) };
-        of_changed_body(&mut head.headers);
+        remove_body_headers(&mut head.headers);
         return Ok(Response::from_parts(head, full(clean)));
     }
     let message = without_error(&exchange, &head, &body);

@@ -10,8 +10,8 @@ use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::reply::{ClientGone, ClientStream};
 use crate::stage::disclose::whole::INCOMPLETE;
-use crate::stage::mend::stream::{GivenUp, Mended};
-use crate::stage::settle::stream::Settled;
+use crate::stage::mend::stream::{GivenUp, MendedStream};
+use crate::stage::settle::stream::RecordedStream;
 
 /// Writes the end of a stream. If the stream needed no recovery, its own end is sent.
 ///
@@ -19,13 +19,13 @@ use crate::stage::settle::stream::Settled;
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
     exchange: &Exchange,
-    settled: Settled,
+    settled: RecordedStream,
     client: &mut ClientStream,
 ) -> Result<(), ClientGone> {
-    let Settled { mut mended, end_lost } = settled;
+    let RecordedStream { mended_stream: mut mended, end_lost } = settled;
     let usage = mended.usage();
     let failed = mended.result.failed.as_ref();
-    let broke = failed.map(|disclosure| (mended.what_broke(exchange, disclosure), REPLY_CUT, disclosure));
+    let broke = failed.map(|disclosure| (mended.break_message(exchange, disclosure), REPLY_CUT, disclosure));
     let incomplete = mended.result.incomplete.as_ref();
     let is_incomplete =
         || incomplete.map(|disclosure| (disclosure.error_message(), REPLY_INCOMPLETE, disclosure));
@@ -35,13 +35,13 @@ pub(crate) async fn stream(
     });
     let told: Vec<Option<Box<RawValue>>> = mended
         .result
-        .ends
+        .other_ends
         .iter()
         .map(|end| end.endmark.as_deref().map(|told| with_cost(told, exchange, account)))
         .collect();
     let ends: Vec<ChoiceEnd<'_>> = mended
         .result
-        .ends
+        .other_ends
         .iter()
         .zip(&told)
         .map(|(other, told)| ChoiceEnd {
@@ -64,7 +64,7 @@ pub(crate) async fn stream(
             choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {
-        let mut bytes = writer.close(&Closing { choices: &ends, usage, end_lost });
+        let mut bytes = writer.close(&Closing { choices: &ends, usage, is_end_lost: end_lost });
         if passes {
             bytes.extend(std::mem::take(&mut mended.observed.residue));
         }
@@ -74,7 +74,7 @@ pub(crate) async fn stream(
     client.send(bytes).await
 }
 
-impl Mended {
+impl MendedStream {
     /// Returns the usage to report at the end: the sum over all calls if there were several. If the stream
     /// broke off before it reported usage, the usage counted so far.
     fn usage(&self) -> Option<Usage> {
@@ -83,9 +83,9 @@ impl Mended {
     }
 
     /// Returns the message for a client whose reply broke off.
-    fn what_broke(&self, exchange: &Exchange, disclosure: &Disclosure) -> String {
-        match self.result.given_up {
-            Some(GivenUp::TookTooLong) => {
+    fn break_message(&self, exchange: &Exchange, disclosure: &Disclosure) -> String {
+        match self.result.given_up_reason {
+            Some(GivenUp::Timeout) => {
                 return format!(
                     "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
                     exchange.upstream_name(),

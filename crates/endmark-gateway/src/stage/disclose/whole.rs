@@ -14,14 +14,14 @@ use crate::disclosure::{Disclosure, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::recovery::Account;
-use crate::stage::mend::choice::Settled;
-use crate::stage::observe::suspects::{before, lead};
-use crate::stage::settle::whole::Settled as SettledReply;
-use crate::upstream::of_another_body;
+use crate::stage::mend::choice::SettledChoice;
+use crate::stage::observe::suspects::{lead, text_before_part};
+use crate::stage::settle::whole::RecordedReply as SettledReply;
+use crate::upstream::remove_replaced_body_headers;
 
 /// Responds with the complete reply. If it needed no recovery, it is forwarded unchanged.
-pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
-    let mended = reply.mended;
+pub(crate) async fn answer_with_reply(reply: SettledReply) -> Response<AnyBody> {
+    let mended = reply.mended_reply;
     let (observed, account, disclosure) = (*mended.observed, mended.account, mended.disclosure);
     let (exchange, response) = (&*observed.exchange, &observed.response);
     let (mut head, body) = (observed.head, observed.body);
@@ -34,12 +34,13 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
         let parts = response.reply().choices.iter().zip(&mended.choices);
         return as_error(exchange, head, &disclosure, &account, parts);
     }
-    let choices: Vec<(&Choice, Settled)> = response.reply().choices.iter().zip(mended.choices).collect();
-    let anew = anew(exchange, &choices);
+    let choices: Vec<(&Choice, SettledChoice)> =
+        response.reply().choices.iter().zip(mended.choices).collect();
+    let anew = replacement_reply(exchange, &choices);
     let mut edit = anew.as_ref().unwrap_or(response).edit();
     for (choice, settled) in &choices {
         match anew.as_ref().and_then(|anew| anew.reply().choices.first()) {
-            Some(own) => write_anew(edit.as_mut(), own, lead(exchange, &own.text), settled),
+            Some(own) => write_replacement(edit.as_mut(), own, lead(exchange, &own.text), settled),
             None => write(exchange, edit.as_mut(), choice, settled),
         }
     }
@@ -48,11 +49,11 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
             edit.set_usage(&usage);
         }
         let given = anew.as_ref().unwrap_or(response).reply();
-        if let Some(id) = id_of(given, &choices, &account) {
+        if let Some(id) = continuation_id(given, &choices, &account) {
             edit.set_id(id);
         }
     }
-    of_another_body(&mut head.headers);
+    remove_replaced_body_headers(&mut head.headers);
     let changed = edit.finish();
     mended_items::keep(exchange, response.changed_items(&changed)).await;
     Response::from_parts(head, full(changed))
@@ -67,7 +68,7 @@ fn as_error<'a>(
     mut head: Parts,
     disclosure: &Disclosure,
     account: &Account,
-    choices: impl Iterator<Item = (&'a Choice, &'a Settled)>,
+    choices: impl Iterator<Item = (&'a Choice, &'a SettledChoice)>,
 ) -> Response<AnyBody> {
     let format = exchange.attempt.request.format();
     let (mut text, mut calls) = (String::new(), Vec::new());
@@ -91,7 +92,7 @@ fn as_error<'a>(
         edits.set("error.endmark", &told.to_string()).ok()?;
         Some(edits.finish())
     });
-    of_another_body(&mut head.headers);
+    remove_replaced_body_headers(&mut head.headers);
     head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     head.headers.insert("x-should-retry", HeaderValue::from_static("false"));
     head.status = INCOMPLETE;
@@ -100,18 +101,22 @@ fn as_error<'a>(
 
 /// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and
 /// signatures: a provider would reject those of the first reply if the client sent them back.
-fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Response> {
+fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) -> Option<wire::Response> {
     let [(first, settled)] = choices else { return None };
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
         return None;
     }
-    let anew = exchange.attempt.request.response(settled.anew.as_ref()?).ok()?;
-    matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
+    let anew = exchange.attempt.request.response(settled.replacement_body.as_ref()?).ok()?;
+    matches!(anew.reply().choices.as_slice(), [own] if own.can_continue()).then_some(anew)
 }
 
 /// Returns the id to continue from, if it is not the reply's own. After a text it is the id of the last
 /// response. The result of a call belongs to the response that contains the call.
-fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Account) -> Option<&'a str> {
+fn continuation_id<'a>(
+    given: &Reply,
+    choices: &'a [(&Choice, SettledChoice)],
+    account: &'a Account,
+) -> Option<&'a str> {
     if given.choices.iter().any(|choice| !choice.tool_calls.is_empty()) {
         return None;
     }
@@ -120,14 +125,14 @@ fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Acco
 }
 
 /// Writes the outcome of a choice into the received reply.
-fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &Settled) {
-    let before = before(exchange, choice);
-    let left_out = settled.left_out(choice).filter(|_| before.is_empty() && !edit.shows_cut_calls());
+fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &SettledChoice) {
+    let before = text_before_part(exchange, choice);
+    let left_out = settled.omitted_call(choice).filter(|_| before.is_empty() && !edit.shows_cut_calls());
     if let Some(text) = settled.text.as_ref().filter(|_| left_out.is_none()) {
         let own = text.strip_prefix(lead(exchange, &choice.text)).filter(|_| before.is_empty());
         edit.set_text(choice.index, &format!("{before}{}", own.unwrap_or(text)));
     }
-    if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+    if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.replaces_text_by_call) {
         edit.set_signature(choice.index, signature);
     }
     for call in &settled.calls {
@@ -138,13 +143,13 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
         edit.leave_cut(choice.index, &settled.cut_calls);
     }
     if !settled.new_calls.is_empty() {
-        if settled.text_became_call && left_out.is_none() {
+        if settled.replaces_text_by_call && left_out.is_none() {
             edit.set_text(choice.index, before);
         }
         edit.add_calls(choice.index, &settled.new_calls);
     }
     if let Some(call) = left_out {
-        edit.set_text(choice.index, &call.left_out());
+        edit.set_text(choice.index, &call.omission_text());
     }
     if let Some(end) = settled.end {
         edit.set_end(choice.index, end);
@@ -155,7 +160,7 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
 }
 
 /// Writes the differences into the reply to the repeated request.
-fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Settled) {
+fn write_replacement(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &SettledChoice) {
     let text = settled.text.as_deref().map(|text| text.strip_prefix(lead).unwrap_or(text));
     if let Some(text) = text.filter(|text| *text != own.text) {
         edit.set_text(own.index, text);

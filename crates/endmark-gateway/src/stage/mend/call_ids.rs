@@ -8,22 +8,22 @@ use endmark_wire::reply::ToolCall;
 /// The ids of a choice's calls.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
-    taken: HashSet<String>,
+    used_ids: HashSet<String>,
     /// The last number appended to each id.
     numbers: HashMap<String, u32>,
 }
 
 impl CallIds {
-    pub(super) fn of<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> Self {
+    pub(super) fn new<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> Self {
         let taken = calls.into_iter().filter_map(|call| call.id.clone()).collect();
-        Self { taken, numbers: HashMap::new() }
+        Self { used_ids: taken, numbers: HashMap::new() }
     }
 
     /// Gives a call a different id if an earlier call has the same id.
     pub(super) fn give_own(&mut self, call: &mut ToolCall) {
         let Some(id) = call.id.clone() else { return };
         let mut own = id.clone();
-        while !self.taken.insert(own.clone()) {
+        while !self.used_ids.insert(own.clone()) {
             let number = self.numbers.entry(id.clone()).or_insert(1);
             *number = number.saturating_add(1);
             own = format!("{id}_{number}");
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn every_call_has_an_id_of_its_own() {
         let call = |id: &str| ToolCall { id: Some(id.to_owned()), ..ToolCall::default() };
-        let mut ids = CallIds::of(&[call("a"), call("a_2")]);
+        let mut ids = CallIds::new(&[call("a"), call("a_2")]);
         let mut given = |id: &str| {
             let mut call = call(id);
             ids.give_own(&mut call);

@@ -11,14 +11,14 @@ use endmark_wire::writer::End;
 use super::call_ids::CallIds;
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
-use crate::recovery::{Account, Before, CallsAfter, Finish, Following, Mended, Suspect, mend};
+use crate::recovery::{Account, CallsAfter, Finish, LaterCalls, MendedPart, PrecedingCalls, Suspect, mend};
 use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
 
 /// What the client gets for a choice, where it differs from what was received.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct SettledChoice {
     /// The message text, including the beginning that the client wrote.
     pub(crate) text: Option<String>,
     /// Received calls whose arguments were changed.
@@ -34,23 +34,23 @@ pub(crate) struct Settled {
     /// The id of the response that contains the new calls, if it has one.
     pub(crate) new_calls_in: Option<String>,
     /// Whether the text was the beginning of a call, so that it is no longer text.
-    pub(crate) text_became_call: bool,
+    pub(crate) replaces_text_by_call: bool,
     /// Whether the client of a stream has received more of the choice than the first stream contained.
-    pub(crate) went_on: bool,
+    pub(crate) continued: bool,
     /// Received calls that could not be completed.
     pub(crate) cut_calls: BTreeSet<u32>,
     /// The calls that followed a requested one. They may replace the next cut calls.
-    pub(crate) answered: Option<CallsAfter>,
+    pub(crate) calls_after: Option<CallsAfter>,
     /// The stop reason to report; `None` for the provider's own.
     pub(crate) end: Option<End>,
     /// The complete reply to a repeated request.
-    pub(crate) anew: Option<Bytes>,
+    pub(crate) replacement_body: Option<Bytes>,
 }
 
-impl Settled {
+impl SettledChoice {
     /// Returns the call to name in a reply without content, if the format cannot represent a cut call.
-    pub(crate) fn left_out<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
-        let is_left = |text: &str| !text.trim().is_empty() && !self.text_became_call;
+    pub(crate) fn omitted_call<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
+        let is_left = |text: &str| !text.trim().is_empty() && !self.replaces_text_by_call;
         let is_cut = |call: &ToolCall| self.cut_calls.contains(&call.index);
         let cut_new = self.new_calls.last().filter(|_| self.last_new_call_is_cut);
         let is_bare = !is_left(self.text.as_deref().unwrap_or(&choice.text))
@@ -60,16 +60,16 @@ impl Settled {
     }
 
     /// Whether the client gets more than the first response contained, or different content.
-    pub(crate) fn has_more(&self) -> bool {
-        self.went_on || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
+    pub(crate) fn is_changed(&self) -> bool {
+        self.continued || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
     }
 }
 
 /// Prepares a part with the outcomes of the preceding parts.
-pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
+pub(crate) fn prepare(part: &mut Suspect, settled: &SettledChoice) {
     part.before.join(&settled.calls);
-    if let Some(answered) = &settled.answered {
-        part.take_from(answered);
+    if let Some(answered) = &settled.calls_after {
+        part.take_repeated_call(answered);
     }
 }
 
@@ -78,18 +78,18 @@ pub(crate) async fn add(
     exchange: &Exchange,
     choice: &Choice,
     suspect: &Suspect,
-    mended: Mended,
+    mended: MendedPart,
     account: &mut Account,
     disclosure: &mut Disclosure,
-    settled: &mut Settled,
+    settled: &mut SettledChoice,
 ) -> Result<(), ClientGone> {
     disclosure.add(&mended, account);
     let (finish, is_whole, is_left_cut) =
         (mended.finish(), mended.is_delivered_whole(), mended.is_left_cut());
     let may_lack_calls = mended.may_lack_calls();
-    let given = mended.given();
+    let given = mended.into_given();
     if is_whole {
-        settled.anew = given.whole.anew;
+        settled.replacement_body = given.whole.replacement_body;
     }
     match finish {
         // A reply is not whole just because an earlier call was recovered.
@@ -124,11 +124,11 @@ pub(crate) async fn add(
         Part::ToolCall(_) if !is_whole => {}
         // If other calls follow this one, the response only repeats them.
         Part::ToolCall(call) if choice.tool_calls.last().is_none_or(|last| last.index != call.index) => {
-            settled.answered = Some(CallsAfter { call: call.index, following });
+            settled.calls_after = Some(CallsAfter { call: call.index, following });
         }
         // Box the future, because few replies need it.
         Part::Text | Part::ToolCall(_) => {
-            Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
+            Box::pin(mend_following_calls(exchange, choice, following, account, disclosure, settled)).await?;
         }
     }
     Ok(())
@@ -140,21 +140,21 @@ fn normal_end(choice: &Choice) -> End {
 }
 
 /// Adds tool calls that arrived when the rest of a text was requested. The last of them may also be cut.
-async fn followed(
+async fn mend_following_calls(
     exchange: &Exchange,
     choice: &Choice,
-    following: Following,
+    following: LaterCalls,
     account: &mut Account,
     disclosure: &mut Disclosure,
-    settled: &mut Settled,
+    settled: &mut SettledChoice,
 ) -> Result<(), ClientGone> {
-    settled.text_became_call = following.instead_of_text;
+    settled.replaces_text_by_call = following.replaces_text;
     settled.new_calls_in.clone_from(&account.last_id);
     if settled.cut_calls.is_empty() {
         settled.end = Some(End::ToolCalls);
     }
     let content_before = match &settled.text {
-        _ if following.instead_of_text => String::new(),
+        _ if following.replaces_text => String::new(),
         Some(text) => text.clone(),
         None => choice.text.clone(),
     };
@@ -164,7 +164,7 @@ async fn followed(
         .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
     // The calls that the model had made so far.
     let mut before: Vec<ToolCall> = own_calls.collect();
-    let mut ids = CallIds::of(&before);
+    let mut ids = CallIds::new(&before);
     // New calls get new indexes, so that a server with a different numbering does not seem to continue earlier calls.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
@@ -188,10 +188,10 @@ async fn followed(
         };
         let mut suspect = call_suspect(exchange, choice.index, &call, reply);
         suspect.is_last_call = position == last;
-        if account.left() != (0, 0) && !suspect.needs_nothing() {
+        if account.remaining() != (0, 0) && !suspect.needs_nothing() {
             // The rest of this call may be requested, and the request shows these calls before it.
             let message = (content_before.clone(), before.clone());
-            suspect.before = Before::new(Arc::new(message), before.len());
+            suspect.before = PrecedingCalls::new(Arc::new(message), before.len());
         }
         // Recursion stops here: calls that follow a recovered call are not examined.
         let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
@@ -202,7 +202,7 @@ async fn followed(
         } else if mended.may_lack_calls() && mended.finish() != Finish::Normal {
             settled.end = Some(End::Cut);
         }
-        let given = mended.given();
+        let given = mended.into_given();
         if let Some(arguments) = given.text {
             call = with_arguments(call, arguments, given.signature);
         }

@@ -9,18 +9,18 @@ use endmark_wire::writer::{CutCall, End as ReplyEnd, Writer};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use super::choice::{Settled, add, prepare};
+use super::choice::{SettledChoice, add, prepare};
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
-use crate::recovery::{Account, Allowance, Mended as MendedPart, Suspect, mend};
+use crate::recovery::{Account, Allowance, MendedPart, Suspect, mend};
 use crate::reply::{ClientGone, ClientStream, Flow, LiveSlot, Outcome, Part, Waiter};
-use crate::stage::observe::stream::{Observed, Parts, Sent};
-use crate::stage::observe::suspects::{before, lead};
+use crate::stage::observe::stream::{ObservedStream, Parts, SentParts};
+use crate::stage::observe::suspects::{lead, text_before_part};
 use crate::stopping::Interrupted;
 
 /// A stream after recovery.
-pub(crate) struct Mended {
-    pub(crate) observed: Box<Observed>,
+pub(crate) struct MendedStream {
+    pub(crate) observed: Box<ObservedStream>,
     pub(crate) account: Account,
     pub(crate) result: MendedReply,
 }
@@ -30,11 +30,11 @@ pub(crate) struct MendedReply {
     /// The worst outcome of all choices.
     pub(crate) worst: Outcome,
     /// The choices whose end is replaced.
-    pub(crate) ends: Vec<OtherEnd>,
+    pub(crate) other_ends: Vec<OtherEnd>,
     /// Why the reply is not whole, if the stream itself did not report an end.
     pub(crate) failed: Option<Disclosure>,
     /// Why recovery stopped early.
-    pub(crate) given_up: Option<GivenUp>,
+    pub(crate) given_up_reason: Option<GivenUp>,
     /// An incomplete choice, if the client should get an error for it.
     pub(crate) incomplete: Option<Disclosure>,
 }
@@ -45,28 +45,28 @@ pub(crate) struct MendedReply {
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
     exchange: &Exchange,
-    mut observed: Box<Observed>,
+    mut observed: Box<ObservedStream>,
     client: &mut ClientStream,
-) -> Result<Mended, ClientGone> {
-    let Observed { reader, writer, ending, sent, parts, spent, .. } = &mut *observed;
+) -> Result<MendedStream, ClientGone> {
+    let ObservedStream { reader, writer, ending, sent_parts: sent, parts, spent, .. } = &mut *observed;
     let received = reader.received();
     let allowance =
-        Allowance::of(&exchange.case(), exchange.took(), received.output_tokens(), received.choices());
+        Allowance::new(&exchange.case(), exchange.took(), received.output_tokens(), received.choices());
     let mut account = Account::new(allowance);
     account.open(spent.as_ref(), *ending);
-    let mut mending = Mending {
+    let mut mending = StreamMender {
         exchange,
         received,
         ending: *ending,
-        sent,
+        sent_parts: sent,
         writer: writer.as_mut(),
         client,
         account,
         result: MendedReply {
             worst: Outcome::Whole,
-            ends: Vec::new(),
+            other_ends: Vec::new(),
             failed: None,
-            given_up: None,
+            given_up_reason: None,
             incomplete: None,
         },
     };
@@ -74,27 +74,27 @@ pub(crate) async fn stream(
         let choices = pin!(timeout_at(exchange.client.deadline, mending.choices(parts)));
         match exchange.gateway.stopping.unless_interrupted(choices).await {
             Ok(Ok(ended)) => ended.map(|()| None)?,
-            Ok(Err(_)) => Some(GivenUp::TookTooLong),
+            Ok(Err(_)) => Some(GivenUp::Timeout),
             Err(Interrupted) => Some(GivenUp::Stopped),
         }
     } else {
-        Some(GivenUp::TookTooLong)
+        Some(GivenUp::Timeout)
     };
     if let Some(why) = given_up {
-        mending.given_up(why);
+        mending.note_given_up(why);
     }
-    let Mending { account, result, .. } = mending;
-    Ok(Mended { observed, account, result })
+    let StreamMender { account, result, .. } = mending;
+    Ok(MendedStream { observed, account, result })
 }
 
 /// A stream whose parts are being recovered.
-struct Mending<'a> {
+struct StreamMender<'a> {
     exchange: &'a Exchange,
     received: &'a Received,
     /// How the upstream's stream ended.
     ending: Ending,
     /// How many bytes of each part the client has.
-    sent: &'a Sent,
+    sent_parts: &'a SentParts,
     writer: &'a mut dyn Writer,
     client: &'a mut ClientStream,
     account: Account,
@@ -105,7 +105,7 @@ struct Mending<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenUp {
     /// The time limit of the request was exceeded.
-    TookTooLong,
+    Timeout,
     /// The gateway was stopped.
     Stopped,
 }
@@ -119,31 +119,31 @@ pub(crate) struct OtherEnd {
     pub(crate) rewritten: bool,
 }
 
-impl Mending<'_> {
+impl StreamMender<'_> {
     /// Recovers every choice.
     async fn choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
         for (whose, parts) in parts {
             let Some(choice) = whose.choice(self.received) else { continue };
             let mut disclosure = Disclosure::new(self.exchange);
-            let mut settled = Settled::default();
+            let mut settled = SettledChoice::default();
             let mut is_as_it_came = true;
-            for part in &mut parts.left {
+            for part in &mut parts.remaining {
                 prepare(part, &settled);
                 let mended = self.part(choice, part, &mut settled).await?;
                 is_as_it_came &= matches!(mended, MendedPart::Untouched | MendedPart::Whole { .. });
                 add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
                     .await?;
             }
-            if self.fails_behind(choice) && is_as_it_came {
+            if self.fails_after_calls(choice) && is_as_it_came {
                 // Whole calls arrived, but the upstream reports that the rest of the reply failed. Its error is kept.
-                disclosure.broke_off();
+                disclosure.note_break();
                 self.result.worst = self.result.worst.max(disclosure.outcome());
                 self.result.failed.get_or_insert(disclosure);
                 continue;
             }
             if let Some(word) = choice.unknown_end() {
-                disclosure.ended_unknown(word);
+                disclosure.note_unknown_end(word);
             }
             self.result.worst = self.result.worst.max(disclosure.outcome());
             if disclosure.is_error() {
@@ -165,7 +165,7 @@ impl Mending<'_> {
     }
 
     /// Whether the upstream reported an error after this choice's calls.
-    fn fails_behind(&self, choice: &Choice) -> bool {
+    fn fails_after_calls(&self, choice: &Choice) -> bool {
         self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
 
@@ -174,15 +174,15 @@ impl Mending<'_> {
         &mut self,
         choice: &Choice,
         part: &Suspect,
-        settled: &mut Settled,
+        settled: &mut SettledChoice,
     ) -> Result<MendedPart, ClientGone> {
-        let had = self.sent(choice, part);
+        let had = self.sent_bytes(choice, part);
         let goes_on = match (&part.slot.part, had) {
             // Nothing can be appended to arguments that the server made up.
             (Part::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
-                    && choice.takes_more(call)
-                    && self.writer.goes_on(choice.index, call)
+                    && choice.can_extend_call(call)
+                    && self.writer.can_continue(choice.index, call)
             }
             _ => true,
         };
@@ -192,48 +192,48 @@ impl Mending<'_> {
                 client: &mut *self.client,
                 writer: &mut *self.writer,
                 slot: &part.slot,
-                sent,
+                sent_bytes: sent,
             }),
             None => Flow::Held(Waiter { client: &mut *self.client, writer: &*self.writer }),
         };
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
-            let sent = slot.sent();
+            let sent = slot.sent_bytes();
             // The client has the beginning of the text, and the state machine rejects joins that would change it.
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {
-            settled.went_on |= Some(slot.sent()) > had;
+            settled.continued |= Some(slot.sent_bytes()) > had;
         }
         Ok(mended)
     }
 
     /// Records that recovery stopped.
-    fn given_up(&mut self, why: GivenUp) {
+    fn note_given_up(&mut self, why: GivenUp) {
         self.result.failed = Some(self.broke_off());
-        self.result.given_up = Some(why);
+        self.result.given_up_reason = Some(why);
     }
 
     /// Records that the reply is not whole and that recovery ends.
     fn broke_off(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
-        disclosure.broke_off();
+        disclosure.note_break();
         self.result.worst = self.result.worst.max(disclosure.outcome());
         disclosure
     }
 
     /// Returns how many bytes of a part the client has. Returns `None` for a call of which it has nothing,
     /// which can be sent only as a whole.
-    fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
+    fn sent_bytes(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
-                let sent = self.sent.of(choice.index, None).unwrap_or(0);
-                Some(match before(self.exchange, choice) {
+                let sent = self.sent_parts.sent_bytes(choice.index, None).unwrap_or(0);
+                Some(match text_before_part(self.exchange, choice) {
                     "" => lead(self.exchange, &choice.text).len() + sent,
                     before => sent.saturating_sub(before.len()),
                 })
             }
-            Part::ToolCall(call) => self.sent.of(choice.index, Some(call.index)),
+            Part::ToolCall(call) => self.sent_parts.sent_bytes(choice.index, Some(call.index)),
         }
     }
 
@@ -241,7 +241,7 @@ impl Mending<'_> {
     async fn choice(
         &mut self,
         choice: &Choice,
-        settled: &Settled,
+        settled: &SettledChoice,
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
         let mut left_out = BTreeSet::new();
@@ -254,18 +254,18 @@ impl Mending<'_> {
                 }
             }
         }
-        if settled.has_more() {
+        if settled.is_changed() {
             self.held_calls(choice, settled, &left_out).await?;
         }
-        if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+        if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.replaces_text_by_call) {
             let bytes = self.writer.signature(choice.index, signature);
             self.client.send(bytes).await?;
         }
         if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(ReplyEnd::Turn)) {
-            self.writer.stops_at(choice.index, sequence);
+            self.writer.set_stop_sequence(choice.index, sequence);
         }
         if let Some(id) = &settled.new_calls_in {
-            self.writer.answered_by(id);
+            self.writer.set_answer_id(id);
         }
         let last_is_left_out = settled.last_new_call_is_cut && !self.writer.shows_cut_calls();
         let written = settled.new_calls.len().saturating_sub(usize::from(last_is_left_out));
@@ -274,10 +274,10 @@ impl Mending<'_> {
             self.client.send(bytes).await?;
         }
         let is_left_out = !left_out.is_empty() || last_is_left_out;
-        if let Some(call) = settled.left_out(choice).filter(|_| is_left_out && !is_begun)
+        if let Some(call) = settled.omitted_call(choice).filter(|_| is_left_out && !is_begun)
             && self.writer.can_write()
         {
-            let bytes = self.writer.text(choice.index, &call.left_out());
+            let bytes = self.writer.text(choice.index, &call.omission_text());
             self.client.send(bytes).await?;
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
@@ -285,7 +285,7 @@ impl Mending<'_> {
             self.result.failed.get_or_insert_with(|| disclosure.clone());
             return Ok(());
         }
-        self.result.ends.push(OtherEnd {
+        self.result.other_ends.push(OtherEnd {
             choice: choice.index,
             end: settled.end,
             endmark: disclosure.json(),
@@ -299,20 +299,20 @@ impl Mending<'_> {
     async fn held_calls(
         &mut self,
         choice: &Choice,
-        settled: &Settled,
+        settled: &SettledChoice,
         left_out: &BTreeSet<u32>,
     ) -> Result<(), ClientGone> {
         let whole: HashMap<u32, &ToolCall> = settled.calls.iter().map(|call| (call.index, call)).collect();
         for call in &choice.tool_calls {
             let known = whole.get(&call.index).copied();
-            let bytes = match self.sent.of(choice.index, Some(call.index)) {
+            let bytes = match self.sent_parts.sent_bytes(choice.index, Some(call.index)) {
                 _ if left_out.contains(&call.index) => continue,
                 None => self.writer.tool_call(choice.index, known.unwrap_or(call)),
                 Some(sent) => {
                     // Recovered text was already written, and a call that stays cut needs nothing more.
                     let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
                     let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
-                    let rest = rest.filter(|_| is_held && self.writer.goes_on(choice.index, call));
+                    let rest = rest.filter(|_| is_held && self.writer.can_continue(choice.index, call));
                     rest.and_then(|rest| self.writer.arguments(choice.index, call, rest)).unwrap_or_default()
                 }
             };

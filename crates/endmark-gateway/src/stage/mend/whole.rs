@@ -2,18 +2,18 @@
 
 use endmark_recovery::Ending;
 
-use super::choice::{Settled, add, prepare};
+use super::choice::{SettledChoice, add, prepare};
 use crate::disclosure::Disclosure;
 use crate::recovery::{Account, Allowance, mend};
 use crate::reply::Flow;
 use crate::rescue::Refusal;
-use crate::stage::observe::whole::Observed;
+use crate::stage::observe::whole::ObservedReply;
 
 /// A reply that is not streamed, after recovery.
-pub(crate) struct Mended {
-    pub(crate) observed: Box<Observed>,
+pub(crate) struct MendedWhole {
+    pub(crate) observed: Box<ObservedReply>,
     /// What the client gets for each choice.
-    pub(crate) choices: Vec<Settled>,
+    pub(crate) choices: Vec<SettledChoice>,
     pub(crate) account: Account,
     pub(crate) disclosure: Disclosure,
 }
@@ -22,18 +22,19 @@ pub(crate) struct Mended {
 ///
 /// # Errors
 /// [`Refusal`] if the client has disconnected meanwhile.
-pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal> {
+pub(crate) async fn mend_reply(mut observed: Box<ObservedReply>) -> Result<MendedWhole, Refusal> {
     let gone = |_| Refusal::BadRequest("the client went away".to_owned());
-    let Observed { exchange, response, parts, spent, .. } = &mut *observed;
+    let ObservedReply { exchange, response, parts, spent, .. } = &mut *observed;
     let (exchange, reply) = (&*exchange, response.reply());
     let counted = reply.usage.as_ref().map(|usage| usage.completion);
-    let mut account = Account::new(Allowance::of(&exchange.case(), exchange.took(), counted, &reply.choices));
+    let mut account =
+        Account::new(Allowance::new(&exchange.case(), exchange.took(), counted, &reply.choices));
     account.open(spent.as_ref(), Ending::Clean);
     let mut disclosure = Disclosure::new(exchange);
     let mut choices = Vec::new();
     for (choice, parts) in reply.choices.iter().zip(parts) {
-        let mut settled = Settled::default();
-        for suspect in &mut parts.left {
+        let mut settled = SettledChoice::default();
+        for suspect in &mut parts.remaining {
             prepare(suspect, &settled);
             let mended =
                 mend(&exchange.case(), suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
@@ -42,9 +43,9 @@ pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal
                 .map_err(gone)?;
         }
         if let Some(word) = choice.unknown_end() {
-            disclosure.ended_unknown(word);
+            disclosure.note_unknown_end(word);
         }
         choices.push(settled);
     }
-    Ok(Mended { observed, choices, account, disclosure })
+    Ok(MendedWhole { observed, choices, account, disclosure })
 }

@@ -15,30 +15,30 @@ use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
 use tokio::time::Instant;
 
-use super::sure::Sure;
+use super::sure::CertainCalls;
 use super::suspects::{Suspects, suspects, without_surplus, worst};
-use super::waiting::Waiting;
-use crate::admission::Holding;
-use crate::body::{AnyBody, Patient};
+use super::waiting::WaitingChoices;
+use crate::admission::BytesReservation;
+use crate::body::{AnyBody, TimedBody};
 use crate::exchange::Exchange;
-use crate::ledger::{Call, CallEnd, Ended, Spent, counts_behind};
+use crate::ledger::{Call, CallEnd, CallUsage, RequestEnd, read_late_usage};
 use crate::reply::{ClientGone, ClientStream};
 use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
-use crate::work::{self, LARGE_BYTES, Large};
+use crate::work::{self, LARGE_BYTES, LargeInput};
 
 /// Events that arrive together are forwarded together up to this size. Forwarding each one costs as much as reading it.
 const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
-pub(crate) enum Seen {
+pub(crate) enum SeenStream {
     /// The stream could not be read to its end and was forwarded unread. Its end is that of the HTTP body.
     Unread(Ending),
-    Read(Box<Observed>),
+    Read(Box<ObservedStream>),
 }
 
 /// A stream that was read to its end.
-pub(crate) struct Observed {
+pub(crate) struct ObservedStream {
     pub(crate) reader: Box<dyn Reader>,
     /// Writes to the client. It contains what is held back.
     pub(crate) writer: Box<dyn Writer>,
@@ -46,30 +46,30 @@ pub(crate) struct Observed {
     /// The error with which the upstream ended the stream.
     pub(crate) error: Option<ProviderError>,
     /// How many bytes of each part the client has.
-    pub(crate) sent: Sent,
+    pub(crate) sent_parts: SentParts,
     /// Bytes after the last complete frame.
     pub(crate) residue: Vec<u8>,
     /// The choices, each with the parts that may be cut.
     pub(crate) parts: Parts,
     /// The usage of the call.
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<CallUsage>,
     /// The memory reserved for the stream.
-    pub(crate) _holding: Holding,
-    pub(crate) _large: Large,
+    pub(crate) _holding: BytesReservation,
+    pub(crate) _large: LargeInput,
 }
 
 /// The choices of a stream, each with the parts that may be cut.
-pub(crate) type Parts = Vec<(Whose, Suspects)>;
+pub(crate) type Parts = Vec<(StreamChoice, Suspects)>;
 
 /// A choice of a stream.
-pub(crate) enum Whose {
+pub(crate) enum StreamChoice {
     /// The choice arrived, at this index among the received ones.
     Received(usize),
     /// No part of the choice arrived.
     Missing(Box<Choice>),
 }
 
-impl Whose {
+impl StreamChoice {
     /// Returns the choice, as far as it arrived.
     pub(crate) fn choice<'a>(&'a self, received: &'a Received) -> Option<&'a Choice> {
         match self {
@@ -81,11 +81,11 @@ impl Whose {
 
 /// How many bytes the client has of each part: a choice's text (without a call), or a call's arguments.
 #[derive(Debug, Default)]
-pub(crate) struct Sent(HashMap<(u32, Option<u32>), usize>);
+pub(crate) struct SentParts(HashMap<(u32, Option<u32>), usize>);
 
-impl Sent {
+impl SentParts {
     /// Returns how many bytes the client has, or `None` for a call of which it has nothing.
-    pub(crate) fn of(&self, choice: u32, call: Option<u32>) -> Option<usize> {
+    pub(crate) fn sent_bytes(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
     }
 
@@ -117,9 +117,9 @@ pub(crate) async fn stream(
     call: Option<Call>,
     upstream: AnyBody,
     client: &mut ClientStream,
-) -> Result<Seen, ClientGone> {
+) -> Result<SeenStream, ClientGone> {
     let limits = &exchange.gateway.settings.limits;
-    let mut upstream = Patient::new(upstream, limits.idle, exchange.client.deadline);
+    let mut upstream = TimedBody::new(upstream, limits.idle, exchange.client.deadline);
     let mut observer = Observer::new(exchange);
     let (mut came, mut large) = (0_usize, None);
     let mut ready = None;
@@ -133,18 +133,18 @@ pub(crate) async fn stream(
         let data = match next {
             Ok(Some(data)) => data,
             // A reply that is forwarded unread ends like its HTTP body.
-            Ok(None) if observer.unread => break Ending::Clean,
+            Ok(None) if observer.is_unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };
         came = came.saturating_add(data.len());
-        if large.is_none() && came >= LARGE_BYTES && !observer.unread {
+        if large.is_none() && came >= LARGE_BYTES && !observer.is_unread {
             large = Some(work::large(came).await);
         }
         let gathered = observer.outgoing.len();
         let ended = observer.read(&data);
         if let Some(call) = &call {
-            call.read((!observer.unread).then(|| observer.reader.received().choices()));
+            call.read((!observer.is_unread).then(|| observer.reader.received().choices()));
         }
         if let Some(ending) = ended {
             // The end waits for its record and for usage that may follow. The events before it do not wait.
@@ -159,44 +159,45 @@ pub(crate) async fn stream(
             client.send(std::mem::take(&mut observer.outgoing)).await?;
         }
     };
-    if ending == Ending::Clean && call.is_some() && observer.ended_uncounted() {
-        let Observer { decoder, reader, behind, .. } = &mut observer;
-        *behind = counts_behind(decoder, reader, &mut upstream).await;
+    if ending == Ending::Clean && call.is_some() && observer.ended_without_usage() {
+        let Observer { decoder, reader, late_bytes: behind, .. } = &mut observer;
+        *behind = read_late_usage(decoder, reader, &mut upstream).await;
     }
     let large = match large {
         Some(large) => large,
         // A continuation request contains the complete original request.
         None => work::large(came.saturating_add(exchange.attempt.request.body().len())).await,
     };
-    let Passed { mut observed, last, unread } = observer.finish(ending, large);
+    let PassedParts { mut observed, last, is_unread: unread } = observer.finish(ending, large);
     // Settle the call before the last bytes reach the client, so that a complete reply is recorded as complete.
     if let Some(call) = call {
         // If the stream became unread at some event, it was too long to be kept.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
-        let end = CallEnd { unread, ..ended(observed.reader.received(), ending, &observed.parts) };
+        let end =
+            CallEnd { is_unread: unread, ..call_end(observed.reader.received(), ending, &observed.parts) };
         observed.spent = call.settle(end);
     }
     client.send(last).await?;
     if unread {
-        exchange.calls.watch.end(Ended::Unread);
+        exchange.calls.watch.end(RequestEnd::Unread);
         client.send(observed.residue).await?;
-        return Ok(Seen::Unread(ending));
+        return Ok(SeenStream::Unread(ending));
     }
-    Ok(Seen::Read(Box::new(observed)))
+    Ok(SeenStream::Read(Box::new(observed)))
 }
 
 /// Maximum missing choices that are considered. No provider returns more.
 const MAX_CHOICES: u32 = 128;
 
 fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
-    let mut choices: Vec<Whose> = (0..received.choices().len()).map(Whose::Received).collect();
+    let mut choices: Vec<StreamChoice> = (0..received.choices().len()).map(StreamChoice::Received).collect();
     if ending != Ending::Clean {
         // If a failed stream contains nothing of a choice, the choice counts as cut before its first character.
         let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
-        choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
+        choices.extend(missing.map(|index| StreamChoice::Missing(Box::new(Choice::new(index)))));
     }
-    let of = |whose: Whose| {
+    let of = |whose: StreamChoice| {
         let choice = whose.choice(received)?;
         let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
         let parts = suspects(exchange, choice, 0, ending, received.output_tokens(), error);
@@ -208,8 +209,11 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
 }
 
 /// Returns how the stream's call ended.
-fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
-    CallEnd { judged: worst(parts.iter().map(|(_, parts)| parts.worst)), ..CallEnd::stream(ending, received) }
+fn call_end(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
+    CallEnd {
+        judgement: worst(parts.iter().map(|(_, parts)| parts.worst)),
+        ..CallEnd::stream(ending, received)
+    }
 }
 
 // Fields: the state of one pass over a stream. Each event changes most of them.
@@ -223,23 +227,23 @@ struct Observer<'a> {
     /// Whether calls, and everything after them, are held back until they are whole.
     holds_calls: bool,
     /// Calls that are held until the next event.
-    waiting: Waiting,
-    sent: Sent,
+    waiting: WaitingChoices,
+    sent_parts: SentParts,
     /// How many bytes of each part are held back.
-    unsent: Sent,
+    unsent_parts: SentParts,
     outgoing: Vec<u8>,
-    unread: bool,
+    is_unread: bool,
     error: Option<ProviderError>,
     /// Since when heartbeats have been held back together with other events.
     idle_since: Option<Instant>,
     /// Calls that were found to be whole, with the length of their arguments in bytes.
     whole_calls: HashMap<u32, usize>,
-    sure: Sure,
-    holding: Holding,
+    certain_calls: CertainCalls,
+    holding: BytesReservation,
     /// Memory for the calls, in addition to their bytes.
     entry_bytes: usize,
     /// Bytes that arrived after the end.
-    behind: Vec<u8>,
+    late_bytes: Vec<u8>,
 }
 
 impl<'a> Observer<'a> {
@@ -252,24 +256,24 @@ impl<'a> Observer<'a> {
             writer: exchange.attempt.request.writer(cap),
             holds_end: false,
             holds_calls: false,
-            waiting: Waiting::default(),
-            sent: Sent::default(),
-            unsent: Sent::default(),
+            waiting: WaitingChoices::default(),
+            sent_parts: SentParts::default(),
+            unsent_parts: SentParts::default(),
             outgoing: Vec::new(),
-            unread: false,
+            is_unread: false,
             error: None,
             idle_since: None,
             whole_calls: HashMap::new(),
-            sure: Sure::default(),
+            certain_calls: CertainCalls::default(),
             entry_bytes: 0,
-            behind: Vec::new(),
-            holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
+            late_bytes: Vec::new(),
+            holding: exchange.gateway.held_bytes.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
 
     /// Processes bytes. Returns how the stream ended, if it did.
     fn read(&mut self, data: &[u8]) -> Option<Ending> {
-        if self.unread {
+        if self.is_unread {
             self.outgoing.extend_from_slice(data);
             return None;
         }
@@ -279,7 +283,7 @@ impl<'a> Observer<'a> {
         let has_room = self.holding.grow(data.len() + grown);
         let too_long = self.decoder.push(data).is_err() || !has_room;
         // Usually everything is forwarded unchanged.
-        self.outgoing.reserve_exact(self.decoder.finished());
+        self.outgoing.reserve_exact(self.decoder.finished_bytes());
         while let Some(frame) = self.decoder.next_frame() {
             if let Some(ending) = self.frame(frame_without_claims(frame)) {
                 return Some(ending);
@@ -287,7 +291,7 @@ impl<'a> Observer<'a> {
         }
         if too_long {
             // A frame over the limit cannot be read. The rest is forwarded and cannot be recovered.
-            self.unread = true;
+            self.is_unread = true;
             self.outgoing.extend(self.writer.release());
             let decoder = std::mem::replace(&mut self.decoder, Decoder::new(0));
             if let Tail::Residue(bytes) = decoder.finish() {
@@ -315,21 +319,21 @@ impl<'a> Observer<'a> {
             // The client did not request this event.
             return None;
         }
-        let ending = match (&event.error, event.done) {
+        let ending = match (&event.error, event.is_done) {
             (Some(_), _) => Some(Ending::UpstreamError),
             (None, true) => Some(Ending::Clean),
             (None, false) => None,
         };
         if self.is_held_back(&event) {
             if !self.holds_calls && !self.waiting.is_over() {
-                self.unsent.add(&event);
+                self.unsent_parts.add(&event);
             }
             self.writer.hold(frame, &event);
         } else {
             if !event.idle {
-                self.sent.merge(std::mem::take(&mut self.unsent));
+                self.sent_parts.merge(std::mem::take(&mut self.unsent_parts));
             }
-            self.sent.add(&event);
+            self.sent_parts.add(&event);
             self.writer.pass(&frame, &event, &mut self.outgoing);
         }
         self.error = event.error;
@@ -343,7 +347,7 @@ impl<'a> Observer<'a> {
         }
         self.holds_calls |= self.exchange.gateway.settings.tools.hold
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
-        self.sure.take(self.reader.received(), event);
+        self.certain_calls.take(self.reader.received(), event);
         let is_end = event.error.is_some() || self.ends_in_doubt(event);
         self.holds_end |= is_end;
         let had_waited = !self.waiting.is_over();
@@ -391,35 +395,35 @@ impl<'a> Observer<'a> {
     /// Whether an event reports the end of a reply, and this end is doubtful.
     fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
-        if event.done {
+        if event.is_done {
             // Without a finish reason, this end is as doubtful as a closed connection.
             return received.choices().iter().any(|choice| choice.finish.is_none());
         }
         let choices = event.finishes.iter().filter_map(|finish| received.choice_at(finish.choice));
         let ended: Vec<&Choice> = choices.collect();
-        let doubt = ended.iter().any(|choice| !self.is_beyond_doubt(choice, event));
+        let doubt = ended.iter().any(|choice| !self.is_certainly_whole(choice, event));
         if !doubt {
             let calls: Vec<(u32, usize)> =
                 ended.iter().map(|choice| (choice.index, choice.tool_calls.len())).collect();
-            self.sure.are_beyond_doubt(calls);
+            self.certain_calls.note_certain(calls);
         }
         doubt
     }
 
     /// Whether a choice that has ended needs no recovery. Its usage may still be missing.
-    fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
+    fn is_certainly_whole(&self, choice: &Choice, event: &Event) -> bool {
         let view = self.exchange.attempt.request.view();
         // A client may disconnect at the end of its reply, and must not do so before the usage has arrived.
         let is_awaited = self.exchange.attempt.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
-            && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
+            && (is_awaited || (self.exchange.single_reply_limit().is_some() && view.include_usage));
         let is_disclosed = self.exchange.gateway.settings.disclose.always || choice.unknown_end().is_some();
         if is_disclosed || count_may_come {
             return false;
         }
-        let Some(sure) = self.sure.from(choice.index) else { return false };
+        let Some(sure) = self.certain_calls.first_doubtful_call(choice.index) else { return false };
         let counted = self.reader.received().output_tokens();
-        suspects(self.exchange, choice, sure, Ending::Clean, counted, None).left.is_empty()
+        suspects(self.exchange, choice, sure, Ending::Clean, counted, None).remaining.is_empty()
     }
 
     /// Returns how a stream ended whose connection closed. If every choice has a finish reason, it ended
@@ -437,45 +441,45 @@ impl<'a> Observer<'a> {
     }
 
     /// Whether the stream ended by itself, but without usage.
-    fn ended_uncounted(&self) -> bool {
+    fn ended_without_usage(&self) -> bool {
         let received = self.reader.received();
-        !self.unread && received.is_done() && !received.is_counted()
+        !self.is_unread && received.is_done() && !received.is_counted()
     }
 
-    fn finish(mut self, ending: Ending, large: Large) -> Passed {
+    fn finish(mut self, ending: Ending, large: LargeInput) -> PassedParts {
         let last = std::mem::take(&mut self.outgoing);
-        let mut residue = self.behind;
+        let mut residue = self.late_bytes;
         match self.decoder.finish() {
             Tail::Clean => {}
             Tail::Frame(frame) => residue.extend(frame_without_claims(frame).raw),
             Tail::Residue(bytes) => residue.extend(bytes),
         }
-        let parts = if self.unread {
+        let parts = if self.is_unread {
             Vec::new()
         } else {
             parts(self.exchange, self.reader.received(), ending, self.error.as_ref())
         };
-        let observed = Observed {
+        let observed = ObservedStream {
             reader: self.reader,
             writer: self.writer,
             ending,
             error: self.error,
-            sent: self.sent,
+            sent_parts: self.sent_parts,
             residue,
             parts,
             spent: None,
             _holding: self.holding,
             _large: large,
         };
-        Passed { observed, last, unread: self.unread }
+        PassedParts { observed, last, is_unread: self.is_unread }
     }
 }
 
 /// What has been forwarded, and what remains to be.
-struct Passed {
-    observed: Observed,
+struct PassedParts {
+    observed: ObservedStream,
     /// The last bytes, which the client has not received yet.
     last: Vec<u8>,
     /// Whether the stream could not be read to its end and was forwarded unread.
-    unread: bool,
+    is_unread: bool,
 }

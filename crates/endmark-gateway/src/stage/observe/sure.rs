@@ -7,17 +7,17 @@ use endmark_wire::reply::{Event, Piece, Received};
 
 /// How many calls of each choice are certain, counted from the first. `None` if one of them was continued later.
 #[derive(Debug, Default)]
-pub(super) struct Sure(HashMap<u32, Option<usize>>);
+pub(super) struct CertainCalls(HashMap<u32, Option<usize>>);
 
-impl Sure {
+impl CertainCalls {
     /// Returns the index of the first call of a choice to judge, or `None` if all calls are doubtful.
-    pub(super) fn from(&self, choice: u32) -> Option<usize> {
+    pub(super) fn first_doubtful_call(&self, choice: u32) -> Option<usize> {
         self.0.get(&choice).copied().unwrap_or(Some(0))
     }
 
     /// Records that these choices, with this many calls each, were certain when they ended. The last call is
     /// judged again at the next end, because that end may belong to it.
-    pub(super) fn are_beyond_doubt(&mut self, choices: Vec<(u32, usize)>) {
+    pub(super) fn note_certain(&mut self, choices: Vec<(u32, usize)>) {
         for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
             self.0.insert(choice, Some(calls - 1));
         }
@@ -60,13 +60,17 @@ mod tests {
         let calls = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f"}},{"index":1,"function":{"name":"g"}}]}}]}"#;
         let frame = endmark_wire::sse::Frame::read(format!("data: {calls}\n\n").into_bytes());
         reader.frame(&frame).unwrap();
-        let mut sure = Sure::default();
-        assert_eq!(sure.from(0), Some(0));
-        sure.are_beyond_doubt(vec![(0, 2)]);
-        assert_eq!(sure.from(0), Some(1));
+        let mut sure = CertainCalls::default();
+        assert_eq!(sure.first_doubtful_call(0), Some(0));
+        sure.note_certain(vec![(0, 2)]);
+        assert_eq!(sure.first_doubtful_call(0), Some(1));
         sure.take(reader.received(), &piece(1));
-        assert_eq!(sure.from(0), Some(1), "the last call may be the one that the next end is about");
+        assert_eq!(
+            sure.first_doubtful_call(0),
+            Some(1),
+            "the last call may be the one that the next end is about"
+        );
         sure.take(reader.received(), &piece(0));
-        assert_eq!(sure.from(0), None);
+        assert_eq!(sure.first_doubtful_call(0), None);
     }
 }

@@ -12,7 +12,8 @@ use endmark_wire::reply::{CallProgress, Choice, ToolCall};
 
 use crate::exchange::Exchange;
 use crate::recovery::{
-    BEHIND_CALLS, Before, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement,
+    BEHIND_CALLS, HALVED, PrecedingCalls, REPEATED, SURPLUS, Suspect, UNSHOWN, has_made_up_arguments,
+    judgement,
 };
 use crate::reply::{Part, Slot};
 
@@ -31,31 +32,31 @@ pub(crate) fn suspects(
     error: Option<&ProviderError>,
 ) -> Suspects {
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
-    let ending = choice.ended_by(ending);
+    let ending = choice.ending_after(ending);
     let has_failed = choice.meaning() == Some(Meaning::Failed);
     let fills_window = choice.meaning() == Some(Meaning::Window);
-    let refused = choice.refused || has_failed || error.is_some_and(ProviderError::is_final);
+    let refused = choice.is_refused || has_failed || error.is_some_and(ProviderError::is_final);
     let stop = if refused { Some(Stop::Refused) } else { stop };
     let reply = |text: &str| Reply {
         text: text.to_owned(),
         ending,
         stop,
         output_tokens,
-        limit: exchange.limit_of_one_reply(),
-        reasoned: choice.reasoned,
+        limit: exchange.single_reply_limit(),
+        reasoned: choice.has_reasoning,
     };
     let text = |reply: Reply| Suspect {
         slot: Slot { choice: choice.index, part: Part::Text },
-        demanded: exchange.client.demanded.clone(),
+        required_format: exchange.client.required_format.clone(),
         schema: None,
-        before: Before::default(),
-        hindrance: None,
-        fills_window,
+        before: PrecedingCalls::default(),
+        obstacle: None,
+        reached_window: fills_window,
         is_last_call: false,
-        offered: None,
+        offered_calls: None,
         continuation: None,
         is_proved: false,
-        judged: OnceLock::new(),
+        judgement: OnceLock::new(),
         reply,
     };
     let unshown = || {
@@ -63,7 +64,7 @@ pub(crate) fn suspects(
         let (said, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
         let reply = Reply { reasoned: false, ..reply(said) };
-        let suspect = Suspect { demanded, hindrance: Some(UNSHOWN), ..text(reply) };
+        let suspect = Suspect { required_format: demanded, obstacle: Some(UNSHOWN), ..text(reply) };
         let is_told = match judgement(&suspect) {
             Judgement::Cut(CutKind::Limit | CutKind::Window) => true,
             Judgement::Cut(CutKind::Format) => choice.unfinished,
@@ -71,64 +72,64 @@ pub(crate) fn suspects(
         };
         is_told.then_some(suspect)
     };
-    let hindrance = hindrance(choice);
+    let obstacle = find_obstacle(choice);
     if !choice.mendable {
-        return Suspects::of(unshown());
+        return Suspects::new(unshown());
     }
     if choice.tool_calls.is_empty() {
         // If reasoning or a server's own content follows a text, the missing part belongs to that content. A
         // request could show only the text before it.
-        if choice.ends_unshown {
-            return Suspects::of(unshown());
+        if choice.ends_in_unshown_part {
+            return Suspects::new(unshown());
         }
-        let reply = match before(exchange, choice) {
+        let reply = match text_before_part(exchange, choice) {
             "" => reply(&with_lead(exchange, &choice.text)),
             before => reply(choice.text.strip_prefix(before).unwrap_or_default()),
         };
-        let schema = exchange.client.schema.clone().filter(|_| !choice.beside);
+        let schema = exchange.client.schema.clone().filter(|_| !choice.has_unrequestable_part);
         let continuation = choice.continuation.clone();
-        return Suspects::of([Suspect { schema, hindrance, continuation, ..text(reply) }]);
+        return Suspects::new([Suspect { schema, obstacle, continuation, ..text(reply) }]);
     }
-    let behind = if choice.ends_unshown {
+    let behind = if choice.ends_in_unshown_part {
         unshown()
     } else {
-        let of_text = |said: &str| Suspect { hindrance: Some(BEHIND_CALLS), ..text(reply(said)) };
-        choice.behind_calls().map(of_text)
+        let of_text = |said: &str| Suspect { obstacle: Some(BEHIND_CALLS), ..text(reply(said)) };
+        choice.text_after_calls().map(of_text)
     };
     // If other content followed the calls, none of them is the last part.
-    let last = choice.tool_calls.len() - usize::from(!choice.ends_unshown && behind.is_none());
+    let last = choice.tool_calls.len() - usize::from(!choice.ends_in_unshown_part && behind.is_none());
     let is_trusted = !ends_half_calls(choice.tool_calls.get(from..).unwrap_or_default());
     let of_call = |(position, call): (usize, &ToolCall)| {
         let mut reply = reply(&call.arguments);
         let is_last = position == last;
-        if !is_last && !may_go_on(call, is_trusted) {
+        if !is_last && !may_be_cut(call, is_trusted) {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
         let own = call_suspect(exchange, choice.index, call, reply);
         let is_proved = own.is_proved && is_trusted;
-        Suspect { hindrance, is_proved, fills_window: fills_window && is_last, is_last_call: is_last, ..own }
+        Suspect { obstacle, is_proved, reached_window: fills_window && is_last, is_last_call: is_last, ..own }
     };
     let calls = choice.tool_calls.iter().enumerate().skip(from);
-    let mut suspects = Suspects::of(calls.map(of_call).chain(behind));
-    suspects.stand_in(choice);
+    let mut suspects = Suspects::new(calls.map(of_call).chain(behind));
+    suspects.set_preceding_calls(choice);
     suspects
 }
 
 /// Returns why no request can continue a choice, if so.
-fn hindrance(choice: &Choice) -> Option<&'static str> {
+fn find_obstacle(choice: &Choice) -> Option<&'static str> {
     match () {
         () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
-        () if choice.beside => Some(UNSHOWN),
+        () if choice.has_unrequestable_part => Some(UNSHOWN),
         () => (!choice.is_exact()).then_some(HALVED),
     }
 }
 
 /// Whether a call that others follow may be incomplete. Pieces of several calls may alternate, so a following
 /// call proves nothing, unless the arguments themselves are complete.
-fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
+fn may_be_cut(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
         CallProgress::Open => shows_no_end(call),
-        CallProgress::Untold => call.arguments.trim().is_empty(),
+        CallProgress::Unreported => call.arguments.trim().is_empty(),
         CallProgress::Closed => !is_trusted && shows_no_end(call),
     }
 }
@@ -152,34 +153,34 @@ fn ends_half_calls(calls: &[ToolCall]) -> bool {
 /// The parts of a choice that need recovery or disclosure, and the verdict on all parts.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    pub(crate) left: Vec<Suspect>,
+    pub(crate) remaining: Vec<Suspect>,
     pub(crate) worst: Option<Judgement>,
 }
 
 impl Suspects {
-    fn of(parts: impl IntoIterator<Item = Suspect>) -> Self {
+    fn new(parts: impl IntoIterator<Item = Suspect>) -> Self {
         let mut suspects = Self::default();
         for part in parts {
             suspects.worst = worst([suspects.worst, Some(judgement(&part))]);
             if !part.needs_nothing() {
-                suspects.left.push(part);
+                suspects.remaining.push(part);
             }
         }
         suspects
     }
 
     /// Records what precedes each remaining call.
-    fn stand_in(&mut self, choice: &Choice) {
-        if self.left.is_empty() {
+    fn set_preceding_calls(&mut self, choice: &Choice) {
+        if self.remaining.is_empty() {
             return;
         }
         let message = Arc::new((choice.text.clone(), choice.tool_calls.clone()));
         let positions: HashMap<u32, usize> =
             (0..).zip(&choice.tool_calls).map(|(at, call)| (call.index, at)).collect();
-        for suspect in &mut self.left {
+        for suspect in &mut self.remaining {
             if let Part::ToolCall(call) = &suspect.slot.part {
                 let before = positions.get(&call.index).copied().unwrap_or(0);
-                suspect.before = Before::new(Arc::clone(&message), before);
+                suspect.before = PrecedingCalls::new(Arc::clone(&message), before);
             }
         }
     }
@@ -191,10 +192,10 @@ pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<It
     let asked_for = exchange.attempt.request.view().choices.max(1);
     let mut is_told = false;
     for parts in choices.skip(asked_for as usize) {
-        parts.left.retain(|part| {
+        parts.remaining.retain(|part| {
             matches!(judgement(part), Judgement::Cut(_)) && !std::mem::replace(&mut is_told, true)
         });
-        parts.left.iter_mut().for_each(|part| part.hindrance = Some(SURPLUS));
+        parts.remaining.iter_mut().for_each(|part| part.obstacle = Some(SURPLUS));
     }
 }
 
@@ -211,7 +212,7 @@ pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> 
 /// Returns a tool call as a part that may be cut.
 pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, reply: Reply) -> Suspect {
     let schema = exchange.tool_schema(&call.name);
-    let is_made_up = is_made_up(&reply, schema.as_ref());
+    let is_made_up = has_made_up_arguments(&reply, schema.as_ref());
     // Some servers send an empty text for a complete call without arguments.
     let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
     let reply = match (is_made_up, without_arguments) {
@@ -227,22 +228,22 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
         reply,
-        demanded: has_grammar.then_some(Format::Json),
+        required_format: has_grammar.then_some(Format::Json),
         is_proved,
         schema: schema.filter(|_| !without_arguments),
-        before: Before::default(),
-        hindrance: None,
-        fills_window: false,
+        before: PrecedingCalls::default(),
+        obstacle: None,
+        reached_window: false,
         is_last_call: false,
-        offered: None,
+        offered_calls: None,
         continuation: None,
-        judged: OnceLock::new(),
+        judgement: OnceLock::new(),
     }
 }
 
 /// Returns the text before the part with the required grammar, which is not examined.
-pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
-    let length = if exchange.client.demanded.is_some() { choice.last_part } else { 0 };
+pub(crate) fn text_before_part<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
+    let length = if exchange.client.required_format.is_some() { choice.last_part } else { 0 };
     choice.text.get(..length).unwrap_or_default()
 }
 

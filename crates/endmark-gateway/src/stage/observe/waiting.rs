@@ -7,9 +7,9 @@ use crate::exchange::Exchange;
 
 /// The choices whose last event is such a call.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Vec<u32>);
+pub(super) struct WaitingChoices(Vec<u32>);
 
-impl Waiting {
+impl WaitingChoices {
     pub(super) fn is_over(&self) -> bool {
         self.0.is_empty()
     }

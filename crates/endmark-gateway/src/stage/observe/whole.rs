@@ -9,27 +9,27 @@ use http::response::Parts;
 use http::{HeaderValue, Response, header};
 
 use super::suspects::{Suspects, suspects, without_surplus, worst};
-use crate::admission::{Holding, extra_bytes};
-use crate::body::{AnyBody, full, preceded};
+use crate::admission::{BytesReservation, extra_bytes};
+use crate::body::{AnyBody, full, with_prefix};
 use crate::disclosure::REASON;
 use crate::exchange::Exchange;
-use crate::ledger::{Call, CallEnd, Ended, Spent};
+use crate::ledger::{Call, CallEnd, CallUsage, RequestEnd};
 use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
-use crate::upstream::{Read, ReadError, of_changed_body, read_up_to, without_claims};
-use crate::work::{self, Large};
+use crate::upstream::{PartialBody, ReadError, read_up_to, remove_body_headers, without_claims};
+use crate::work::{self, LargeInput};
 
 /// A reply that is not streamed, after its last byte.
 pub(crate) enum Observation {
     /// The reply is forwarded unread.
     Unread(Response<AnyBody>),
-    Read(Box<Observed>),
+    Read(Box<ObservedReply>),
     /// The reply broke off. It may be requested again, because the client has received nothing.
-    Lost(Box<Exchange>, Refusal),
+    Failed(Box<Exchange>, Refusal),
 }
 
 /// A reply that was read completely.
-pub(crate) struct Observed {
+pub(crate) struct ObservedReply {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) head: Parts,
     pub(crate) body: Bytes,
@@ -37,60 +37,63 @@ pub(crate) struct Observed {
     /// The parts that may be cut, for each choice in order.
     pub(crate) parts: Vec<Suspects>,
     /// The usage of the call.
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<CallUsage>,
     /// The memory reserved for the body until it is processed.
-    pub(crate) _holding: Holding,
-    pub(crate) _large: Large,
+    pub(crate) _holding: BytesReservation,
+    pub(crate) _large: LargeInput,
 }
 
 /// Reads a reply and settles its call.
 ///
 /// # Errors
 /// [`Refusal`] if the body is not a reply.
-pub(crate) async fn whole(
+pub(crate) async fn observe_reply(
     exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<Observation, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
-    observed(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
+    read_and_settle(exchange, answer).await.inspect_err(|_| watch.end(RequestEnd::Failed))
 }
 
 /// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time,
 /// it does not get the same time again.
-fn broken(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
+fn handle_broken_body(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
     let is_silent = matches!(error, ReadError::Stalled(_));
     let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
-    if is_silent { Err(refusal) } else { Ok(Observation::Lost(exchange, refusal)) }
+    if is_silent { Err(refusal) } else { Ok(Observation::Failed(exchange, refusal)) }
 }
 
-async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Observation, Refusal> {
+async fn read_and_settle(
+    mut exchange: Box<Exchange>,
+    answer: Response<AnyBody>,
+) -> Result<Observation, Refusal> {
     let (mut head, body) = answer.into_parts();
     let (mut body, mut holding) = match read(&mut exchange, body).await {
-        Ok(Received::Whole(body, holding)) => (body, holding),
-        Ok(Received::Unread(body)) => return Ok(Observation::Unread(Response::from_parts(head, body))),
-        Err(Unread::Refused(refusal)) => return Err(refusal),
-        Err(Unread::Broken(error)) => return broken(exchange, error),
+        Ok(ReceivedBody::Whole(body, holding)) => (body, holding),
+        Ok(ReceivedBody::Unread(body)) => return Ok(Observation::Unread(Response::from_parts(head, body))),
+        Err(UnreadReason::Refused(refusal)) => return Err(refusal),
+        Err(UnreadReason::Broken(error)) => return handle_broken_body(exchange, error),
     };
     let large = work::large(body.len()).await;
     if let Some(clean) = without_claims(&body) {
-        of_changed_body(&mut head.headers);
+        remove_body_headers(&mut head.headers);
         body = clean.into();
     }
     let call = exchange.attempt.call.take();
     let response = match exchange.attempt.request.response(&body) {
         Ok(response) => response,
         Err(error @ ResponseError::Without(_)) => {
-            if let Some(said) = error_in(&exchange, &body) {
-                return refused(exchange, call, Response::from_parts(head, full(body)), &said);
+            if let Some(said) = find_error(&exchange, &body) {
+                return handle_error_reply(exchange, call, Response::from_parts(head, full(body)), &said);
             }
             tracing::warn!(request = exchange.client.id, %error, "a reply passes unread");
             settle(call, CallEnd::unread(Ending::Clean));
-            exchange.calls.watch.end(Ended::Unread);
+            exchange.calls.watch.end(RequestEnd::Unread);
             return Ok(Observation::Unread(Response::from_parts(head, full(body))));
         }
         Err(_) if ends_too_early(&body) => {
             settle(call, CallEnd::new(Ending::Dropped));
-            return broken(exchange, ReadError::CutShort(body.len()));
+            return handle_broken_body(exchange, ReadError::Truncated(body.len()));
         }
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
@@ -104,15 +107,15 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     if !holding.grow(reply.entry_bytes().saturating_add(extra_bytes(body.len()))) {
         settle(call, CallEnd::unread(Ending::OverCap));
         passes(&exchange, "[limits] held_bytes is reached")?;
-        exchange.calls.watch.end(Ended::Unread);
+        exchange.calls.watch.end(RequestEnd::Unread);
         return Ok(Observation::Unread(Response::from_parts(head, full(body))));
     }
     let parts = parts(&exchange, reply);
     if let Some(call) = &call {
         call.read(Some(&reply.choices));
     }
-    let spent = call.and_then(|call| call.settle(ended(reply, &parts)));
-    Ok(Observation::Read(Box::new(Observed {
+    let spent = call.and_then(|call| call.settle(call_end(reply, &parts)));
+    Ok(Observation::Read(Box::new(ObservedReply {
         exchange,
         head,
         body,
@@ -125,29 +128,29 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
 }
 
 /// Returns the error that a body contains instead of a reply.
-fn error_in(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
+fn find_error(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
 /// Handles an error with a success status. It is retried like a lost reply, unless the same request would be
 /// refused again. In that case the error is forwarded unchanged, with a header that marks it.
-fn refused(
+fn handle_error_reply(
     exchange: Box<Exchange>,
     call: Option<Call>,
     mut answer: Response<AnyBody>,
     said: &ProviderError,
 ) -> Result<Observation, Refusal> {
     if let Some(call) = call {
-        call.settle_refused();
+        call.settle_as_refused();
     }
     if said.is_final() || said.is_context_length() || said.is_about_the_account() {
-        exchange.calls.watch.end(Ended::UpstreamError(answer.status().as_u16()));
+        exchange.calls.watch.end(RequestEnd::UpstreamError(answer.status().as_u16()));
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
         return Ok(Observation::Unread(answer));
     }
     // A provider's error may repeat the key from the request.
     let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
-    broken(exchange, error)
+    handle_broken_body(exchange, error)
 }
 
 /// Permits forwarding a reply unread because it is too large.
@@ -163,42 +166,42 @@ fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
 }
 
 /// The result of reading a reply's body.
-enum Received {
+enum ReceivedBody {
     /// The complete body, with the memory reserved for it.
-    Whole(Bytes, Holding),
+    Whole(Bytes, BytesReservation),
     /// The body is too long. It is forwarded, and its call is settled at its end.
     Unread(AnyBody),
 }
 
 /// Why a body was not read.
-enum Unread {
+enum UnreadReason {
     Broken(ReadError),
     Refused(Refusal),
 }
 
 /// Reads the body of a reply.
-async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Unread> {
+async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<ReceivedBody, UnreadReason> {
     let limits = &exchange.gateway.settings.limits;
     let idle = limits.idle;
-    let mut holding = exchange.gateway.held.part(limits.held_bytes);
+    let mut holding = exchange.gateway.held_bytes.part(limits.held_bytes);
     let (why, beginning, rest) = match read_up_to(body, limits.reply_bytes, idle, Some(&mut holding)).await {
-        Ok(Read::Whole(body)) => return Ok(Received::Whole(body, holding)),
-        Ok(Read::Longer(beginning, rest)) => ("it is over [limits] reply_bytes", beginning, rest),
-        Ok(Read::NoRoom(beginning, rest)) => ("[limits] held_bytes is reached", beginning, rest),
+        Ok(PartialBody::Whole(body)) => return Ok(ReceivedBody::Whole(body, holding)),
+        Ok(PartialBody::Longer(beginning, rest)) => ("it is over [limits] reply_bytes", beginning, rest),
+        Ok(PartialBody::NoRoom(beginning, rest)) => ("[limits] held_bytes is reached", beginning, rest),
         Err(error) => {
             let stalled = matches!(error, ReadError::Stalled(_));
             settle(
                 exchange.attempt.call.take(),
                 CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
             );
-            return Err(Unread::Broken(error));
+            return Err(UnreadReason::Broken(error));
         }
     };
     if let Err(refusal) = passes(exchange, why) {
         settle(exchange.attempt.call.take(), CallEnd::unread(Ending::OverCap));
-        return Err(Unread::Refused(refusal));
+        return Err(UnreadReason::Refused(refusal));
     }
-    Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))
+    Ok(ReceivedBody::Unread(exchange.pass_unread(with_prefix(beginning, rest), Ending::OverCap)))
 }
 
 fn settle(call: Option<Call>, end: CallEnd) {
@@ -217,8 +220,8 @@ fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
 }
 
 /// Returns how the call ended.
-fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
-    CallEnd { judged: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::whole(reply) }
+fn call_end(reply: &Reply, parts: &[Suspects]) -> CallEnd {
+    CallEnd { judgement: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::from_reply(reply) }
 }
 
 fn content_type(headers: &http::HeaderMap) -> &str {

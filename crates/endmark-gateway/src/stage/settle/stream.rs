@@ -3,19 +3,19 @@
 use endmark_recovery::Ending;
 
 use crate::exchange::Exchange;
-use crate::ledger::Ended;
-use crate::stage::mend::stream::Mended;
+use crate::ledger::RequestEnd;
+use crate::stage::mend::stream::MendedStream;
 
 /// A stream whose outcome is recorded.
-pub(crate) struct Settled {
-    pub(crate) mended: Mended,
+pub(crate) struct RecordedStream {
+    pub(crate) mended_stream: MendedStream,
     /// Whether the server's data after the reply did not arrive.
     pub(crate) end_lost: bool,
 }
 
 /// Records how a request ended, and under which id its reply continues.
-pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
-    exchange.calls.watch.end(Ended::Replied(mended.result.worst));
+pub(crate) fn stream(exchange: &Exchange, mended: MendedStream) -> RecordedStream {
+    exchange.calls.watch.end(RequestEnd::Replied(mended.result.worst));
     let observed = &mended.observed;
     // This does not depend on how the bytes ended: the last event may still be in the bytes after the last
     // complete frame.
@@ -28,10 +28,10 @@ pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
         mended.note_lost_end(exchange);
     }
     mended.note_successor(exchange);
-    Settled { mended, end_lost }
+    RecordedStream { mended_stream: mended, end_lost }
 }
 
-impl Mended {
+impl MendedStream {
     /// Records that the reply is complete, but its last event or its usage is missing.
     fn note_lost_end(&self, exchange: &Exchange) {
         let every_choice_ended =
@@ -44,7 +44,7 @@ impl Mended {
                 ending = self.observed.ending.name(),
                 "a stream broke off after the end of its reply"
             );
-            exchange.gateway.metrics.end_lost(upstream);
+            exchange.gateway.metrics.note_lost_end(upstream);
         }
     }
 

@@ -1,15 +1,15 @@
 //! Records a reply that is not streamed.
 
-use crate::ledger::Ended;
-use crate::stage::mend::whole::Mended;
+use crate::ledger::RequestEnd;
+use crate::stage::mend::whole::MendedWhole;
 
 /// A reply that is not streamed, after its outcome was recorded.
-pub(crate) struct Settled {
-    pub(crate) mended: Mended,
+pub(crate) struct RecordedReply {
+    pub(crate) mended_reply: MendedWhole,
 }
 
 /// Records how a request ended.
-pub(crate) fn whole(mended: Mended) -> Settled {
-    mended.observed.exchange.calls.watch.end(Ended::Replied(mended.disclosure.outcome()));
-    Settled { mended }
+pub(crate) fn settle_reply(mended: MendedWhole) -> RecordedReply {
+    mended.observed.exchange.calls.watch.end(RequestEnd::Replied(mended.disclosure.outcome()));
+    RecordedReply { mended_reply: mended }
 }

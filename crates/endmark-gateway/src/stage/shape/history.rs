@@ -14,24 +14,24 @@ pub(super) async fn change(
     credential: Option<&str>,
     request: &mut Request,
 ) -> Changed {
-    let restored_items = mended_items::put_in(gateway, credential, request).await;
+    let restored_items = mended_items::insert_recovered_items(gateway, credential, request).await;
     let mut changed = Changed { restored_items, ..Changed::default() };
-    if let Some((repaired, calls)) = request.repaired() {
+    if let Some((repaired, calls)) = request.with_repaired_calls() {
         (*request, changed.repaired_calls) = (repaired, calls);
     }
-    changed.goes_on_from = go_on(gateway, upstream, credential, request);
+    changed.previous_response = continue_from_successor(gateway, upstream, credential, request);
     changed
 }
 
 /// Lets a request continue from the complete response, although the client knows only the id of its
 /// beginning. Returns the id of the complete response.
-pub(super) fn go_on(
+pub(super) fn continue_from_successor(
     gateway: &Gateway,
     upstream: &str,
     credential: Option<&str>,
     request: &mut Request,
 ) -> Option<String> {
-    let last = gateway.successors.of(upstream, credential, &request.goes_on_from()?)?;
-    *request = request.going_on_from(&last);
+    let last = gateway.successors.find(upstream, credential, &request.previous_response()?)?;
+    *request = request.with_previous_response(&last);
     Some(last)
 }

@@ -1,6 +1,6 @@
 //! What the model does when it is asked to go on.
 
-use testkit::{Again, Begins, Manner, Seam, Style};
+use testkit::{Begins, Manner, RepeatedReply, Seam, Style};
 
 use super::dice::Dice;
 use super::documents::Kind;
@@ -144,41 +144,41 @@ impl Behaviour {
 
     /// Whether an answer to a document of this kind can be so.
     pub(super) fn suits(self, kind: Kind) -> bool {
-        self != Self::Rewritten || kind.is_of_words()
+        self != Self::Rewritten || kind.is_prose()
     }
 
     /// The manner of one exchange.
     pub(super) fn manner(self, kind: Kind, dice: &mut Dice) -> Manner {
         // As told, mostly: texts from the anchor on, and JSON without it.
-        let as_told = kind.is_of_words() != dice.happens(20);
+        let as_told = kind.is_prose() != dice.happens(20);
         let begins = if as_told { Begins::Anchor } else { Begins::Shown };
-        let told = Style { begins, ..Style::default() };
+        let told = Style { start: begins, ..Style::default() };
         Manner::Continues(match self {
-            Self::Anchor => Style { begins: Begins::Anchor, ..told },
-            Self::Shown => Style { begins: Begins::Shown, ..told },
-            Self::Cut => Style { begins: Begins::Cut, ..told },
-            Self::Announced => Style { before: dice.one_of(&ANNOUNCEMENTS), ..told },
-            Self::Remark => Style { behind: dice.one_of(&REMARKS), ..told },
+            Self::Anchor => Style { start: Begins::Anchor, ..told },
+            Self::Shown => Style { start: Begins::Shown, ..told },
+            Self::Cut => Style { start: Begins::Cut, ..told },
+            Self::Announced => Style { before: dice.pick(&ANNOUNCEMENTS), ..told },
+            Self::Remark => Style { suffix: dice.pick(&REMARKS), ..told },
             Self::Fenced => Style { fence: Some(kind.fence()), ..told },
             Self::SpaceLost => Style { seam: Seam::SpaceLost, ..told },
-            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.one_of(&[" ", "\n", "\n\n"])), ..told },
+            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.pick(&[" ", "\n", "\n\n"])), ..told },
             Self::Rewritten => Style { seam: Seam::WordRewritten, ..told },
-            Self::CutAgain => Style { stops_after: Some(dice.between(60, 160)), ..told },
-            Self::Anew => Style { begins: Begins::Document, ..told },
+            Self::CutAgain => Style { stops_after: Some(dice.range(60, 160)), ..told },
+            Self::Anew => Style { start: Begins::Document, ..told },
             Self::AboutTheCut | Self::AgainShort | Self::AgainOther => {
-                return Manner::Says(dice.one_of(&ABOUT_THE_CUT));
+                return Manner::Says(dice.pick(&ABOUT_THE_CUT));
             }
-            Self::Nothing => return Manner::Says(dice.one_of(&NOTHING)),
-            Self::Reasons => Style { before: dice.one_of(&REASONS), ..told },
-            Self::Loops => return Manner::Loops(dice.one_of(&LOOPS)),
+            Self::Nothing => return Manner::Says(dice.pick(&NOTHING)),
+            Self::Reasons => Style { before: dice.pick(&REASONS), ..told },
+            Self::Loops => return Manner::Loops(dice.pick(&LOOPS)),
         })
     }
 
     /// What such a model says when the same is asked again, where that is another thing than the document.
-    pub(super) fn again(self, dice: &mut Dice) -> Option<Again> {
+    pub(super) fn repeated_answer(self, dice: &mut Dice) -> Option<RepeatedReply> {
         match self {
-            Self::AgainShort => Some(Again::Says(dice.one_of(&SHORT))),
-            Self::AgainOther => Some(Again::Says(dice.one_of(&OTHER))),
+            Self::AgainShort => Some(RepeatedReply::Says(dice.pick(&SHORT))),
+            Self::AgainOther => Some(RepeatedReply::Says(dice.pick(&OTHER))),
             _ => None,
         }
     }

@@ -28,15 +28,15 @@ const HARD_PLACES: [Place; 7] = [
 
 /// A cut of some kind in this text, neither at its beginning nor at its end.
 pub(super) fn cut(text: &str, dice: &mut Dice) -> usize {
-    at_one_of(&PLACES, text, dice)
+    cut_at_one(&PLACES, text, dice)
 }
 
 /// A cut where a value could be taken for another one.
 pub(super) fn hard_cut(text: &str, dice: &mut Dice) -> usize {
-    at_one_of(&HARD_PLACES, text, dice)
+    cut_at_one(&HARD_PLACES, text, dice)
 }
 
-fn at_one_of(places: &[Place], text: &str, dice: &mut Dice) -> usize {
+fn cut_at_one(places: &[Place], text: &str, dice: &mut Dice) -> usize {
     let wanted = dice.below(places.len());
     // Where a text has no place of one kind, one of the next will do; of the first there are always some.
     for turn in 0..places.len() {
@@ -47,7 +47,7 @@ fn at_one_of(places: &[Place], text: &str, dice: &mut Dice) -> usize {
         let inside = fits.filter(|at| *at > text.len() / 12 && !text[*at..].trim().is_empty());
         let all: Vec<usize> = inside.collect();
         if !all.is_empty() {
-            return dice.one_of(&all);
+            return dice.pick(&all);
         }
     }
     text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at)

@@ -22,7 +22,7 @@ impl Dice {
     }
 
     /// A number of this range, both ends included.
-    pub(super) fn between(&mut self, least: usize, most: usize) -> usize {
+    pub(super) fn range(&mut self, least: usize, most: usize) -> usize {
         least + self.below(most - least + 1)
     }
 
@@ -32,12 +32,12 @@ impl Dice {
     }
 
     /// One of these.
-    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 
     /// So many of these, each at most once, in any order.
-    pub(super) fn some_of<T: Clone>(&mut self, all: &[T], count: usize) -> Vec<T> {
+    pub(super) fn pick_some<T: Clone>(&mut self, all: &[T], count: usize) -> Vec<T> {
         let mut left = all.to_vec();
         (0..count.min(all.len())).map(|_| left.swap_remove(self.below(left.len()))).collect()
     }

@@ -29,7 +29,7 @@ impl Kind {
         [Self::Prose, Self::Markdown, Self::Code, Self::Json, Self::JsonLines, Self::Tags];
 
     /// The grammar that is demanded of it, as the header `x-endmark-format` has it.
-    pub(super) fn demanded(self) -> Option<&'static str> {
+    pub(super) fn required_format(self) -> Option<&'static str> {
         match self {
             Self::Prose | Self::Code => None,
             Self::Markdown => Some("markdown"),
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    pub(super) fn is_of_words(self) -> bool {
+    pub(super) fn is_prose(self) -> bool {
         matches!(self, Self::Prose | Self::Markdown | Self::Code)
     }
 
@@ -70,7 +70,7 @@ impl Kind {
                 }
             }
             Self::JsonLines => {
-                let rows = dice.between(4, 14);
+                let rows = dice.range(4, 14);
                 (0..rows).fold(String::new(), |text, _| text + &object(dice, 1).to_string() + "\n")
             }
             Self::Tags => tags(dice),
@@ -84,24 +84,24 @@ fn bank(language: &str) -> Vec<&'static str> {
     lines.take_while(|line| !line.starts_with('#')).collect()
 }
 
-fn filled(sentence: &str, dice: &mut Dice) -> String {
-    let number = dice.between(2, 480).to_string();
-    sentence.replace("{n}", &number).replace("{name}", dice.one_of(&NAMES))
+fn fill_in(sentence: &str, dice: &mut Dice) -> String {
+    let number = dice.range(2, 480).to_string();
+    sentence.replace("{n}", &number).replace("{name}", dice.pick(&NAMES))
 }
 
 /// Some sentences of a language, no two alike.
 fn sentences(language: &str, count: usize, dice: &mut Dice) -> Vec<String> {
-    dice.some_of(&bank(language), count).into_iter().map(|sentence| filled(sentence, dice)).collect()
+    dice.pick_some(&bank(language), count).into_iter().map(|sentence| fill_in(sentence, dice)).collect()
 }
 
 fn prose(dice: &mut Dice) -> String {
-    let language = dice.one_of(&["en", "en", "en", "en", "de", "fr", "es", "ru", "zh"]);
+    let language = dice.pick(&["en", "en", "en", "en", "de", "fr", "es", "ru", "zh"]);
     let all = sentences(language, 16, dice);
     let space = if language == "zh" { "" } else { " " };
-    let paragraphs: Vec<String> = all.chunks(dice.between(2, 4)).map(|some| some.join(space)).collect();
+    let paragraphs: Vec<String> = all.chunks(dice.range(2, 4)).map(|some| some.join(space)).collect();
     let mut text = paragraphs.join("\n\n");
     if dice.happens(50) {
-        let last = dice.one_of(&bank("last"));
+        let last = dice.pick(&bank("last"));
         text += if dice.happens(50) { "\n\n" } else { " " };
         text += last;
     }
@@ -111,18 +111,18 @@ fn prose(dice: &mut Dice) -> String {
 fn markdown(dice: &mut Dice) -> String {
     let mut said = sentences("en", 14, dice).into_iter();
     let mut text = format!("# {}\n\n{}\n", title(dice), said.next().unwrap());
-    for _ in 0..dice.between(2, 4) {
+    for _ in 0..dice.range(2, 4) {
         let _ = write!(text, "\n## {}\n\n", title(dice));
         match dice.below(5) {
             0 => {
-                for word in dice.some_of(&WORDS, 4) {
-                    let _ = writeln!(text, "- **{}**: ${}", title_of(word), dice.between(10, 990));
+                for word in dice.pick_some(&WORDS, 4) {
+                    let _ = writeln!(text, "- **{}**: ${}", capitalise(word), dice.range(10, 990));
                 }
             }
             1 => {
                 text += "| Item | Count | Note |\n|---|---:|---|\n";
-                for word in dice.some_of(&WORDS, 5) {
-                    let _ = writeln!(text, "| {word} | {} | {} |", dice.below(500), dice.one_of(&NAMES));
+                for word in dice.pick_some(&WORDS, 5) {
+                    let _ = writeln!(text, "| {word} | {} | {} |", dice.below(500), dice.pick(&NAMES));
                 }
             }
             2 => {
@@ -135,42 +135,42 @@ fn markdown(dice: &mut Dice) -> String {
             }
             _ => {
                 let some: Vec<String> = said.by_ref().take(3).collect();
-                let _ = writeln!(text, "{} *{}*", some.join(" "), dice.one_of(&WORDS));
+                let _ = writeln!(text, "{} *{}*", some.join(" "), dice.pick(&WORDS));
             }
         }
     }
     if dice.happens(40) {
-        let _ = writeln!(text, "\n{}", dice.one_of(&bank("last")));
+        let _ = writeln!(text, "\n{}", dice.pick(&bank("last")));
     }
     text
 }
 
 fn title(dice: &mut Dice) -> String {
-    let words = dice.some_of(&WORDS, 2);
-    format!("{} and {}", title_of(words[0]), words[1])
+    let words = dice.pick_some(&WORDS, 2);
+    format!("{} and {}", capitalise(words[0]), words[1])
 }
 
-fn title_of(word: &str) -> String {
+fn capitalise(word: &str) -> String {
     word[..1].to_uppercase() + &word[1..]
 }
 
 /// A function of Python, its last line with a line end.
 fn function(dice: &mut Dice) -> String {
-    let words = dice.some_of(&WORDS, 4);
+    let words = dice.pick_some(&WORDS, 4);
     let [name, field, source, result] = [words[0], words[1], words[2], words[3]];
-    let limit = dice.between(2, 90);
+    let limit = dice.range(2, 90);
     format!(
         "def {name}_{field}({source}, limit={limit}):\n    \"\"\"{}\"\"\"\n    {result} = []\n    \
          for index, item in enumerate({source}):\n        if item.{field} > limit and index != {}:\n            \
          {result}.append(item.{field} * {limit}.5)\n        else:\n            \
          print(f\"{name}: {{item}}\\t{{index}}\")\n    return sorted({result})\n",
-        filled(dice.one_of(&bank("en")), dice),
-        dice.between(100, 990),
+        fill_in(dice.pick(&bank("en")), dice),
+        dice.range(100, 990),
     )
 }
 
 fn code(dice: &mut Dice) -> String {
-    let functions: Vec<String> = (0..dice.between(2, 4)).map(|_| function(dice)).collect();
+    let functions: Vec<String> = (0..dice.range(2, 4)).map(|_| function(dice)).collect();
     format!("import json\n\n\n{}", functions.join("\n\n"))
 }
 
@@ -180,37 +180,37 @@ fn number(dice: &mut Dice) -> Value {
         0 => format!("{whole}"),
         1 => format!("-{whole}"),
         2 => format!("{}.{:02}", whole % 1_000, dice.below(100)),
-        3 => format!("-{}.{}", whole % 100, dice.between(1, 999)),
-        4 => format!("{}.{}e-{}", dice.between(1, 9), dice.between(1, 99), dice.between(1, 12)),
-        _ => format!("{}e+{}", dice.between(1, 9), dice.between(1, 20)),
+        3 => format!("-{}.{}", whole % 100, dice.range(1, 999)),
+        4 => format!("{}.{}e-{}", dice.range(1, 9), dice.range(1, 99), dice.range(1, 12)),
+        _ => format!("{}e+{}", dice.range(1, 9), dice.range(1, 20)),
     };
     serde_json::from_str(&text).unwrap()
 }
 
 fn string(dice: &mut Dice) -> Value {
     match dice.below(7) {
-        0 => json!(format!("C:\\dir\\{}\\new", dice.one_of(&WORDS))),
-        1 => json!(format!("\"{}\" said\n\t{}", dice.one_of(&WORDS), dice.one_of(&NAMES))),
-        2 => json!(format!("{} 🚢 café", dice.one_of(&WORDS))),
-        3 => json!(dice.one_of(&WORDS)),
+        0 => json!(format!("C:\\dir\\{}\\new", dice.pick(&WORDS))),
+        1 => json!(format!("\"{}\" said\n\t{}", dice.pick(&WORDS), dice.pick(&NAMES))),
+        2 => json!(format!("{} 🚢 café", dice.pick(&WORDS))),
+        3 => json!(dice.pick(&WORDS)),
         4 => {
-            let language = dice.one_of(&["de", "ru", "zh"]);
-            json!(filled(dice.one_of(&bank(language)), dice))
+            let language = dice.pick(&["de", "ru", "zh"]);
+            json!(fill_in(dice.pick(&bank(language)), dice))
         }
-        _ => json!(filled(dice.one_of(&bank("en")), dice)),
+        _ => json!(fill_in(dice.pick(&bank("en")), dice)),
     }
 }
 
 fn object(dice: &mut Dice, depth: usize) -> Value {
-    let fields = dice.between(3, 6);
-    let names = dice.some_of(&WORDS, fields);
+    let fields = dice.range(3, 6);
+    let names = dice.pick_some(&WORDS, fields);
     let fields = names.into_iter().map(|name| {
         let value = match dice.below(if depth > 0 { 9 } else { 6 }) {
             0 | 1 => number(dice),
             2 | 3 => string(dice),
             4 => json!(dice.happens(50)),
             5 => Value::Null,
-            6 => (0..dice.between(1, 4)).map(|_| number(dice)).collect(),
+            6 => (0..dice.range(1, 4)).map(|_| number(dice)).collect(),
             _ => object(dice, depth - 1),
         };
         (name.to_owned(), value)
@@ -220,9 +220,9 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
 
 fn tags(dice: &mut Dice) -> String {
     let mut text = "<report>\n".to_owned();
-    for row in 0..dice.between(4, 9) {
-        let words = dice.some_of(&WORDS, 2);
-        let sentence = filled(dice.one_of(&bank("en")), dice);
+    for row in 0..dice.range(4, 9) {
+        let words = dice.pick_some(&WORDS, 2);
+        let sentence = fill_in(dice.pick(&bank("en")), dice);
         let _ = write!(
             text,
             "  <entry id=\"{row}\">\n    <{}>{}</{}>\n    <note kind=\"{}\">{sentence} &amp; more</note>\n  </entry>\n",

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use endmark_gateway::Mode;
 use serde_json::{Value, json};
 use testkit::{
-    Again, Asks, Dialect, Library, Manner, ReadingModel, Received, Request, Respond as _, Speaking, tokens,
+    Asks, Dialect, DialectAdapter, Library, Manner, ReadingModel, Received, RepeatedReply, Request,
+    Respond as _, tokens,
 };
 use tokio::task::JoinSet;
 
@@ -31,7 +32,7 @@ pub(super) struct Exchange {
     /// Whether the request itself demands JSON, and no header of Endmark's.
     pub(super) demands_json: bool,
     pub(super) manner: Manner,
-    pub(super) again: Again,
+    pub(super) again: RepeatedReply,
 }
 
 /// What a client got.
@@ -86,7 +87,7 @@ impl Exchange {
     }
 
     fn model(&self) -> ReadingModel {
-        ReadingModel::new(&self.document, self.cut, self.manner.clone()).again(self.again)
+        ReadingModel::new(&self.document, self.cut, self.manner.clone()).repeat_with(self.again)
     }
 
     /// The client's request: its limit is where the reply is cut.
@@ -124,7 +125,7 @@ impl Exchange {
     /// What the answer says behind the rest.
     fn remark(&self) -> &'static str {
         match &self.manner {
-            Manner::Continues(style) => style.behind,
+            Manner::Continues(style) => style.suffix,
             Manner::Says(_) | Manner::Loops(_) => "",
         }
     }
@@ -132,14 +133,14 @@ impl Exchange {
     /// Sends the request and judges what comes.
     async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
         let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
-        if let Some(format) = self.kind.demanded().filter(|_| !self.demands_json) {
+        if let Some(format) = self.kind.required_format().filter(|_| !self.demands_json) {
             request = request.header("x-endmark-format", format);
         }
         let reply = request.send().await.read().await;
         let heard = self.wire.hear(&reply);
         let model = library.model(&self.first_message());
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
-        let meant = model.meant();
+        let meant = model.intended_texts();
         let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str());
         let outcome = told.or(reply.header("x-endmark-outcome")).map(str::to_owned);
         let is_restarted = outcome.as_deref() == Some("restarted");
@@ -163,7 +164,7 @@ impl Exchange {
         // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
         let remark_left_in = fate != Fate::Whole
-            && self.kind.is_of_words()
+            && self.kind.is_prose()
             && without_remark.is_some_and(|text| self.fate(text, says_whole, &meant) == Fate::Whole);
         let fate = if remark_left_in { Fate::Whole } else { fate };
         let calls = model.calls();
@@ -172,9 +173,9 @@ impl Exchange {
             Asks::First => "first",
             Asks::Again => "again",
             Asks::Prefill => "prefill",
-            Asks::InWords => "in words",
+            Asks::Prompt => "in words",
         };
-        let strategies: Vec<&str> = further.iter().map(|call| name(call.asks)).collect();
+        let strategies: Vec<&str> = further.iter().map(|call| name(call.request_kind)).collect();
         let extra_tokens = (
             further.iter().map(|call| call.prompt_tokens).sum(),
             further.iter().map(|call| call.output_tokens).sum(),
@@ -240,7 +241,9 @@ pub(super) async fn play(exchanges: Vec<Exchange>) -> Vec<(Exchange, Played)> {
         let resuming = |settings: &mut endmark_gateway::Settings| settings.resume.mode = Mode::On;
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(answering, resuming).await,
-            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, answering), resuming).await,
+            Wire::Other(dialect) => {
+                Endmark::start_with(DialectAdapter::new(dialect, answering), resuming).await
+            }
         };
         let mut under_way = JoinSet::new();
         for exchange in those {

@@ -26,20 +26,20 @@ impl Count {
 
     /// Whole ones of a hundred; a hundred where there are none at all.
     pub(super) fn percent_whole(self) -> f64 {
-        if self.all() == 0 { 100.0 } else { self.percent(self.whole) }
+        if self.total() == 0 { 100.0 } else { self.percent(self.whole) }
     }
 
     /// Silently wrong ones of a hundred.
     pub(super) fn percent_wrong(self) -> f64 {
-        if self.all() == 0 { 0.0 } else { self.percent(self.wrong) }
+        if self.total() == 0 { 0.0 } else { self.percent(self.wrong) }
     }
 
-    fn all(self) -> usize {
+    fn total(self) -> usize {
         self.whole + self.refused + self.wrong
     }
 
     fn percent(self, some: usize) -> f64 {
-        let [some, all] = [some, self.all()].map(|count| f64::from(u32::try_from(count).unwrap()));
+        let [some, all] = [some, self.total()].map(|count| f64::from(u32::try_from(count).unwrap()));
         100.0 * some / all
     }
 
@@ -48,7 +48,7 @@ impl Count {
     }
 }
 
-fn name_of(wire: Wire) -> &'static str {
+fn wire_name(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat => "Chat Completions",
         Wire::Other(Dialect::Responses) => "Responses",
@@ -59,43 +59,43 @@ fn name_of(wire: Wire) -> &'static str {
 
 /// The fates of exchanges.
 pub(super) struct Tally {
-    all: Vec<(Exchange, Played)>,
+    fates: Vec<(Exchange, Played)>,
 }
 
 impl Tally {
     pub(super) fn new(all: Vec<(Exchange, Played)>) -> Self {
-        Self { all }
+        Self { fates: all }
     }
 
     /// The count of those that are so.
     pub(super) fn count(&self, is_so: impl Fn(&Exchange) -> bool) -> Count {
         let mut count = Count::default();
-        for (_, played) in self.all.iter().filter(|(exchange, _)| is_so(exchange)) {
+        for (_, played) in self.fates.iter().filter(|(exchange, _)| is_so(exchange)) {
             count.add(&played.fate);
         }
         count
     }
 
     /// How many are wrong in this way.
-    pub(super) fn harmed(&self, harm: Harm) -> usize {
+    pub(super) fn count_harmed(&self, harm: Harm) -> usize {
         let wrong = |played: &Played| matches!(&played.fate, Fate::Wrong(how, _) if *how == harm);
-        self.all.iter().filter(|(_, played)| wrong(played)).count()
+        self.fates.iter().filter(|(_, played)| wrong(played)).count()
     }
 
     /// Prints the table, what it cost, and the first of those that went wrong or were refused.
     pub(super) fn print(&self, title: &str) {
-        println!("\n{title}: {} exchanges", self.all.len());
+        println!("\n{title}: {} exchanges", self.fates.len());
         println!("{:<34}{:<32}streamed", "", "not streamed");
         let heading = "whole refused wrong whole  ";
         println!("{:<34}{heading:<32}{heading}", "");
         self.rows(|exchange| exchange.label.to_owned());
         println!();
-        self.rows(|exchange| name_of(exchange.wire).to_owned());
+        self.rows(|exchange| wire_name(exchange.wire).to_owned());
         println!();
         self.rows(|exchange| format!("{:?}", exchange.kind));
         println!();
         self.rows(|_| "all".to_owned());
-        let left_in = self.all.iter().filter(|(_, played)| played.remark_left_in).count();
+        let left_in = self.fates.iter().filter(|(_, played)| played.remark_left_in).count();
         println!("\nof the whole ones {left_in} have a closing remark of the answer at their end");
         self.print_costs();
         self.print_some("silently wrong", 40, |fate| match fate {
@@ -110,7 +110,7 @@ impl Tally {
 
     fn rows(&self, name: impl Fn(&Exchange) -> String) {
         let mut rows: BTreeMap<String, [Count; 2]> = BTreeMap::new();
-        for (exchange, played) in &self.all {
+        for (exchange, played) in &self.fates {
             rows.entry(name(exchange)).or_default()[usize::from(exchange.stream)].add(&played.fate);
         }
         for (name, [whole, streamed]) in rows {
@@ -121,7 +121,7 @@ impl Tally {
     /// Tokens that a recovery took beyond the first call, by how it was asked for.
     fn print_costs(&self) {
         let mut costs: BTreeMap<String, Vec<(usize, usize, usize)>> = BTreeMap::new();
-        for (_, played) in &self.all {
+        for (_, played) in &self.fates {
             costs.entry(played.strategies.clone()).or_default().push(played.extra_tokens);
         }
         println!("\n{:<34}recoveries  extra prompt  extra output  tokens of the reply (means)", "strategies");
@@ -135,7 +135,7 @@ impl Tally {
     }
 
     fn print_some(&self, title: &str, most: usize, why: impl Fn(&Fate) -> Option<&String>) {
-        let some = self.all.iter().filter_map(|(exchange, played)| Some((exchange, why(&played.fate)?)));
+        let some = self.fates.iter().filter_map(|(exchange, played)| Some((exchange, why(&played.fate)?)));
         for (exchange, why) in some.take(most) {
             println!("\n{title}: {exchange}\n{why}");
         }

@@ -56,14 +56,14 @@ impl Endmark {
     }
 
     /// A gateway that knows only what is in the store of this one, before the same upstream.
-    pub(crate) fn restarted(&self, change: impl FnOnce(&mut Settings)) -> Restarted {
+    pub(crate) fn restart(&self, change: impl FnOnce(&mut Settings)) -> RestartedGateway {
         let mut settings = Settings {
             upstreams: vec![Target::new("scripted", self.upstream.base_url().parse().unwrap())],
             ..Settings::default()
         };
         change(&mut settings);
         let (address, task, stop) = serving(settings, self.store.clone());
-        Restarted { address, task, _stop: stop }
+        RestartedGateway { address, task, _stop: stop }
     }
 
     /// Before two upstreams, the second of which has a key and a model of its own.
@@ -87,7 +87,7 @@ impl Endmark {
     }
 
     /// Before an upstream that answers so, with `x-endmark-resume: on` for every request.
-    pub(crate) async fn resuming(respond: impl Respond) -> Self {
+    pub(crate) async fn start_resuming(respond: impl Respond) -> Self {
         Self::start_with(respond, |settings| settings.resume.mode = Mode::On).await
     }
 
@@ -149,13 +149,13 @@ impl Endmark {
 }
 
 /// A further gateway; it stops when it is dropped.
-pub(crate) struct Restarted {
+pub(crate) struct RestartedGateway {
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
     _stop: oneshot::Sender<()>,
 }
 
-impl Drop for Restarted {
+impl Drop for RestartedGateway {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -205,7 +205,7 @@ pub(crate) fn finish(reply: &Reply) -> String {
 
 /// What a client puts together from a stream.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Streamed {
+pub(crate) struct StreamedReply {
     pub(crate) text: String,
     pub(crate) arguments: String,
     pub(crate) tool: String,
@@ -213,14 +213,14 @@ pub(crate) struct Streamed {
     pub(crate) endmark: Option<Value>,
     pub(crate) error: Option<Value>,
     pub(crate) usage: Option<Value>,
-    pub(crate) done: bool,
+    pub(crate) is_done: bool,
 }
 
 /// Reads a stream as a client does.
-pub(crate) fn streamed(reply: &Reply) -> Streamed {
-    let mut streamed = Streamed {
-        done: reply.events().last().is_some_and(|event| event == "[DONE]"),
-        ..Streamed::default()
+pub(crate) fn read_stream(reply: &Reply) -> StreamedReply {
+    let mut streamed = StreamedReply {
+        is_done: reply.events().last().is_some_and(|event| event == "[DONE]"),
+        ..StreamedReply::default()
     };
     for event in reply.json_events() {
         if let Some(error) = event.get("error") {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Far above what a loaded machine needs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection that speaks only as it is told.
 pub(crate) struct Raw(pub(crate) TcpStream);
@@ -26,18 +26,18 @@ impl Raw {
     }
 
     /// Everything until the server closes.
-    pub(crate) async fn rest(&mut self) -> String {
+    pub(crate) async fn read_rest(&mut self) -> String {
         let mut bytes = Vec::new();
-        let _ = timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await.unwrap();
+        let _ = timeout(READ_TIMEOUT, self.0.read_to_end(&mut bytes)).await.unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// As much as comes up to this text.
-    pub(crate) async fn until(&mut self, text: &str) -> String {
+    pub(crate) async fn read_until(&mut self, text: &str) -> String {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(text) {
             let mut byte = [0; 1];
-            let read = timeout(PATIENCE, self.0.read(&mut byte)).await.unwrap().unwrap();
+            let read = timeout(READ_TIMEOUT, self.0.read(&mut byte)).await.unwrap().unwrap();
             assert_ne!(read, 0, "it ended with: {}", String::from_utf8_lossy(&bytes));
             bytes.push(byte[0]);
         }
@@ -47,11 +47,11 @@ impl Raw {
 
 /// What the server says to these bytes, until it closes.
 pub(crate) async fn answer(address: SocketAddr, bytes: impl AsRef<[u8]>) -> String {
-    Raw::connect(address).await.send(bytes).await.rest().await
+    Raw::connect(address).await.send(bytes).await.read_rest().await
 }
 
 /// The status of an answer, and the word in its error.
-pub(crate) fn refused(answer: &str) -> (u16, String) {
+pub(crate) fn parse_refusal(answer: &str) -> (u16, String) {
     let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     let error = serde_json::from_str::<Value>(body).unwrap_or_default()["error"].clone();

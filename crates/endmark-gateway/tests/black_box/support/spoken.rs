@@ -80,12 +80,12 @@ impl Wire {
         if stream {
             Answer::sse(self.frames(said, Some(end)))
         } else {
-            Answer::json(200, &self.whole(said, self.word(end)))
+            Answer::json(200, &self.whole_reply(said, self.word(end)))
         }
     }
 
     /// The reply that says this, not streamed.
-    pub(crate) fn whole(self, said: &[Said<'_>], word: &str) -> Value {
+    pub(crate) fn whole_reply(self, said: &[Said<'_>], word: &str) -> Value {
         let texts: String = said
             .iter()
             .filter_map(|said| if let Said::Text(text) = said { Some(*text) } else { None })
@@ -183,15 +183,15 @@ impl Wire {
                         json!({"candidates": [{"index": 0, "content": content}], "modelVersion": "scripted"}),
                     );
                 }
-                events.extend(word.map(|word| self.whole(last, word)));
+                events.extend(word.map(|word| self.whole_reply(last, word)));
                 return events.iter().map(|event| format!("data: {event}\r\n\r\n")).collect();
             }
         }
-        events.iter().map(named).collect()
+        events.iter().map(event_name).collect()
     }
 
     fn responses(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
-        let mut begun = self.whole(&[], "in_progress");
+        let mut begun = self.whole_reply(&[], "in_progress");
         begun["usage"] = Value::Null;
         events.push(json!({"type": "response.created", "response": begun}));
         for (at, said) in said.iter().enumerate() {
@@ -229,12 +229,13 @@ impl Wire {
             events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
         }
         if let Some(word) = word {
-            events.push(json!({"type": format!("response.{word}"), "response": self.whole(said, word)}));
+            events
+                .push(json!({"type": format!("response.{word}"), "response": self.whole_reply(said, word)}));
         }
     }
 
     fn messages(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
-        let mut begun = self.whole(&[], "");
+        let mut begun = self.whole_reply(&[], "");
         begun["stop_reason"] = Value::Null;
         events.push(json!({"type": "message_start", "message": begun}));
         for (at, said) in said.iter().enumerate() {
@@ -265,10 +266,10 @@ impl Wire {
         match self {
             Self::Chat => format!("data: {}\n\n", json!({"error": {"type": kind, "message": message}})),
             Self::Other(Dialect::Responses) => {
-                named(&json!({"type": "error", "code": kind, "message": message, "param": null}))
+                event_name(&json!({"type": "error", "code": kind, "message": message, "param": null}))
             }
             Self::Other(Dialect::Messages) => {
-                named(&json!({"type": "error", "error": {"type": kind, "message": message}}))
+                event_name(&json!({"type": "error", "error": {"type": kind, "message": message}}))
             }
             Self::Other(Dialect::Gemini) => {
                 format!(
@@ -305,7 +306,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     })
 }
 
-fn named(event: &Value) -> String {
+fn event_name(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
 }
 

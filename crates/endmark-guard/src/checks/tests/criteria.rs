@@ -129,7 +129,7 @@ fn phrases_of_a_stage_replace_those_that_are_known() {
 #[test]
 fn the_template_itself_is_untouched() {
     let source = "---\nsuccessCriteria:\n  minLines: 2\n---\n# Report\n\nWhat was done?\n";
-    let guard = Guard::of_template(Template::read("t.md", source).unwrap());
+    let guard = Guard::from_template(Template::read("t.md", source).unwrap());
     let checks = |text: &str| {
         guard
             .judge(&Artifact::read(text))

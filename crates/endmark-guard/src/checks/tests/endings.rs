@@ -1,7 +1,7 @@
-use super::{found, judge, names};
+use super::{failed_checks, judge, names};
 use crate::Verdict;
 
-const BEFORE: &str = "# Report\n\nThe first part of the work is done and all of it is tested.\n\nThe second part of the work is done and all of it is tested.\n\n\
+const PRECEDING_TEXT: &str = "# Report\n\nThe first part of the work is done and all of it is tested.\n\nThe second part of the work is done and all of it is tested.\n\n\
                       The third part of the work is done and all of it is tested.\n\n";
 
 #[test]
@@ -25,7 +25,7 @@ fn a_text_that_stops_in_the_middle_is_truncated() {
         ("| a | b |\n|---|---|", "open_table"),
         ("| a | b |", "open_table"),
     ] {
-        let report = judge(&format!("{BEFORE}{last}"));
+        let report = judge(&format!("{PRECEDING_TEXT}{last}"));
         let names: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
         assert_eq!((report.verdict(), names), (Verdict::Truncated, vec![check]), "{last}");
     }
@@ -68,7 +68,7 @@ fn a_text_that_ends_is_whole() {
         "[a]: https://example.org",
         "It ends with `code`",
     ] {
-        assert_eq!(found(&format!("{BEFORE}{last}\n")), [], "{last}");
+        assert_eq!(failed_checks(&format!("{PRECEDING_TEXT}{last}\n")), [], "{last}");
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{found, names};
+use super::{failed_checks, names};
 
 #[test]
 fn handoffs_are_found_in_many_wordings_and_languages() {
@@ -78,7 +78,7 @@ fn what_only_speaks_of_handoffs_is_none() {
         let document = format!(
             "# Report\n\nThe parser is done, and all of its tests pass.\n\n{text}\n\nThat is all there is.\n"
         );
-        assert_eq!(found(&document), [], "{text}");
+        assert_eq!(failed_checks(&document), [], "{text}");
     }
 }
 
@@ -113,7 +113,7 @@ fn placeholders_are_found_where_content_belongs() {
         let document = format!(
             "# Report\n\nThe parser is done.\n\n## Next\n\n{text}\n\n## End\n\nThat is all there is.\n"
         );
-        assert_eq!(found(&document), [("placeholder", quote.to_owned())], "{text}");
+        assert_eq!(failed_checks(&document), [("placeholder", quote.to_owned())], "{text}");
     }
 }
 
@@ -135,6 +135,6 @@ fn words_of_placeholders_in_sentences_are_none() {
         "Add your key to the file `.env`, and start the server with it.",
     ] {
         let document = format!("# Report\n\nThe parser is done.\n\n{text}\n\nThat is all there is.\n");
-        assert_eq!(found(&document), [], "{text}");
+        assert_eq!(failed_checks(&document), [], "{text}");
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn proof_of(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Option<String> {
-    let question = Question { so_far, shown_len, quoted_from: 0, format, words: String::new() };
+fn proven_rest(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Option<String> {
+    let question = Question { so_far, shown_bytes: shown_len, quoted_from: 0, format, words: String::new() };
     match question.proof(answer, true) {
         Proof::Proven { rest_at, .. } => Some(answer[rest_at..].to_owned()),
         Proof::Doubtful { .. } | Proof::Nothing | Proof::Open => None,
@@ -23,7 +23,7 @@ fn what_is_held_proves_the_seam_and_its_white_space() {
         ("```\nThe harbour was quiet, and the boats were.", " were."),
         ("...boats were.", " were."),
     ] {
-        assert_eq!(proof_of(TEXT, SHOWN, &Format::Text, answer).as_deref(), Some(rest), "{answer}");
+        assert_eq!(proven_rest(TEXT, SHOWN, &Format::Text, answer).as_deref(), Some(rest), "{answer}");
     }
 }
 
@@ -37,7 +37,7 @@ fn what_does_not_repeat_it_proves_nothing() {
         " boats were lying.",
         "Well:\n\nboats were lying.",
     ] {
-        assert_eq!(proof_of(TEXT, SHOWN, &Format::Text, answer), None, "{answer}");
+        assert_eq!(proven_rest(TEXT, SHOWN, &Format::Text, answer), None, "{answer}");
     }
 }
 
@@ -49,19 +49,19 @@ fn who_goes_on_from_the_cut_may_come_by_the_same_line_again() {
     let rest = "ex != 3:\n            break\n\n\ndef two(boats):\n    for index, item in enumerate(boats):\n        \
                 if item.packet > limit and index != 4:\n            break\n";
     let shown = text.find("and ind").unwrap();
-    assert_eq!(proof_of(text, shown, &Format::Text, rest), None);
+    assert_eq!(proven_rest(text, shown, &Format::Text, rest), None);
     let announced = format!("Sure, here is the rest:\n\nand ind{rest}");
-    assert_eq!(proof_of(text, shown, &Format::Text, &announced), None, "too little is repeated");
+    assert_eq!(proven_rest(text, shown, &Format::Text, &announced), None, "too little is repeated");
     let announced = format!("Sure, here is the rest:\n\nif item.packet > limit and ind{rest}");
-    assert_eq!(proof_of(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
+    assert_eq!(proven_rest(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
 }
 
 /// A text that occurs repeatedly has no single place.
 #[test]
 fn a_refrain_proves_nothing() {
     let text = "la la la la la la la la";
-    assert_eq!(proof_of(text, 21, &Format::Text, "la la la la, and so on"), None);
-    assert_eq!(proof_of("[0, 0, 0, 0", 10, &Format::Json, "0, 0, 1]"), None);
+    assert_eq!(proven_rest(text, 21, &Format::Text, "la la la la, and so on"), None);
+    assert_eq!(proven_rest("[0, 0, 0, 0", 10, &Format::Json, "0, 0, 1]"), None);
 }
 
 /// White space that was received stays, and is not written twice.
@@ -73,12 +73,12 @@ fn white_space_at_the_cut_is_the_received_one() {
         ("The harbour was quiet\n", "harbour was quiet\n\n- and", "\n- and"),
         ("The harbour was quiet", "harbour was quiet and", " and"),
     ] {
-        assert_eq!(proof_of(so_far, 4, &Format::Text, answer).as_deref(), Some(rest), "{so_far:?}");
+        assert_eq!(proven_rest(so_far, 4, &Format::Text, answer).as_deref(), Some(rest), "{so_far:?}");
     }
     let quieter = "harbour was quieter than ever";
-    assert_eq!(proof_of("The harbour was quiet ", 4, &Format::Text, quieter), None);
+    assert_eq!(proven_rest("The harbour was quiet ", 4, &Format::Text, quieter), None);
     // It may be that, or a repetition of the word.
-    assert_eq!(proof_of("He said that ", 8, &Format::Text, "that it was."), None);
+    assert_eq!(proven_rest("He said that ", 8, &Format::Text, "that it was."), None);
 }
 
 /// What comes in pieces proves the same as all of it.
@@ -86,7 +86,7 @@ fn white_space_at_the_cut_is_the_received_one() {
 fn a_proof_is_open_until_it_is_certain() {
     let question = Question {
         so_far: TEXT,
-        shown_len: SHOWN,
+        shown_bytes: SHOWN,
         quoted_from: 0,
         format: &Format::Text,
         words: String::new(),
@@ -114,13 +114,13 @@ fn json_is_compared_by_value() {
         (r#"{"a": "a little \ud83d\ude00 fa"#, r#"a little 😀 face"}"#, r#"ce"}"#),
         (r#"{"a": "a path\/to"#, r#"a path/to/it"}"#, r#"/it"}"#),
     ] {
-        assert_eq!(proof_of(so_far, 7, &Format::Json, answer).as_deref(), Some(rest), "{so_far} {answer}");
+        assert_eq!(proven_rest(so_far, 7, &Format::Json, answer).as_deref(), Some(rest), "{so_far} {answer}");
     }
     for (so_far, answer) in [
         // A quotation mark in a string is not the end of the string, and a line feed is not a missing one.
         (r#"{"a": "he said \"yes"#, r#"he said "yes", "b": 1}"#),
         ("{\"a\": \"the first line\n", r#"the first line of it"}"#),
     ] {
-        assert_eq!(proof_of(so_far, 7, &Format::Json, answer), None, "{so_far} {answer}");
+        assert_eq!(proven_rest(so_far, 7, &Format::Json, answer), None, "{so_far} {answer}");
     }
 }

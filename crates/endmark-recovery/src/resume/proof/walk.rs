@@ -14,9 +14,9 @@ thread_local! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerExtent {
     /// To its end, up to this byte of the answer.
-    ToTheEnd(usize),
+    Complete(usize),
     /// As far as the answer goes.
-    SoFar,
+    Partial,
     No,
     /// Too many signs were compared already.
     Unknown,
@@ -56,21 +56,23 @@ impl Walker {
             COMPARED_SIGNS.set(COMPARED_SIGNS.get() + 1);
             let (left, right) = (&expected[at..], &answer[to..]);
             if left.is_empty() {
-                return AnswerExtent::ToTheEnd(to);
+                return AnswerExtent::Complete(to);
             }
             if right.is_empty() {
-                return AnswerExtent::SoFar;
+                return AnswerExtent::Partial;
             }
             let (Some(wanted), Some(given)) = (self.sign(left), self.sign(right)) else {
                 // An escape that the cut goes through is compared by its bytes.
                 return match () {
-                    () if right.starts_with(left) => AnswerExtent::ToTheEnd(to + left.len()),
-                    () if left.starts_with(right) || self.sign(right).is_none() => AnswerExtent::SoFar,
+                    () if right.starts_with(left) => AnswerExtent::Complete(to + left.len()),
+                    () if left.starts_with(right) || self.sign(right).is_none() => AnswerExtent::Partial,
                     () => AnswerExtent::No,
                 };
             };
             let may_differ = is_prose && at < loose;
-            if wanted.means(given) || is_prose && alike(wanted.meaning) == alike(given.meaning) {
+            if wanted.means(given)
+                || is_prose && canonical_sign(wanted.meaning) == canonical_sign(given.meaning)
+            {
                 (at, to) = (at + wanted.length, to + given.length);
             } else if wanted.meaning.is_whitespace() || may_differ && is_emphasis(wanted.meaning) {
                 at += wanted.length;
@@ -91,16 +93,16 @@ impl Walker {
                     (at, to) = (at + wanted.length, to + given.length);
                 }
                 Some(_) => return AnswerExtent::No,
-                None => return AnswerExtent::SoFar,
+                None => return AnswerExtent::Partial,
             }
         }
-        AnswerExtent::ToTheEnd(to)
+        AnswerExtent::Complete(to)
     }
 
     /// The first sign of a text. `None` if the text is empty, or in JSON a beginning of an escape.
     fn sign(&self, text: &str) -> Option<Sign> {
         if self.reading == Reading::Json && text.starts_with('\\') {
-            return escaped(text);
+            return decode_escape(text);
         }
         let sign = text.chars().next()?;
         Some(Sign { meaning: sign, is_quoted: false, length: sign.len_utf8() })
@@ -125,7 +127,7 @@ impl Sign {
 
 /// The character of the escape that a text begins with; `None` while more bytes of it may follow. An invalid escape is its
 /// backslash.
-fn escaped(text: &str) -> Option<Sign> {
+fn decode_escape(text: &str) -> Option<Sign> {
     let invalid = Sign { meaning: '\\', is_quoted: false, length: 1 };
     let unit = |text: &str| {
         let digits = text.strip_prefix("\\u")?.get(..4)?;
@@ -159,7 +161,7 @@ fn escaped(text: &str) -> Option<Sign> {
 }
 
 /// Signs that models write one for the other.
-fn alike(sign: char) -> char {
+fn canonical_sign(sign: char) -> char {
     match sign {
         '‘' | '’' | '‚' | '′' => '\'',
         '“' | '”' | '„' | '″' => '"',

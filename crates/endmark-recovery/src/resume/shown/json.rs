@@ -21,7 +21,7 @@ struct Outline {
 
 impl Outline {
     /// Reads a text once, and keeps the beginnings from `earliest` on, since a text may consist of brackets.
-    fn of(text: &str, earliest: usize) -> Self {
+    fn read(text: &str, earliest: usize) -> Self {
         let beginnings = if earliest == 0 { vec![0] } else { Vec::new() };
         let mut outline = Self { string: None, before: 0, beginnings };
         let mut escaped = false;
@@ -44,10 +44,10 @@ impl Outline {
 /// quote. After a first answer, if the held text has too little content, it ends before earlier members. In JSON
 /// Lines only the row that begins at `row` counts.
 pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> Option<usize> {
-    let settled = row + settled(text.get(row..)?)?;
-    let outline = Outline::of(text.get(row..settled)?, earliest.saturating_sub(row));
+    let settled = row + settled_end(text.get(row..)?)?;
+    let outline = Outline::read(text.get(row..settled)?, earliest.saturating_sub(row));
     let nearest = match outline.string.map(|start| row + start) {
-        Some(start) => in_string(text, start, settled, how, earliest).unwrap_or(settled),
+        Some(start) => boundary_in_string(text, start, settled, how, earliest).unwrap_or(settled),
         None => settled,
     };
     let says_enough = |at: usize| weight(text.get(at..).unwrap_or_default()) >= how.weight(text);
@@ -71,7 +71,7 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
 
 /// Returns up to where this JSON text is settled, or `None` if it is malformed. It includes white space after a
 /// settled token.
-fn settled(text: &str) -> Option<usize> {
+fn settled_end(text: &str) -> Option<usize> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let index = verdict.truncation().map_or(text.len(), |cut| cut.truncation_index);
     // A number is whole, and may continue.
@@ -83,7 +83,13 @@ fn settled(text: &str) -> Option<usize> {
 
 /// Returns the position after the last white space of an open string before enough words, otherwise after its opening
 /// quote, or `None` if both are too far.
-fn in_string(text: &str, start: usize, settled: usize, how: BackUp, earliest: usize) -> Option<usize> {
+fn boundary_in_string(
+    text: &str,
+    start: usize,
+    settled: usize,
+    how: BackUp,
+    earliest: usize,
+) -> Option<usize> {
     let earliest = earliest.max(start);
     let spaces = text.get(earliest..settled)?.rmatch_indices(' ').map(|(at, _)| earliest + at + 1);
     let mut found = None;
@@ -101,9 +107,9 @@ fn in_string(text: &str, start: usize, settled: usize, how: BackUp, earliest: us
 
 /// Returns where the quoted part of the shown text begins: at its last member or element with enough content, or
 /// within it.
-pub(super) fn quoted_from(shown: &str) -> usize {
+pub(super) fn quotation_start(shown: &str) -> usize {
     let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
-    let outline = Outline::of(shown, limit);
+    let outline = Outline::read(shown, limit);
     let end = if outline.string.is_some() { shown.len() } else { shown.trim_end().len() };
     let says_something = |at: &&usize| {
         shown.get(**at..end).is_some_and(|member| {

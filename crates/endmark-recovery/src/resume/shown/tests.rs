@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn shown<'t>(text: &'t str, format: &Format, how: BackUp) -> (&'t str, &'t str) {
+fn split_shown<'t>(text: &'t str, format: &Format, how: BackUp) -> (&'t str, &'t str) {
     let shown = back_up(text, format, how, 0);
-    (&text[..shown.length], shown.quoted(text, format))
+    (&text[..shown.length], shown.quoted_part(text, format))
 }
 
 /// PC-3: JSON up to its settled text, in a string up to its last white space or its opening quote.
@@ -21,7 +21,7 @@ fn json_hides_no_token_that_the_cut_goes_through() {
         (r#"{"a": 1, "b": [3, 4, "#, r#"{"a": 1, "b": [3, 4, "#, "3, 4, "),
         ("-", "-", "-"),
     ] {
-        assert_eq!(shown(text, &Format::Json, BackUp::Little), (wanted, quoted), "{text}");
+        assert_eq!(split_shown(text, &Format::Json, BackUp::Little), (wanted, quoted), "{text}");
     }
 }
 
@@ -29,11 +29,11 @@ fn json_hides_no_token_that_the_cut_goes_through() {
 #[test]
 fn a_second_question_backs_up_further() {
     let text = r#"{"name": "harbour", "price": 19"#;
-    assert_eq!(shown(text, &Format::Json, BackUp::Far).0, "{");
+    assert_eq!(split_shown(text, &Format::Json, BackUp::Further).0, "{");
     let text = r#"{"name": "harbour", "description of it all": 19"#;
-    assert_eq!(shown(text, &Format::Json, BackUp::Far).0, r#"{"name": "harbour","#);
+    assert_eq!(split_shown(text, &Format::Json, BackUp::Further).0, r#"{"name": "harbour","#);
     let text = "The harbour was quiet, and the boa";
-    assert_eq!(shown(text, &Format::Text, BackUp::Far).0, "The ");
+    assert_eq!(split_shown(text, &Format::Text, BackUp::Further).0, "The ");
 }
 
 /// PC-3: text up to its last white space; rows and tags up to the last settled one.
@@ -55,10 +55,10 @@ fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
         ("<a><b>harbour</b>\n", Format::Tags, "<a>"),
         ("Hello", Format::Text, "Hello"),
     ] {
-        assert_eq!(shown(text, &format, BackUp::Little).0, wanted, "{text}");
+        assert_eq!(split_shown(text, &format, BackUp::Little).0, wanted, "{text}");
     }
     let solid = "QUJD".repeat(200);
-    assert_eq!(shown(&solid, &Format::Text, BackUp::Far).0, solid);
+    assert_eq!(split_shown(&solid, &Format::Text, BackUp::Further).0, solid);
 }
 
 /// PC-3: what is quoted of text is its last line, as far as it says enough and is not too long.
@@ -66,21 +66,21 @@ fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
 fn the_last_line_is_quoted() {
     let poem = "It was the first of May.\nThe harbour was quiet in the grey morning,\nand the gulls had not yet found the boats that lay the";
     assert_eq!(
-        shown(poem, &Format::Text, BackUp::Little).1,
+        split_shown(poem, &Format::Text, BackUp::Little).1,
         "and the gulls had not yet found the boats that lay"
     );
     let list = "# Boats in the harbour\n\nThese are all the boats that lay in the harbour:\n\n- the first one of them all\n- the";
-    assert_eq!(shown(list, &Format::Markdown, BackUp::Little).1, "- the first one of them all\n-");
+    assert_eq!(split_shown(list, &Format::Markdown, BackUp::Little).1, "- the first one of them all\n-");
     let long = "word ".repeat(200);
-    let quoted = shown(&long, &Format::Text, BackUp::Little).1;
+    let quoted = split_shown(&long, &Format::Text, BackUp::Little).1;
     assert!(quoted.starts_with("word ") && quoted.len() <= 200, "{quoted}");
 }
 
 #[test]
 fn what_the_client_began_is_always_shown() {
     let text = "Once upon a ti";
-    assert_eq!(back_up(text, &Format::Text, BackUp::Far, 12).length, 12);
-    assert_eq!(back_up(text, &Format::Text, BackUp::Far, 13).length, text.len());
+    assert_eq!(back_up(text, &Format::Text, BackUp::Further, 12).length, 12);
+    assert_eq!(back_up(text, &Format::Text, BackUp::Further, 13).length, text.len());
 }
 
 proptest! {
@@ -88,17 +88,17 @@ proptest! {
     #[test]
     fn a_question_shows_a_beginning(text in "[\\PC\n]{1,900}", far in any::<bool>(), which in 0..4_usize) {
         let format = [Format::Json, Format::Jsonl, Format::Text, Format::Tags][which].clone();
-        let how = if far { BackUp::Far } else { BackUp::Little };
+        let how = if far { BackUp::Further } else { BackUp::Little };
         let shown = back_up(&text, &format, how, 0);
         prop_assert!(text.is_char_boundary(shown.length) && text.is_char_boundary(shown.quoted_from));
         prop_assert!(shown.quoted_from <= shown.length && shown.length <= text.len());
         prop_assert!(text[shown.length..].chars().count() <= HELD_LIMIT_CHARS + 6);
-        prop_assert!(shown.quoted(&text, &format).chars().count() <= QUOTED_LIMIT_CHARS + 1);
+        prop_assert!(shown.quoted_part(&text, &format).chars().count() <= QUOTED_LIMIT_CHARS + 1);
     }
 }
 
 /// Where the quoted part of a JSON text begins, by its definition: the nearest beginning of all that says something.
-fn quoted_from_by_definition(shown: &str) -> usize {
+fn naive_quotation_start(shown: &str) -> usize {
     let (mut beginnings, mut string, mut escaped) = (vec![0], false, false);
     for (at, sign) in shown.char_indices() {
         match sign {
@@ -126,7 +126,7 @@ proptest! {
         parts in proptest::collection::vec((r#"[\[{,:"a1é \\n]{0,3}"#, 1_usize..120), 0..12),
     ) {
         let shown: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
-        prop_assert_eq!(super::json::quoted_from(&shown), quoted_from_by_definition(&shown));
+        prop_assert_eq!(super::json::quotation_start(&shown), naive_quotation_start(&shown));
     }
 }
 

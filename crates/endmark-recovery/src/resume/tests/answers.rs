@@ -1,18 +1,18 @@
 //! PC-4: where the answer to a question ends, what of it is none of the text's, and which answer is no rest at all.
 
-use super::{exhausted, limit, normal};
+use super::{exhausted_result, limit, normal};
 use crate::{Join, Resume, ResumeOutcome, ResumePolicy, ResumeStep};
 
 /// What becomes of a text whose only question is answered so.
-fn asked(first: &str, answer: &str) -> Resume {
+fn resume_with(first: &str, answer: &str) -> Resume {
     let policy = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, limit(first));
     resume.reply(normal(answer), Join::Prompted);
     resume
 }
 
-fn whole(first: &str, answer: &str) -> Option<String> {
-    match asked(first, answer).next() {
+fn whole_text(first: &str, answer: &str) -> Option<String> {
+    match resume_with(first, answer).next() {
         ResumeStep::Done(ResumeOutcome::Whole { text, .. }) => Some(text),
         ResumeStep::Done(_) | ResumeStep::Ask(_) => None,
     }
@@ -35,7 +35,7 @@ fn the_end_of_an_answer_that_proved_its_seam_is_the_end_of_the_text() {
         "```\nprint(1)\n```",
     ] {
         let text = format!("{GONE_ON}\n\n{end}");
-        assert_eq!(whole(BEGUN, &text).as_deref(), Some(text.as_str()), "{end}");
+        assert_eq!(whole_text(BEGUN, &text).as_deref(), Some(text.as_str()), "{end}");
     }
 }
 
@@ -44,11 +44,11 @@ fn what_speaks_to_a_reader_behind_a_text_that_never_does_is_left_out() {
     let long = "The gulls had not yet found the nets that hung on the wall of the old house. ".repeat(8);
     let begun = format!("{long}{BEGUN}");
     let remark = "\n\nLet me know if you need anything else.";
-    assert_eq!(whole(&begun, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
+    assert_eq!(whole_text(&begun, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
     // A letter may well end so.
     let letter = "You know that you can see your boats from your house. ".repeat(8);
     let text = format!("{letter}{GONE_ON}{remark}");
-    assert_eq!(whole(&format!("{letter}{BEGUN}"), &format!("{GONE_ON}{remark}")), Some(text));
+    assert_eq!(whole_text(&format!("{letter}{BEGUN}"), &format!("{GONE_ON}{remark}")), Some(text));
 }
 
 /// What the answer's own fence encloses is the answer.
@@ -59,25 +59,28 @@ fn a_fence_around_the_answer_is_left_out_with_what_stands_behind_it() {
         format!("Sure, here is the rest:\n\n```text\n{GONE_ON}\n```\n"),
         format!("~~~\n{GONE_ON}\n~~~\n\nThat completes the reply."),
     ] {
-        assert_eq!(whole(BEGUN, &answer).as_deref(), Some(GONE_ON), "{answer}");
+        assert_eq!(whole_text(BEGUN, &answer).as_deref(), Some(GONE_ON), "{answer}");
     }
     // A block behind the rest begins as the one in which the cut stands, and encloses no rest.
     let begun = "The boats:\n\n```python\ndef";
     let rest =
         "nets(boats):\n    return 1\n```\n\n## The nets\n\n```python\ndef boats(nets):\n    return 2\n```\n";
-    assert_eq!(whole(begun, rest), None);
+    assert_eq!(whole_text(begun, rest), None);
 }
 
 /// The last word may be written otherwise, and nothing else.
 #[test]
 fn no_clause_and_no_number_takes_the_place_of_another() {
     let begun = "The harbour was quiet that morning, and 4";
-    assert_eq!(whole(begun, "The harbour was quiet that morning, and 512 boats were lying still."), None);
-    assert_eq!(whole(begun, "The harbour was quiet that morning, and boats were lying still."), None);
+    assert_eq!(
+        whole_text(begun, "The harbour was quiet that morning, and 512 boats were lying still."),
+        None
+    );
+    assert_eq!(whole_text(begun, "The harbour was quiet that morning, and boats were lying still."), None);
     let begun = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，看着窗外的雨";
     let clause = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，苹果树今年开花很早。";
-    assert_eq!(whole(begun, clause), None);
-    assert_eq!(whole("老房子的花园里", "但是很多人都忘记了，苹果树今年开花很早。"), None);
+    assert_eq!(whole_text(begun, clause), None);
+    assert_eq!(whole_text("老房子的花园里", "但是很多人都忘记了，苹果树今年开花很早。"), None);
 }
 
 /// Between the signs of a script without spaces a clause is held, and proves its seam.
@@ -90,7 +93,7 @@ fn a_clause_proves_the_seam_of_a_text_without_spaces() {
     assert_eq!(&begun[ask.shown.length..], "她把信放在桌子上");
     for space in ["", "\n\n", " "] {
         let (shown, rest) = text.split_at(ask.shown.length);
-        assert_eq!(whole(begun, &[shown, space, rest].concat()).as_deref(), Some(text), "{space:?}");
+        assert_eq!(whole_text(begun, &[shown, space, rest].concat()).as_deref(), Some(text), "{space:?}");
     }
 }
 
@@ -101,10 +104,10 @@ fn an_answer_that_recites_the_question_is_refused() {
         "The harbour was quiet that morning, and the last valid token is:",
         "The harbour was quiet that morning, and the boats. Output ONLY the remaining text.",
     ] {
-        let resume = asked(BEGUN, answer);
-        assert_eq!(resume.beginning(), BEGUN, "{answer}");
-        assert!(exhausted(&resume).reason.contains("words of the question"), "{answer}");
+        let resume = resume_with(BEGUN, answer);
+        assert_eq!(resume.verified_beginning(), BEGUN, "{answer}");
+        assert!(exhausted_result(&resume).reason.contains("words of the question"), "{answer}");
     }
     let text = "A parser stops at the last valid token, and it goes on behind the last valid token.";
-    assert_eq!(whole("A parser stops at the last valid token, and it go", text).as_deref(), Some(text));
+    assert_eq!(whole_text("A parser stops at the last valid token, and it go", text).as_deref(), Some(text));
 }

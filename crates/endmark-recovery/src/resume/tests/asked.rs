@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use endmark_text::Format;
 
-use super::{Reply, exhausted, limit, normal};
+use super::{Reply, exhausted_result, limit, normal};
 use crate::{
     Ending, ExhaustedCause, Join, PromptedStream, RequestedReply, Restart, Resume, ResumeAsk, ResumeOutcome,
     ResumePolicy, ResumeStep, Stop,
@@ -22,7 +22,7 @@ enum Answers {
     /// All of it again, behind an announcement.
     Anew,
     /// With another value.
-    Otherwise,
+    Differently,
     Talking,
 }
 
@@ -31,7 +31,7 @@ const ALL: [Answers; 6] = [
     Answers::Quoting,
     Answers::FromTheCut,
     Answers::Anew,
-    Answers::Otherwise,
+    Answers::Differently,
     Answers::Talking,
 ];
 
@@ -43,7 +43,7 @@ fn answer(how: Answers, document: &str, ask: &ResumeAsk) -> String {
         Answers::Quoting => document[shown.quoted_from..].to_owned(),
         Answers::FromTheCut => document[cut..].to_owned(),
         Answers::Anew => format!("Here it is:\n\n{document}"),
-        Answers::Otherwise => {
+        Answers::Differently => {
             let held = &document[shown.length..];
             let end = held.find([',', ' ', '}', ']', '"']).unwrap_or(held.len());
             format!("77{}", &held[end..])
@@ -82,7 +82,7 @@ impl Counts {
         (*all, *whole) = (*all + 1, *whole + u32::from(is_whole));
     }
 
-    fn at_least(&self, percent: u32, streamed: bool, ways: &[Answers]) {
+    fn assert_percent(&self, percent: u32, streamed: bool, ways: &[Answers]) {
         for ((how, streamed), (all, whole)) in &self.0 {
             println!("{how:<12?} streamed {streamed:<5} {whole:>4} of {all} whole");
         }
@@ -112,7 +112,7 @@ fn json_cut_anywhere_is_never_wrong() {
                     counts.count(how, streamed, got.is_some());
                     let Some(got) = got else { continue };
                     // A model that says 77 means it.
-                    let is_meant = how == Answers::Otherwise || same(&got, document);
+                    let is_meant = how == Answers::Differently || same(&got, document);
                     assert!(is_meant, "{how:?} {streamed}: {:?} + …: {got}", &document[..cut]);
                     assert!(!streamed || got.starts_with(&document[..cut]), "{how:?}: {got}");
                 }
@@ -120,8 +120,8 @@ fn json_cut_anywhere_is_never_wrong() {
         }
     }
     let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
-    counts.at_least(99, false, &ways);
-    counts.at_least(97, true, &ways[..2]);
+    counts.assert_percent(99, false, &ways);
+    counts.assert_percent(97, true, &ways[..2]);
 }
 
 /// Every so many-th cut is tried; every one where `ENDMARK_EVERY_CUT` is set.
@@ -149,7 +149,7 @@ fn text_cut_anywhere_is_never_wrong() {
     let mut counts = Counts::default();
     for document in TEXTS {
         for cut in (30..document.len()).step_by(stride()) {
-            for how in ALL.into_iter().filter(|how| *how != Answers::Otherwise) {
+            for how in ALL.into_iter().filter(|how| *how != Answers::Differently) {
                 for streamed in [false, true] {
                     let got = recover(document, cut, None, how, streamed);
                     counts.count(how, streamed, got.is_some());
@@ -162,13 +162,13 @@ fn text_cut_anywhere_is_never_wrong() {
         }
     }
     let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
-    counts.at_least(99, false, &ways);
-    counts.at_least(95, true, &ways[..2]);
+    counts.assert_percent(99, false, &ways);
+    counts.assert_percent(95, true, &ways[..2]);
     // An answer from the cut proves nothing: where another place competes, it is refused.
-    counts.at_least(90, true, &ways[2..3]);
+    counts.assert_percent(90, true, &ways[2..3]);
 }
 
-fn asked(first: &str, format: Option<Format>) -> Resume {
+fn start_resume(first: &str, format: Option<Format>) -> Resume {
     Resume::new(ResumePolicy { max_attempts: 1, ..ResumePolicy::default() }, format, limit(first))
 }
 
@@ -182,10 +182,10 @@ fn an_answer_that_may_be_another_value_is_refused() {
         (r#"{"t": "the boa"#, r#"ts"}"#),
         ("[1, 2", "3]"),
     ] {
-        let mut resume = asked(first, Some(Format::Json));
+        let mut resume = start_resume(first, Some(Format::Json));
         resume.reply(normal(rest), Join::Prompted);
-        let end = exhausted(&resume);
-        assert_eq!(resume.beginning(), first, "{rest}: {end:?}");
+        let end = exhausted_result(&resume);
+        assert_eq!(resume.verified_beginning(), first, "{rest}: {end:?}");
     }
 }
 
@@ -194,7 +194,7 @@ fn an_answer_that_may_be_another_value_is_refused() {
 fn a_rewritten_word_replaces_the_received_one_where_nothing_was_sent() {
     let first = "The harbour was quiet that morning, and the boa";
     let rest = "The harbour was quiet that morning, and the ships were lying still.";
-    let mut resume = asked(first, None);
+    let mut resume = start_resume(first, None);
     resume.reply(normal(rest), Join::Prompted);
     let ResumeStep::Done(ResumeOutcome::Whole { text, seams, .. }) = resume.next() else {
         panic!("it is refused")
@@ -203,7 +203,7 @@ fn a_rewritten_word_replaces_the_received_one_where_nothing_was_sent() {
     let policy = ResumePolicy { max_attempts: 1, sent: first.len(), ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, limit(first));
     resume.reply(normal(rest), Join::Prompted);
-    assert_eq!(exhausted(&resume).cause, ExhaustedCause::Attempts);
+    assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Attempts);
 }
 
 /// PC-5: all of the reply is asked for as the last of the attempts.
@@ -222,14 +222,14 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
     // One that is cut again, refused, or begins otherwise than what the client has, is none.
     for (sent, again) in [
         (0, limit("The harbour was quiet, and")),
-        (0, Reply::stopped("No.", Stop::Refused)),
+        (0, Reply::with_stop("No.", Stop::Refused)),
         (15, normal("A harbour was grey.")),
     ] {
         let mut resume = Resume::new(ResumePolicy { sent, ..policy.clone() }, None, first());
         resume.reply(talk(), Join::Prompted);
         resume.reply(again, Join::Exact);
-        exhausted(&resume);
-        assert_eq!(resume.beginning(), "The harbour was qui");
+        exhausted_result(&resume);
+        assert_eq!(resume.verified_beginning(), "The harbour was qui");
     }
     let mut resume = Resume::new(ResumePolicy::default(), None, first());
     resume.reply(talk(), Join::Prompted);
@@ -250,7 +250,7 @@ fn a_line_break_lost_between_two_rows_comes_back() {
             format!("{last}\n{next}\n"),
         ] {
             let whole = format!("{first}\n{next}\n");
-            let mut resume = asked(&first, Some(Format::Jsonl));
+            let mut resume = start_resume(&first, Some(Format::Jsonl));
             let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
             resume.reply(normal(&rest), Join::Prompted);
             let got = match resume.next() {
@@ -315,12 +315,13 @@ fn a_reply_that_was_generated_again_replaces_only_one_that_it_is_not_poorer_than
         assert_eq!(got.as_deref(), is_accepted.then_some(again), "{restart:?} {first:.60}");
     }
     // One that is whole, and ended at its limit or broke off, did not end normally.
-    for again in [limit(same), Reply { stop: Some(Stop::Normal), ..Reply::broken(same, Ending::Dropped) }] {
+    for again in [limit(same), Reply { stop: Some(Stop::Normal), ..Reply::broken_off(same, Ending::Dropped) }]
+    {
         let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
         let mut resume = Resume::new(policy, json.clone(), limit(cut));
         resume.reply(normal("Could you tell me where to go on?"), Join::Prompted);
         resume.reply(again, Join::Exact);
-        exhausted(&resume);
+        exhausted_result(&resume);
     }
 }
 
@@ -338,7 +339,7 @@ fn an_answer_given_twice_proves_no_place_that_another_competes_with() {
         while let ResumeStep::Ask(_) = resume.next() {
             resume.reply(normal(again), Join::Prompted);
         }
-        assert_eq!(exhausted(&resume).cause, ExhaustedCause::Ambiguous, "{first}");
+        assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Ambiguous, "{first}");
     }
 }
 

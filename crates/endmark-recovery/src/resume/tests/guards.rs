@@ -3,24 +3,24 @@
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-use super::{CUT, TOKEN, ask, exhausted, json, limit, normal, text, whole};
+use super::{CUT, TOKEN, ask, exhausted_result, json, limit, normal, text, whole_result};
 use crate::resume::body::Refusal;
 use crate::{
     AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, Reply, RequestedReply, Resume,
     ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
 };
 
-fn patient(demanded: Option<Format>, first: Reply) -> Resume {
+fn patient_resume(demanded: Option<Format>, first: Reply) -> Resume {
     Resume::new(ResumePolicy { max_attempts: 9, ..ResumePolicy::default() }, demanded, first)
 }
 
 #[test]
 fn an_identical_continuation_that_fits_nowhere_ends_it() {
     for join in [Join::Exact, TOKEN] {
-        let mut resume = patient(Some(Format::Json), limit("{\"a\": 1"));
+        let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
         resume.reply(normal("] nonsense ]"), join);
         resume.reply(normal("] nonsense ]"), join);
-        let end = exhausted(&resume);
+        let end = exhausted_result(&resume);
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 2));
         assert_eq!(end.merged_raw, "{\"a\": 1] nonsense ]] nonsense ]");
         assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": 1");
@@ -29,12 +29,12 @@ fn an_identical_continuation_that_fits_nowhere_ends_it() {
 
 #[test]
 fn a_different_continuation_that_fits_nowhere_is_followed_by_another_question() {
-    let mut resume = patient(Some(Format::Json), limit("{\"a\": 1"));
+    let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
     resume.reply(normal("] nonsense"), Join::Exact);
     resume.reply(normal("] more"), Join::Exact);
     assert_eq!((ask(&resume).attempt, ask(&resume).so_far.as_str()), (3, "{\"a\": 1"));
     resume.reply(normal("}"), Join::Exact);
-    assert_eq!(whole(&resume).0, "{\"a\": 1}");
+    assert_eq!(whole_result(&resume).0, "{\"a\": 1}");
 }
 
 /// By prompt, the same answer twice is a model that goes in circles; a message that is continued may well
@@ -42,14 +42,14 @@ fn a_different_continuation_that_fits_nowhere_is_followed_by_another_question() 
 #[test]
 fn an_identical_continuation_by_prompt_ends_it() {
     let rest = "zy dog, who sleeps on in the su";
-    let mut prompted = patient(None, limit("The quick brown fox jumps over the la"));
+    let mut prompted = patient_resume(None, limit("The quick brown fox jumps over the la"));
     prompted.reply(limit(rest), CUT);
     prompted.reply(limit(rest), CUT);
-    let end = exhausted(&prompted);
+    let end = exhausted_result(&prompted);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 2));
-    assert_eq!(prompted.beginning(), format!("The quick brown fox jumps over the la{rest}"));
+    assert_eq!(prompted.verified_beginning(), format!("The quick brown fox jumps over the la{rest}"));
 
-    let mut continued = patient(Some(Format::Json), limit("[0, "));
+    let mut continued = patient_resume(Some(Format::Json), limit("[0, "));
     continued.reply(limit("0, "), Join::Exact);
     continued.reply(limit("0, "), Join::Exact);
     assert_eq!(ask(&continued).so_far, "[0, 0, 0, ");
@@ -58,28 +58,28 @@ fn an_identical_continuation_by_prompt_ends_it() {
 #[test]
 fn nothing_new_ends_it() {
     for nothing in [normal(""), limit("  \n"), normal("\n")] {
-        let mut resume = patient(Some(Format::Json), limit("{\"a\": "));
+        let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": "));
         resume.reply(nothing.clone(), Join::Exact);
-        let end = exhausted(&resume);
+        let end = exhausted_result(&resume);
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 1));
         assert_eq!(end.merged_raw, format!("{{\"a\": {}", nothing.text));
         assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": ");
-        assert!(resume.history()[1].why.ends_with(", and nothing came that goes on from there"));
+        assert!(resume.history()[1].reason.ends_with(", and nothing came that goes on from there"));
     }
     // By prompt, silence does not say that a text was at its end.
     let mut prompted = text(limit("And so"));
     prompted.reply(normal(""), CUT);
-    assert_eq!(exhausted(&prompted).cause, ExhaustedCause::NoProgress);
+    assert_eq!(exhausted_result(&prompted).cause, ExhaustedCause::NoProgress);
 }
 
 #[test]
 fn a_call_that_broke_before_any_text_is_asked_once_more() {
     let mut resume = json(limit("{\"a\": "));
-    resume.reply(Reply::broken("\n", Ending::Stalled), Join::Exact);
+    resume.reply(Reply::broken_off("\n", Ending::Stalled), Join::Exact);
     assert_eq!(ask(&resume).attempt, 2);
-    assert_eq!((resume.history().len(), resume.beginning().as_str()), (2, "{\"a\": "));
+    assert_eq!((resume.history().len(), resume.verified_beginning().as_str()), (2, "{\"a\": "));
     resume.reply(normal("1}"), Join::Exact);
-    assert_eq!(whole(&resume).1, 2);
+    assert_eq!(whole_result(&resume).1, 2);
 }
 
 #[test]
@@ -87,41 +87,41 @@ fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
     let mut resume = json(limit("{\"a\": "));
     resume.reply(Reply { reasoned: true, ..limit("\n") }, Join::Exact);
     assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Empty, RequestedReply::Rest));
-    assert_eq!(resume.history()[1].judged, Judgement::Cut(CutKind::Empty));
-    assert_eq!(resume.beginning(), "{\"a\": ");
+    assert_eq!(resume.history()[1].judgement, Judgement::Cut(CutKind::Empty));
+    assert_eq!(resume.verified_beginning(), "{\"a\": ");
 }
 
 #[test]
 fn the_same_cut_again_ends_it() {
     let first = "{\"title\": \"A long enough beginning\", \"rows\": [\"Heron\", \"Wa";
-    let mut resume = patient(Some(Format::Json), limit(first));
+    let mut resume = patient_resume(Some(Format::Json), limit(first));
     resume.reply(limit(first), TOKEN);
     let end = match resume.next() {
         ResumeStep::Ask(_) => {
             // Not recognised as a restart: then at the latest because it is identical.
             resume.reply(limit(first), TOKEN);
-            exhausted(&resume)
+            exhausted_result(&resume)
         }
-        ResumeStep::Done(_) => exhausted(&resume),
+        ResumeStep::Done(_) => exhausted_result(&resume),
     };
     assert_eq!(end.cause, ExhaustedCause::NoProgress);
-    assert_eq!(resume.beginning(), first);
+    assert_eq!(resume.verified_beginning(), first);
 }
 
 #[test]
 fn a_client_that_is_gone_a_reply_over_its_size_or_a_gateway_that_stops_asks_for_nothing() {
     for ending in [Ending::Cancelled, Ending::OverCap, Ending::Interrupted] {
-        let first = text(Reply::broken("some", ending));
-        let end = exhausted(&first);
+        let first = text(Reply::broken_off("some", ending));
+        let end = exhausted_result(&first);
         assert_eq!((end.cause, end.attempts, end.merged_raw.as_str()), (ExhaustedCause::Stopped, 0, "some"));
 
         let mut silent = text(limit("some "));
-        silent.reply(Reply::broken("", ending), Join::Exact);
-        assert_eq!(exhausted(&silent).cause, ExhaustedCause::Stopped);
+        silent.reply(Reply::broken_off("", ending), Join::Exact);
+        assert_eq!(exhausted_result(&silent).cause, ExhaustedCause::Stopped);
 
         let mut later = text(limit("some "));
-        later.reply(Reply::broken("more", ending), Join::Exact);
-        let end = exhausted(&later);
+        later.reply(Reply::broken_off("more", ending), Join::Exact);
+        let end = exhausted_result(&later);
         assert_eq!((end.cause, end.merged_raw.as_str()), (ExhaustedCause::Stopped, "some more"));
     }
 }
@@ -129,7 +129,7 @@ fn a_client_that_is_gone_a_reply_over_its_size_or_a_gateway_that_stops_asks_for_
 #[test]
 fn a_provider_that_lies_about_its_limit_is_resumed() {
     let lying =
-        Reply { output_tokens: Some(20), limit: Some(20), ..Reply::stopped("Once upon a", Stop::Normal) };
+        Reply { output_tokens: Some(20), limit: Some(20), ..Reply::with_stop("Once upon a", Stop::Normal) };
     let mut resume = text(lying.clone());
     assert_eq!(ask(&resume).kind, CutKind::Limit);
     resume.reply(Reply { text: " time".to_owned(), ..lying }, Join::Exact);
@@ -137,7 +137,7 @@ fn a_provider_that_lies_about_its_limit_is_resumed() {
 }
 
 /// A continuation as the stitcher joined it.
-fn merged(at: usize, text: &str, format: &Format) -> Merged {
+fn merge_at(at: usize, text: &str, format: &Format) -> Merged {
     let seam = Seam {
         at,
         style: SeamStyle::Restart,
@@ -153,75 +153,93 @@ fn merged(at: usize, text: &str, format: &Format) -> Merged {
 #[test]
 fn a_join_that_brings_nothing_ends_it() {
     for (joined, raw) in [("[1, 2, 3", "[1, 2, 3"), ("[1, 2, 4", "[1, 2, 3piece")] {
-        let mut resume = patient(Some(Format::Json), limit("[1, 2, 3"));
-        resume.take_merged(limit("piece"), TOKEN, CutKind::Limit, merged(6, joined, &Format::Json), false);
-        let end = exhausted(&resume);
+        let mut resume = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
+        resume.accept_merged(
+            limit("piece"),
+            TOKEN,
+            CutKind::Limit,
+            merge_at(6, joined, &Format::Json),
+            false,
+        );
+        let end = exhausted_result(&resume);
         assert_eq!((end.cause, end.merged_raw.as_str()), (ExhaustedCause::NoProgress, raw));
         assert_eq!((end.verified_len, resume.history().len()), ("[1, 2, 3".len(), 2));
-        assert!(resume.history()[1].why.ends_with(", and it brought nothing new"));
+        assert!(resume.history()[1].reason.ends_with(", and it brought nothing new"));
     }
     // A broken call may well have been about to say more than it said again.
-    let mut dropped = patient(Some(Format::Json), limit("[1, 2, 3"));
-    let piece = Reply::broken("[1, 2, 3", Ending::Dropped);
-    dropped.take_merged(piece, TOKEN, CutKind::Limit, merged(0, "[1, 2, 3", &Format::Json), false);
+    let mut dropped = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
+    let piece = Reply::broken_off("[1, 2, 3", Ending::Dropped);
+    dropped.accept_merged(piece, TOKEN, CutKind::Limit, merge_at(0, "[1, 2, 3", &Format::Json), false);
     assert_eq!(ask(&dropped).kind, CutKind::Dropped);
 }
 
 /// More of it settled is progress, even where a fragment at the cut gave way to something shorter.
 #[test]
 fn a_shorter_text_that_is_settled_further_is_progress() {
-    let mut resume = patient(Some(Format::Json), limit("[1, 23456"));
-    resume.take_merged(limit("7, "), TOKEN, CutKind::Limit, merged(4, "[1, 7, ", &Format::Json), false);
+    let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
+    resume.accept_merged(limit("7, "), TOKEN, CutKind::Limit, merge_at(4, "[1, 7, ", &Format::Json), false);
     assert_eq!(ask(&resume).so_far, "[1, 7, ");
 }
 
 #[test]
 fn a_grammar_at_its_end_settles_it_whatever_was_repeated() {
-    let mut resume = patient(Some(Format::Json), limit("[1, 23456"));
-    resume.take_merged(normal("7]"), TOKEN, CutKind::Limit, merged(4, "[1, 7]", &Format::Json), true);
-    assert_eq!(whole(&resume).0, "[1, 7]");
+    let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
+    resume.accept_merged(normal("7]"), TOKEN, CutKind::Limit, merge_at(4, "[1, 7]", &Format::Json), true);
+    assert_eq!(whole_result(&resume).0, "[1, 7]");
 }
 
 /// A model that was asked for the rest of a text, and only says again what is there, has not ended it.
 #[test]
 fn a_text_that_is_only_said_again_is_not_whole() {
     for (joined, repeats) in [("And so on", false), ("And so on and on", true)] {
-        let mut resume = patient(None, limit("And so on"));
-        resume.take_merged(normal("and on"), CUT, CutKind::Limit, merged(9, joined, &Format::Text), repeats);
-        assert_eq!(exhausted(&resume).cause, ExhaustedCause::NoProgress);
+        let mut resume = patient_resume(None, limit("And so on"));
+        resume.accept_merged(
+            normal("and on"),
+            CUT,
+            CutKind::Limit,
+            merge_at(9, joined, &Format::Text),
+            repeats,
+        );
+        assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::NoProgress);
     }
-    let mut continued = patient(None, limit("And so on"));
-    let piece = merged(9, "And so on and on", &Format::Text);
-    continued.take_merged(normal(" and on"), Join::Exact, CutKind::Limit, piece, true);
-    assert_eq!(whole(&continued).0, "And so on and on");
+    let mut continued = patient_resume(None, limit("And so on"));
+    let piece = merge_at(9, "And so on and on", &Format::Text);
+    continued.accept_merged(normal(" and on"), Join::Exact, CutKind::Limit, piece, true);
+    assert_eq!(whole_result(&continued).0, "And so on and on");
 }
 
 #[test]
 fn a_seam_before_an_earlier_one_takes_its_place() {
-    let mut resume = patient(Some(Format::Json), limit("[1, 2, 3"));
-    resume.take_merged(limit("4"), TOKEN, CutKind::Limit, merged(8, "[1, 2, 34", &Format::Json), false);
-    resume.take_merged(normal("5, 6]"), TOKEN, CutKind::Limit, merged(4, "[1, 5, 6]", &Format::Json), false);
+    let mut resume = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
+    resume.accept_merged(limit("4"), TOKEN, CutKind::Limit, merge_at(8, "[1, 2, 34", &Format::Json), false);
+    resume.accept_merged(
+        normal("5, 6]"),
+        TOKEN,
+        CutKind::Limit,
+        merge_at(4, "[1, 5, 6]", &Format::Json),
+        false,
+    );
     assert_eq!(resume.seams().iter().map(|seam| seam.at).collect::<Vec<_>>(), [4, 4]);
 }
 
 /// What a call that broke left is nothing that an exact continuation could not follow.
 #[test]
 fn what_follows_is_known_also_after_a_call_without_text() {
-    let mut resume = patient(Some(Format::Json), limit("{\"a\": 1"));
-    resume.reply(Reply::broken("", Ending::Stalled), Join::Exact);
+    let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
+    resume.reply(Reply::broken_off("", Ending::Stalled), Join::Exact);
     resume.reply(normal("2} and"), Join::Exact);
-    assert_eq!(resume.beginning(), "{\"a\": 12} ");
+    assert_eq!(resume.verified_beginning(), "{\"a\": 12} ");
 }
 
 /// A piece that was joined once may be ambiguous when it comes again: then it is the same text again.
 #[test]
 fn an_ambiguous_piece_that_came_before_ends_it() {
-    let mut resume = patient(Some(Format::Json), limit("[1, 2"));
+    let mut resume = patient_resume(Some(Format::Json), limit("[1, 2"));
     resume.reply(limit("3"), Join::Exact);
     resume.reply(limit("3"), Join::Stitched(AskedFrom::Unknown));
-    let end = exhausted(&resume);
+    let end = exhausted_result(&resume);
     assert_eq!((end.cause, end.merged_raw.as_str()), (ExhaustedCause::NoProgress, "[1, 233"));
-    let why = &resume.history()[2].why;
+    let why = &resume.history()[2].reason;
     assert!(why.ends_with("and it is the same text as the one before"), "{why}");
 }
 
@@ -229,7 +247,7 @@ fn an_ambiguous_piece_that_came_before_ends_it() {
 #[test]
 fn a_merge_that_the_grammar_refuses_is_not_taken() {
     let resume = json(limit("[1, 2"));
-    let refused = resume.body.checked(merged(6, "[1, 2}", &Format::Json));
+    let refused = resume.body.check_merge(merge_at(6, "[1, 2}", &Format::Json));
     let Err(Refusal::Unjoined { reason, proven }) = refused else { panic!("it was taken") };
     assert_eq!(proven, 0);
     assert!(reason.starts_with("the text would not be valid json at byte 5: "), "{reason}");

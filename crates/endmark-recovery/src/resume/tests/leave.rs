@@ -7,13 +7,13 @@ const REST: &str = "th\"\n  ],\n  \"open\": true\n}";
 
 const JOINS: [Join; 5] = [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted];
 
-fn answered(rest: &str, join: Join) -> Option<(String, Seam)> {
+fn answer_with(rest: &str, join: Join) -> Option<(String, Seam)> {
     let mut resume = text(limit(INITIAL));
     let quoted = ask(&resume).shown.quoted_from;
     let again = if join == Join::Prompted { &INITIAL[quoted..] } else { "" };
     resume.reply(normal(&[again, rest].concat()), join);
     match resume.next() {
-        ResumeStep::Done(_) => Some((whole(&resume).0, resume.seams().last().unwrap().clone())),
+        ResumeStep::Done(_) => Some((whole_result(&resume).0, resume.seams().last().unwrap().clone())),
         // To refuse a short text is honest where its server may have gone on anywhere.
         ResumeStep::Ask(_) => {
             assert!(matches!(join, Join::Shown | Join::Stitched(_)), "{join:?} {rest:?}");
@@ -35,7 +35,7 @@ fn leave_behind_a_document_is_left_out_however_it_is_joined() {
         "\n<think>That is all of it.</think>\n\nLet me know if you need anything else!",
     ] {
         for join in JOINS {
-            let Some((text, seam)) = answered(&[REST, leave].concat(), join) else { continue };
+            let Some((text, seam)) = answer_with(&[REST, leave].concat(), join) else { continue };
             assert_eq!(text, [INITIAL, REST].concat(), "{join:?} {leave:?}");
             assert!(seam.dropped.contains(&leave.trim_start()[..8]), "{join:?} {leave:?}: {seam:?}");
         }
@@ -51,7 +51,7 @@ fn reasoning_behind_a_demanded_document_is_no_part_of_it() {
             let mut resume = Resume::new(policy, Some(Format::Json), limit(INITIAL));
             let quoted = ask(&resume).shown.quoted_from;
             resume.reply(normal(&[&INITIAL[quoted..], REST, more].concat()), Join::Prompted);
-            assert_eq!(whole(&resume).0, [INITIAL, REST].concat(), "{more:?} {sent}");
+            assert_eq!(whole_result(&resume).0, [INITIAL, REST].concat(), "{more:?} {sent}");
         }
     }
 }
@@ -65,7 +65,7 @@ fn what_is_said_of_the_matter_stays() {
         "\n```\nmake all\n```",
     ] {
         for join in JOINS {
-            let Some((text, _)) = answered(&[REST, more].concat(), join) else { continue };
+            let Some((text, _)) = answer_with(&[REST, more].concat(), join) else { continue };
             assert_eq!(text.trim_end(), [INITIAL, REST, more].concat().trim_end(), "{join:?} {more:?}");
         }
     }

@@ -87,17 +87,19 @@ pub(crate) fn answer(behaviour: &Behaviour, document: &str, so_far: &str) -> Res
     let rest = document.strip_prefix(so_far).unwrap_or("\"rest\"}");
     Ok(match behaviour {
         Behaviour::GoesOn(chars, Ending::Clean) => {
-            Reply::stopped(rest.chars().take(*chars).collect::<String>(), Stop::Limit)
+            Reply::with_stop(rest.chars().take(*chars).collect::<String>(), Stop::Limit)
         }
         Behaviour::GoesOn(chars, ending) => {
-            Reply::broken(rest.chars().take(*chars).collect::<String>(), *ending)
+            Reply::broken_off(rest.chars().take(*chars).collect::<String>(), *ending)
         }
-        Behaviour::Finishes => Reply::stopped(rest, Stop::Normal),
-        Behaviour::Says(text, stop, ending) => Reply { stop: *stop, ..Reply::broken(text.clone(), *ending) },
+        Behaviour::Finishes => Reply::with_stop(rest, Stop::Normal),
+        Behaviour::Says(text, stop, ending) => {
+            Reply { stop: *stop, ..Reply::broken_off(text.clone(), *ending) }
+        }
         Behaviour::RepeatsTheLast(chars) => {
             let skipped = so_far.chars().count().saturating_sub(*chars);
             let repeated: String = so_far.chars().skip(skipped).collect();
-            Reply::stopped(format!("{repeated}{rest}"), Stop::Normal)
+            Reply::with_stop(format!("{repeated}{rest}"), Stop::Normal)
         }
         Behaviour::Fails(failure) => return Err(failure.clone()),
     })
@@ -119,7 +121,7 @@ fn drive(
             (ResumeStep::Done(outcome), _) => return (resume, outcome),
             (ResumeStep::Ask(ask), Some(behaviour)) => match answer(behaviour, document, &ask.so_far) {
                 Ok(reply) => resume.reply(reply, join),
-                Err(failure) => resume.failed(failure),
+                Err(failure) => resume.note_failure(failure),
             },
             (ResumeStep::Ask(_), None) => break,
         }
@@ -188,7 +190,7 @@ proptest! {
     ) {
         let on_ambiguous = if best { OnAmbiguous::Best } else { OnAmbiguous::Stop };
         let policy = ResumePolicy { max_attempts, on_ambiguous, sent, ..ResumePolicy::default() };
-        let first = Reply::stopped(beginning.clone(), Stop::Limit);
+        let first = Reply::with_stop(beginning.clone(), Stop::Limit);
         let (resume, outcome) = drive(policy, demanded, (&document, first), &behaviours, join);
         let text = match &outcome {
             ResumeOutcome::Whole { text, attempts, .. } => {
@@ -197,8 +199,8 @@ proptest! {
             }
             ResumeOutcome::Exhausted(end) => {
                 check_exhausted(end, &resume, max_attempts)?;
-                prop_assert!(resume.beginning().starts_with(&end.merged_raw[..end.verified_len]));
-                resume.beginning()
+                prop_assert!(resume.verified_beginning().starts_with(&end.merged_raw[..end.verified_len]));
+                resume.verified_beginning()
             }
             ResumeOutcome::Passed => beginning.clone(),
         };
@@ -219,7 +221,7 @@ proptest! {
             .map(|chars| Behaviour::GoesOn(*chars, Ending::Clean))
             .chain([Behaviour::Finishes])
             .collect();
-        let first = Reply::stopped(beginning, Stop::Limit);
+        let first = Reply::with_stop(beginning, Stop::Limit);
         let (resume, outcome) = drive(policy, demanded, (&document, first), &behaviours, Join::Exact);
         let ResumeOutcome::Whole { text, .. } = outcome else {
             // Only whitespace came in one of the pieces.

@@ -8,7 +8,7 @@ const REST: &str = "ts that came in with the tide.";
 const THOUGHT: &str = "<think>\nI go on after `boa`.\n</think>\n\n";
 
 /// What an answer to this question begins with, to prove its seam.
-fn repeated(ask: &ResumeAsk) -> String {
+fn repeated_beginning(ask: &ResumeAsk) -> String {
     format!("{}boa", &ask.so_far[ask.so_far.find("and the gulls").unwrap()..ask.so_far.len() - 3])
 }
 
@@ -16,9 +16,9 @@ fn repeated(ask: &ResumeAsk) -> String {
 fn what_a_model_thinks_is_left_out_however_it_is_joined() {
     for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
         let mut resume = text(limit(INITIAL));
-        let again = if join == Join::Prompted { repeated(&ask(&resume)) } else { String::new() };
+        let again = if join == Join::Prompted { repeated_beginning(&ask(&resume)) } else { String::new() };
         resume.reply(normal(&[THOUGHT, &again, REST].concat()), join);
-        assert_eq!(whole(&resume).0, [INITIAL, REST].concat(), "{join:?}");
+        assert_eq!(whole_result(&resume).0, [INITIAL, REST].concat(), "{join:?}");
         let seam = resume.seams().last().unwrap().clone();
         assert_eq!(seam.dropped_bytes, THOUGHT.len() + again.len(), "{join:?}");
         assert!(seam.dropped.starts_with("<think>"), "{join:?}");
@@ -32,19 +32,19 @@ fn what_a_model_thinks_in_between_is_in_no_text() {
         let mut resume = text(limit(INITIAL));
         for _ in 0..2 {
             let ResumeStep::Ask(ask) = resume.next() else { break };
-            let again = if join == Join::Prompted { repeated(&ask) } else { String::new() };
+            let again = if join == Join::Prompted { repeated_beginning(&ask) } else { String::new() };
             resume.reply(normal(&[again.as_str(), rest].concat()), join);
         }
-        assert_eq!(exhausted(&resume).cause, ExhaustedCause::Ambiguous, "{join:?}");
+        assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Ambiguous, "{join:?}");
         // The request may have asked for it.
         let policy = ResumePolicy {
-            known: ReasoningSigns::of("Write <think> where you doubt."),
+            known: ReasoningSigns::from_text("Write <think> where you doubt."),
             ..ResumePolicy::default()
         };
         let mut resume = Resume::new(policy, None, limit(INITIAL));
-        let again = if join == Join::Prompted { repeated(&ask(&resume)) } else { String::new() };
+        let again = if join == Join::Prompted { repeated_beginning(&ask(&resume)) } else { String::new() };
         resume.reply(normal(&[again.as_str(), rest].concat()), join);
-        assert_eq!(whole(&resume).0, [INITIAL, rest].concat(), "{join:?}");
+        assert_eq!(whole_result(&resume).0, [INITIAL, rest].concat(), "{join:?}");
     }
 }
 
@@ -58,7 +58,7 @@ fn a_proven_answer_flows_behind_what_the_model_thinks() {
     );
     for thought in [THOUGHT, "<think></think>", ""] {
         let mut stream = PromptedStream::new(INITIAL, (ask.shown, &ask.prompt), &Format::Text);
-        for sign in [thought, &repeated(&ask), &rest].concat().chars() {
+        for sign in [thought, &repeated_beginning(&ask), &rest].concat().chars() {
             stream.push(&sign.to_string());
             let certain = stream.certain().map_or("", |certain| certain.rest);
             assert!(rest.starts_with(certain), "{certain}");

@@ -61,7 +61,7 @@ fn what_is_said_about_the_reply_contradicts_nothing() {
     let mut resume = text(limit(initial));
     resume.reply(normal(talk), Join::Prompted);
     resume.reply(normal("ts that came in with the tide."), CUT);
-    assert_eq!(whole(&resume).0, [initial, "ts that came in with the tide."].concat());
+    assert_eq!(whole_result(&resume).0, [initial, "ts that came in with the tide."].concat());
     let seam = resume.seams().last().unwrap();
     assert_eq!((seam.dropped_bytes, seam.dropped.starts_with("It looks like")), (talk.len(), true));
 }

@@ -7,7 +7,7 @@ use crate::resume::proof::{Proof, Question};
 use crate::{PromptExcerpt, PromptedStream, build_resume_prompt};
 
 /// How many signs are compared while this runs.
-fn compared<T>(run: impl FnOnce() -> T) -> (usize, T) {
+fn count_comparisons<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let before = COMPARED_SIGNS.get();
     let result = run();
     (COMPARED_SIGNS.get() - before, result)
@@ -21,7 +21,7 @@ fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
     let shown = PromptExcerpt { length: text.len() - 5, quoted_from: text.len() - 200 };
     let prompt = build_resume_prompt(&text[shown.quoted_from..shown.length], &Format::Text, None);
     let mut stream = PromptedStream::new(&text, (shown, &prompt), &Format::Text);
-    let (work, ()) = compared(|| (0..DELTAS).for_each(|_| stream.push("word ")));
+    let (work, ()) = count_comparisons(|| (0..DELTAS).for_each(|_| stream.push("word ")));
     assert!(work < 20 * text.len(), "{work} signs for {} bytes", text.len());
 }
 
@@ -42,12 +42,12 @@ fn a_text_that_repeats_itself_does_not_need_the_square_of_its_length() {
             let so_far = text.clone() + end;
             let question = Question {
                 so_far: &so_far,
-                shown_len: so_far.len() - 3,
+                shown_bytes: so_far.len() - 3,
                 quoted_from: so_far.len() - 200,
                 format: &Format::Text,
                 words: String::new(),
             };
-            let (work, proof) = compared(|| question.proof(&answer, is_over));
+            let (work, proof) = count_comparisons(|| question.proof(&answer, is_over));
             assert!(work < 600_000, "{work} signs for {unit:?}, {end:?}");
             assert!(!matches!(proof, Proof::Proven { .. }), "{unit:?}, {end:?}: {proof:?}");
         }

@@ -1,6 +1,6 @@
 use endmark_text::{Format, Truncation, Verdict};
 
-use super::{ended, judged};
+use super::{describe_ending, verdict_reason};
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
 /// PC-7: the log says in words how a reply ended.
@@ -15,7 +15,7 @@ fn every_ending_and_every_stop_has_its_words() {
         (Ending::OverCap, "the reply took more room or time than it may"),
         (Ending::Interrupted, "the gateway was stopped"),
     ] {
-        assert_eq!(ended(&Reply::broken("", ending)), words);
+        assert_eq!(describe_ending(&Reply::broken_off("", ending)), words);
     }
     for (stop, words) in [
         (Stop::Normal, "the provider says it stopped normally"),
@@ -26,9 +26,9 @@ fn every_ending_and_every_stop_has_its_words() {
         (Stop::Repetition, "the provider stopped it because it repeated itself"),
         (Stop::Unknown, "the provider ended it for a reason that is not known"),
     ] {
-        assert_eq!(ended(&Reply::stopped("", stop)), words);
-        let broken = Reply { ending: Ending::Stalled, ..Reply::stopped("", stop) };
-        assert_eq!(ended(&broken), format!("{words}, the stream stalled"));
+        assert_eq!(describe_ending(&Reply::with_stop("", stop)), words);
+        let broken = Reply { ending: Ending::Stalled, ..Reply::with_stop("", stop) };
+        assert_eq!(describe_ending(&broken), format!("{words}, the stream stalled"));
     }
 }
 
@@ -39,21 +39,21 @@ fn a_count_that_reaches_the_limit_is_said_where_it_counts() {
         stop,
         output_tokens: Some(output),
         limit: Some(20),
-        ..Reply::broken("", Ending::Clean)
+        ..Reply::broken_off("", Ending::Clean)
     };
     let normal = "the provider says it stopped normally";
-    assert_eq!(ended(&reply(Some(Stop::Normal), 19)), normal);
+    assert_eq!(describe_ending(&reply(Some(Stop::Normal), 19)), normal);
     assert_eq!(
-        ended(&reply(Some(Stop::Normal), 20)),
+        describe_ending(&reply(Some(Stop::Normal), 20)),
         format!("{normal}, its 20 output tokens reach the limit")
     );
-    assert_eq!(ended(&reply(None, 21)), "its 21 output tokens reach the limit");
-    assert_eq!(ended(&reply(Some(Stop::Limit), 20)), "the provider says its limit was reached");
+    assert_eq!(describe_ending(&reply(None, 21)), "its 21 output tokens reach the limit");
+    assert_eq!(describe_ending(&reply(Some(Stop::Limit), 20)), "the provider says its limit was reached");
 }
 
 #[test]
 fn every_judgement_says_what_the_text_is() {
-    let reply = Reply::stopped("", Stop::Limit);
+    let reply = Reply::with_stop("", Stop::Limit);
     let limit = "the provider says its limit was reached";
     let cut = Judgement::Cut(CutKind::Limit);
     let whole = Judgement::Whole { disclosed: true };
@@ -68,6 +68,6 @@ fn every_judgement_says_what_the_text_is() {
         (Judgement::Passed, None, ": passed on as it is, never resumed"),
     ] {
         let grammar = grammar.map(|verdict| (&Format::Json, verdict));
-        assert_eq!(judged(judgement, &reply, grammar), format!("{limit}{text}"));
+        assert_eq!(verdict_reason(judgement, &reply, grammar), format!("{limit}{text}"));
     }
 }

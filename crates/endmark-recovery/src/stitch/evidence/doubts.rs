@@ -5,35 +5,35 @@ use crate::stitch::joint::Joint;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::survivor::Survivor;
 
-use super::grammar::in_numbers;
+use super::grammar::is_number_character;
 use crate::stitch::decision::MAX_TRIVIAL_OVERLAP_BYTES;
 
 /// Whether the likeliest survivor drops the whole continuation as a repetition of a row that the first part ends with
 /// more than once. It may be the next such row.
-pub(super) fn says_one_more_round(joint: &Joint<'_>, best: &Survivor) -> bool {
+pub(super) fn drops_repeated_row(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
     let added = &joint.continuation[own.start.min(own.end)..own.end];
     let before = &joint.initial[..own.keep - own.repeated];
     // The text between two rows belongs to the period.
     let gap = before.len() - before.trim_end().len();
-    own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.goes_round(own.repeated + gap)
+    own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.is_periodic(own.repeated + gap)
 }
 
 /// Whether it is unknown if the token at the cut continues or is written again: the requested position is unknown,
 /// both readings are whole, and digits or escaped text fit both.
-pub(super) fn may_be_anew(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
+pub(super) fn may_rewrite_token(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let own = &best.candidate;
-    let begun = &joint.initial[joint.settled..];
+    let begun = &joint.initial[joint.settled_bytes..];
     let rest = &joint.continuation[own.opening..];
     let is_escape = joint.in_text && begun == "\\" && rest.starts_with('\\');
     // This few digits match by chance.
-    let is_short = begun.len() <= 2 && begun.starts_with(in_numbers);
+    let is_short = begun.len() <= 2 && begun.starts_with(is_number_character);
     let is_number = !joint.in_text && is_short && rest.starts_with(begun);
     let is_whole_from = |keep: usize| {
         survivors.iter().any(|survivor| {
             let other = &survivor.candidate;
             let stands = other.start == own.opening && other.glue.is_empty() && other.repeated == 0;
-            other.keep == keep && stands && survivor.standing.is_whole()
+            other.keep == keep && stands && survivor.grammar_state.is_whole()
         })
     };
     // A model that saw the text without the token writes it again. But in a string with backslashes it may be the
@@ -45,7 +45,7 @@ pub(super) fn may_be_anew(joint: &Joint<'_>, survivors: &[Survivor], best: &Surv
     };
     is_untold
         && own.repeated < MAX_TRIVIAL_OVERLAP_BYTES
-        && is_whole_from(joint.settled)
+        && is_whole_from(joint.settled_bytes)
         && is_whole_from(joint.initial.len())
 }
 
@@ -55,15 +55,15 @@ pub(super) fn joins_digits(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
     !joint.in_text
         && (joint.from == AskedFrom::Unknown || !own.is_asked(joint))
-        && joint.initial[joint.settled..].starts_with(in_numbers)
-        && joint.continuation[own.opening..].starts_with(in_numbers)
+        && joint.initial[joint.settled_bytes..].starts_with(is_number_character)
+        && joint.continuation[own.opening..].starts_with(is_number_character)
 }
 
 /// Whether a survivor drops an unfinished token and does not write it again. The received part of the token, such as
 /// a sign or a decimal point, proves that more must follow.
-pub(super) fn contradicts_what_was_begun(joint: &Joint<'_>, best: &Survivor) -> bool {
+pub(super) fn drops_unfinished_token(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
-    let begun = &joint.initial[joint.settled..];
+    let begun = &joint.initial[joint.settled_bytes..];
     let is_unfinished =
         !joint.in_text && !begun.is_empty() && !begun.ends_with(|sign: char| sign.is_ascii_digit());
     own.keep < joint.initial.len()
@@ -73,7 +73,7 @@ pub(super) fn contradicts_what_was_begun(joint: &Joint<'_>, best: &Survivor) -> 
 
 /// Returns the received part of the string at the cut, as written; at least what follows its last quote.
 fn string_at_cut<'a>(joint: &Joint<'a>) -> &'a str {
-    joint.initial[..joint.settled].rsplit('"').next().unwrap_or_default()
+    joint.initial[..joint.settled_bytes].rsplit('"').next().unwrap_or_default()
 }
 
 /// Whether a survivor's repeated part has raw line ends within strings, which JSON does not allow. The intended rest
@@ -93,7 +93,7 @@ pub(in crate::stitch) fn may_be_neighbours(joint: &Joint<'_>, survivor: &Survivo
     let repeated = &joint.initial[own.keep - own.repeated..own.keep];
     let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
     !joint.in_text
-        && !joint.goes_round(own.repeated)
+        && !joint.is_periodic(own.repeated)
         && repeated.len() < 64
         && words.any(|word| word.chars().count() >= 3)
 }

@@ -3,29 +3,29 @@
 use endmark_text::Format;
 use memchr::memmem;
 
-use super::doubts::{may_be_anew, may_be_neighbours};
+use super::doubts::{may_be_neighbours, may_rewrite_token};
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::DecisionSign;
 use crate::stitch::joint::Joint;
 use crate::stitch::likeness::Likeness;
 use crate::stitch::preamble;
 use crate::stitch::register::{self, SurroundingText};
-use crate::stitch::repetition::surprise_of_going_round;
+use crate::stitch::repetition::periodicity_cost;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::units::{Reading, Units, character};
 
 /// Characters that are examined on each side of the seam.
-pub(super) const NEAR: usize = 64;
+pub(super) const EXAMINED_CHARS: usize = 64;
 /// Starts of the continuation this close to each other compete for the same seam, in bytes.
-const SAME_PLACE: usize = 12;
+const SAME_SEAM_BYTES: usize = 12;
 /// Units of the first part, and bytes of the continuation, that are read.
 const WINDOW: usize = 4_000;
 const WINDOW_BEHIND: usize = 1_000;
 /// Units that are examined after the last position at which a survivor begins.
-const BEHIND: usize = 6;
+const UNITS_AFTER_SEAM: usize = 6;
 /// A longer repetition is judged as a whole, in bytes.
-const LONG: usize = 8_192;
+const LONG_REPETITION_BYTES: usize = 8_192;
 /// Units that are examined of a part that a survivor does not explain.
 const MAX_UNEXPLAINED: usize = 512;
 
@@ -40,9 +40,9 @@ impl<'a> Comparison<'a> {
         // After the last position at which a survivor begins, all survivors have the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
         let rest = preamble::head(&joint.continuation[last..], WINDOW_BEHIND);
-        let rest = Units::read(rest, reading(joint));
-        let behind = rest.codes.get(BEHIND..).unwrap_or_default();
-        let likeness = Likeness::of(tail(&joint.settled_units), behind, reading(joint));
+        let rest = Units::read(rest, reading_at_cut(joint));
+        let behind = rest.codes.get(UNITS_AFTER_SEAM..).unwrap_or_default();
+        let likeness = Likeness::read(tail(&joint.settled_units), behind, reading_at_cut(joint));
         Self { joint, likeness }
     }
 
@@ -72,8 +72,8 @@ impl<'a> Comparison<'a> {
     fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
-        if repeated > LONG {
-            let surprise = self.joint.surprise_of_repetition(own.keep, repeated);
+        if repeated > LONG_REPETITION_BYTES {
+            let surprise = self.joint.repetition_cost(own.keep, repeated);
             return (surprise, 0.0);
         }
         let part = self.part(survivor, survivors);
@@ -83,10 +83,10 @@ impl<'a> Comparison<'a> {
         // A part too long for a coincidence has a bounded cost.
         let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
-            surprise = surprise.min(self.going_round(survivor, survivors, &part));
+            surprise = surprise.min(self.periodicity_cost(survivor, survivors, &part));
         }
-        let rest = &rest[..rest.len().min(BEHIND)];
-        let context = [&before[before.len().saturating_sub(NEAR)..], unexplained].concat();
+        let rest = &rest[..rest.len().min(UNITS_AFTER_SEAM)];
+        let context = [&before[before.len().saturating_sub(EXAMINED_CHARS)..], unexplained].concat();
         // Unusual text is unusual anywhere. Only the difference to its cost alone is evidence about the seam.
         let joined = self.likeness.bits(&context, rest) - self.likeness.bits(&[], rest);
         (surprise, joined.clamp(-6.0, 12.0))
@@ -97,23 +97,24 @@ impl<'a> Comparison<'a> {
         let joint = self.joint;
         let own = &survivor.candidate;
         // Half an escape is not a unit yet. It is read together with the rest of the escape.
-        let half = if joint.in_text { &joint.initial[joint.settled.min(own.keep)..own.keep] } else { "" };
+        let half =
+            if joint.in_text { &joint.initial[joint.settled_bytes.min(own.keep)..own.keep] } else { "" };
         let before = if joint.in_text { tail(&joint.settled_units) } else { tail(joint.units_at(own.keep)) };
-        let shared_end = shared_end(survivor, survivors).max(behind_number(joint, own.start));
+        let shared_end = shared_end(survivor, survivors).max(skip_number(joint, own.start));
         let reach = shared_end - own.start;
         let text = preamble::head(&joint.continuation[own.start..], reach + reach.max(64) * 2);
         let text = [half, own.glue, text].concat();
-        let units = Units::read(&text, reading(joint));
+        let units = Units::read(&text, reading_at_cut(joint));
         let boundary = half.len() + own.glue.len() + reach;
         // The ends are sorted. A binary search finds the number of units before the boundary.
         let (mut count, mut above) = (0, units.len() + 1);
         while count + 1 < above {
             let middle = usize::midpoint(count, above);
-            if units.end_of(middle) <= boundary { count = middle } else { above = middle }
+            if units.units_end(middle) <= boundary { count = middle } else { above = middle }
         }
         let (unexplained, rest) = units.codes.split_at(count);
         // The digits of a number do not predict how it continues.
-        let digits = unexplained.iter().take_while(|code| in_number(joint, **code)).count();
+        let digits = unexplained.iter().take_while(|code| continues_number(joint, **code)).count();
         Part {
             before: [before, &unexplained[..digits]].concat(),
             unexplained: unexplained[digits..].to_vec(),
@@ -122,7 +123,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns how unlikely a part is that other survivors take for repeated, if the text is periodic, in bits.
-    fn going_round(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
+    fn periodicity_cost(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
         let own = &survivor.candidate;
         let all = [part.unexplained.as_slice(), &part.rest].concat();
         let mut lags: Vec<usize> = survivors
@@ -132,7 +133,8 @@ impl<'a> Comparison<'a> {
                 other.opening == own.opening && other.start > own.start && other.repeated > own.repeated
             })
             .map(|other| {
-                Units::read(&self.joint.continuation[own.start..other.start], reading(self.joint)).len()
+                Units::read(&self.joint.continuation[own.start..other.start], reading_at_cut(self.joint))
+                    .len()
             })
             .collect();
         lags.sort_unstable();
@@ -140,11 +142,11 @@ impl<'a> Comparison<'a> {
         let mut least = f64::INFINITY;
         for lag in lags {
             let after = all.get(lag..).unwrap_or_default();
-            let (bits, ahead) = surprise_of_going_round(&part.before, lag, after);
+            let (bits, ahead) = periodicity_cost(&part.before, lag, after);
             let said = (lag + ahead).min(part.unexplained.len());
             let more = &part.unexplained[said..];
             let more = &more[..more.len().min(MAX_UNEXPLAINED)];
-            let context = &all[said.saturating_sub(NEAR)..said];
+            let context = &all[said.saturating_sub(EXAMINED_CHARS)..said];
             least = least.min(bits + self.likeness.bits(context, more));
         }
         least
@@ -157,7 +159,7 @@ fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let rivals = survivors
         .iter()
         .map(|other| &other.candidate)
-        .filter(|other| other.opening.abs_diff(own.opening) <= SAME_PLACE);
+        .filter(|other| other.opening.abs_diff(own.opening) <= SAME_SEAM_BYTES);
     rivals.map(|other| other.start).max().unwrap_or(own.start)
 }
 
@@ -186,50 +188,50 @@ struct Part {
 }
 
 /// Whether a character occurs in numbers.
-pub(super) fn in_numbers(sign: char) -> bool {
+pub(super) fn is_number_character(sign: char) -> bool {
     sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E')
 }
 
 /// Whether a unit continues a number at the cut.
-fn in_number(joint: &Joint<'_>, code: u32) -> bool {
-    let unsettled = &joint.initial[joint.settled..];
-    !joint.in_text && unsettled.starts_with(in_numbers) && in_numbers(character(code))
+fn continues_number(joint: &Joint<'_>, code: u32) -> bool {
+    let unsettled = &joint.initial[joint.settled_bytes..];
+    !joint.in_text && unsettled.starts_with(is_number_character) && is_number_character(character(code))
 }
 
 /// Returns the position in the continuation after the digits that continue a number.
-fn behind_number(joint: &Joint<'_>, start: usize) -> usize {
+fn skip_number(joint: &Joint<'_>, start: usize) -> usize {
     let rest = &joint.continuation[start..];
-    start + rest.find(|sign: char| !in_number(joint, u32::from(sign))).unwrap_or(rest.len())
+    start + rest.find(|sign: char| !continues_number(joint, u32::from(sign))).unwrap_or(rest.len())
 }
 
 /// Returns how the continuation is read where the first part ends.
-fn reading(joint: &Joint<'_>) -> Reading {
+fn reading_at_cut(joint: &Joint<'_>) -> Reading {
     if joint.in_text { Reading::Content } else { Reading::Structure }
 }
 
 /// Cost, in bits, of a text that is valid but unfinished.
-pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
+pub(in crate::stitch) const UNFINISHED_COST: f64 = 5.0;
 /// The same if another survivor is finished.
-const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
+const UNFINISHED_WITH_RIVAL_COST: f64 = 10.0;
 /// Up to this many bytes a difference is small.
-const LITTLE: usize = 16;
+const MAX_SMALL_DIFFERENCE_BYTES: usize = 16;
 /// Unusual words before the continuation are as unlikely before something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
 /// Returns how unlikely it is that no story explains the continuation, in bits. Other text hardly ever ends the
 /// document exactly, or begins with the last received words. What the best story leaves unexplained, this leaves
 /// unexplained, too.
-pub(super) fn something_else(
+pub(super) fn unexplained_cost(
     joint: &Joint<'_>,
     compared: &Comparison<'_>,
     survivors: &[Survivor],
     best: &Survivor,
 ) -> f64 {
     let unlikely = match joint.in_text {
-        false if best.standing.is_whole() => 18.0,
+        false if best.grammar_state.is_whole() => 18.0,
         false => 14.0,
         // A wrapper that ends exactly where the document ends was meant to end it.
-        true if best.standing.is_whole() && best.candidate.fenced => 24.0,
-        true if best.standing.is_whole() => 20.0,
+        true if best.grammar_state.is_whole() && best.candidate.fenced => 24.0,
+        true if best.grammar_state.is_whole() => 20.0,
         true => 11.0,
     };
     // Each row of JSON Lines is a document, and all rows begin alike.
@@ -251,23 +253,23 @@ fn first_key(rows: &str) -> Option<String> {
 
 /// Returns the cost of a survivor's form, in bits, apart from its seam.
 pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
-    match survivors.iter().any(|other| other.standing.is_whole()) {
-        _ if survivor.standing.is_whole() => 0.0,
-        true => NOT_AT_ITS_END_BUT_OTHERS,
-        false => NOT_AT_ITS_END,
+    match survivors.iter().any(|other| other.grammar_state.is_whole()) {
+        _ if survivor.grammar_state.is_whole() => 0.0,
+        true => UNFINISHED_WITH_RIVAL_COST,
+        false => UNFINISHED_COST,
     }
 }
 
 /// Whether a survivor takes for repeated what the rows before it repeat, although the model was told where to
 /// continue and the continuation fits there unchanged.
-pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
+pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
     let own = &survivor.candidate;
     let fits = |other: &Survivor| {
         let candidate = &other.candidate;
         candidate.opening == own.opening
             && candidate.start == own.opening
             && candidate.glue.is_empty()
-            && (other.standing.is_whole() || !survivor.standing.is_whole())
+            && (other.grammar_state.is_whole() || !survivor.grammar_state.is_whole())
     };
     // The repetition may be a part of the period. At its beginning a document has no period yet.
     let rows = (own.repeated * 4).min(own.repeated.max(joint.initial.len() / 2));
@@ -275,12 +277,12 @@ pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors:
         && !joint.in_text
         && own.repeated > 0
         && own.repeated < joint.initial.len()
-        && joint.period_of_end(rows) * 2 <= rows
+        && joint.final_period(rows) * 2 <= rows
         && survivors.iter().any(fits)
 }
 
 /// Returns the signs that a survivor has in relation to its rivals.
-pub(super) fn signs_beside(
+pub(super) fn comparative_signs(
     joint: &Joint<'_>,
     survivors: &[Survivor],
     identities: &[u128],
@@ -291,11 +293,11 @@ pub(super) fn signs_beside(
         let rival = &other.candidate;
         let is_clean =
             rival.keep == joint.initial.len() && rival.start == rival.opening && rival.glue.is_empty();
-        is_clean && other.standing.is_whole() && *identity != identities[best]
+        is_clean && other.grammar_state.is_whole() && *identity != identities[best]
     });
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
-    let is_little = other_is_whole && says_little(joint, own) && (changes || writes_anew);
+    let is_little = other_is_whole && repeats_little(joint, own) && (changes || writes_anew);
     let is_twice = own.repeated > 0 || own.style == SeamStyle::Ellipsis;
     // The number of repeated rows is unknown.
     let goes_round = || {
@@ -303,10 +305,10 @@ pub(super) fn signs_beside(
             && !joint.in_text
             && survivors.iter().any(|other| {
                 let rival = &other.candidate;
-                other.standing.is_whole()
+                other.grammar_state.is_whole()
                     && rival.opening == own.opening
                     && rival.repeated != own.repeated
-                    && joint.goes_round(rival.repeated.max(own.repeated))
+                    && joint.is_periodic(rival.repeated.max(own.repeated))
             })
     };
     let signs = [
@@ -314,7 +316,7 @@ pub(super) fn signs_beside(
         (DecisionSign::OtherIsWhole, other_is_whole),
         (DecisionSign::OtherIsWholeBesideLittle, is_little),
         (DecisionSign::OtherIsWholeBesideTwice, is_little && is_twice),
-        (DecisionSign::MayBeAnew, may_be_anew(joint, survivors, &survivors[best])),
+        (DecisionSign::MayBeAnew, may_rewrite_token(joint, survivors, &survivors[best])),
         (DecisionSign::Neighbours, survivors.iter().any(|survivor| may_be_neighbours(joint, survivor))),
         (DecisionSign::Alone, identities.iter().all(|identity| *identity == identities[best])),
     ];
@@ -322,20 +324,20 @@ pub(super) fn signs_beside(
 }
 
 /// Whether a survivor takes only a few bytes for repeated.
-fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
+fn repeats_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     const FEW_LETTERS: usize = 3;
     let again = &joint.initial[own.keep - own.repeated..own.keep];
     let has_few = || {
-        let units = Units::read(again, reading(joint));
+        let units = Units::read(again, reading_at_cut(joint));
         units.chars(0..units.len()).filter(|sign| sign.is_alphanumeric()).take(FEW_LETTERS).count()
             < FEW_LETTERS
     };
-    again.len() < LITTLE || again.len() < LITTLE * 4 && has_few()
+    again.len() < MAX_SMALL_DIFFERENCE_BYTES || again.len() < MAX_SMALL_DIFFERENCE_BYTES * 4 && has_few()
 }
 
 /// Returns the evidence, in bits, that a continuation which begins at `start` in a string is an answer and does not
 /// continue.
-pub(super) fn signs_of_a_new_turn(
+pub(super) fn new_turn_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
     before: &[char],
@@ -346,8 +348,8 @@ pub(super) fn signs_of_a_new_turn(
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
     // A model that continues writes the space before its first word. A new answer has no such space.
     let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
-    let answers = register::answers_with(joint, around, start);
-    match if start == 0 { announced(joint, around).max(answers) } else { answers } {
+    let answers = register::answer_evidence(joint, around, start);
+    match if start == 0 { announcement_evidence(joint, around).max(answers) } else { answers } {
         bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
         bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
         bits => (bits - 4.0).clamp(0.0, 5.0),
@@ -355,7 +357,7 @@ pub(super) fn signs_of_a_new_turn(
 }
 
 /// Returns the evidence, in bits, that the first sentence or line of a continuation is an announcement.
-fn announced(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
+fn announcement_evidence(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     let start = joint.continuation.len() - joint.continuation.trim_start().len();
     let line = preamble::head(&joint.continuation[start..], register::LONGEST);
     let line = line.lines().next().unwrap_or_default();

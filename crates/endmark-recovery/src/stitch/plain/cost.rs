@@ -11,7 +11,7 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::likeness::{Likeness, is_common};
-use crate::stitch::repetition::surprise_of_going_round;
+use crate::stitch::repetition::periodicity_cost;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units, content};
 
@@ -20,9 +20,9 @@ pub(super) const REACH: usize = 8;
 /// Characters before a seam that are examined.
 const BEFORE: usize = 64;
 /// From this surprise on, in bits, a repetition is not periodic.
-const GOES_ROUND: f64 = 6.0;
+const MIN_APERIODIC_BITS: f64 = 6.0;
 /// The most that another period of a periodic text costs, in bits.
-const ROUND_AGAIN: f64 = 3.0;
+const MAX_PERIOD_BITS: f64 = 3.0;
 const ROUNDS: usize = 3;
 /// The longest word, in bytes.
 const LONG_WORD: usize = 80;
@@ -31,7 +31,7 @@ const MAX_BITS: f64 = 80.0;
 
 /// The most that the first letters of an element's text count against it, in bits, if other elements begin in the
 /// same way.
-const BEGINS: f64 = 4.0;
+const MAX_BEGINNING_BITS: f64 = 4.0;
 
 /// What is needed to weigh a story.
 pub(super) struct Scale<'a> {
@@ -43,27 +43,29 @@ pub(super) struct Scale<'a> {
     /// Whether the text of an element begins at the cut as that of others does.
     begins_element: bool,
     stories: &'a [Candidate],
-    likely: OnceCell<Vec<f64>>,
+    likely_costs: OnceCell<Vec<f64>>,
 }
 
 impl<'a> Scale<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, likeness: &'a Likeness, stories: &'a [Candidate]) -> Self {
         let mut before: Vec<char> = joint.initial.chars().rev().take(BEFORE).collect();
         before.reverse();
-        let indents = Indents::of(joint.initial, joint.continuation);
-        let (nesting, begins_element) = (Nesting::of(joint), elements::begin_at_cut(joint));
+        let indents = Indents::from_sides(joint.initial, joint.continuation);
+        let (nesting, begins_element) = (Nesting::from_joint(joint), elements::begin_at_cut(joint));
         let likely = OnceCell::new();
-        Self { joint, likeness, indents, before, nesting, begins_element, stories, likely }
+        Self { joint, likeness, indents, before, nesting, begins_element, stories, likely_costs: likely }
     }
 
     /// Returns how much less likely a story makes the continuation than a separate text does, in bits.
     pub(super) fn cost(&self, story: &Candidate) -> f64 {
-        let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
+        let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.seam_limit(story));
         let begins = self.begins_element
             && story.glue.is_empty()
-            && !story.added(self.joint).starts_with(['<', ' ', '\t', '\n', '\r']);
-        let seam = if begins { seam.min(BEGINS) } else { seam }.max(self.same_lines(story));
-        story.cost + seam - self.repeated(story) + form(self.joint, &self.before, story) + self.nesting(story)
+            && !story.added_text(self.joint).starts_with(['<', ' ', '\t', '\n', '\r']);
+        let seam = if begins { seam.min(MAX_BEGINNING_BITS) } else { seam }.max(self.same_lines(story));
+        story.cost + seam - self.repeated_cost(story)
+            + form(self.joint, &self.before, story)
+            + self.nesting_penalty(story)
     }
 
     /// Returns how unlikely it is, in bits, that these characters follow those.
@@ -73,17 +75,17 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the penalty for tags that a story leaves badly nested.
-    pub(super) fn nesting(&self, story: &Candidate) -> f64 {
+    pub(super) fn nesting_penalty(&self, story: &Candidate) -> f64 {
         self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story))
     }
 
     /// Returns the most that the characters at a seam can count against it. If one side ends between words, anything
     /// can follow.
-    fn most(&self, story: &Candidate) -> f64 {
+    fn seam_limit(&self, story: &Candidate) -> f64 {
         if !story.is_clean || self.joint.from != AskedFrom::Cut {
             return f64::INFINITY;
         }
-        let part = story.added(self.joint);
+        let part = story.added_text(self.joint);
         let ends = self.before.last().is_none_or(|last| !last.is_alphanumeric());
         let begins = !part.starts_with(char::is_alphanumeric) || part.starts_with(char::is_lowercase);
         if ends || begins { 9.0 } else { 12.0 }
@@ -93,7 +95,7 @@ impl<'a> Scale<'a> {
     /// precedes them in the continuation.
     pub(super) fn seam(&self, story: &Candidate, start: usize) -> f64 {
         let part = &self.joint.continuation[start..story.end.max(start)];
-        if let Some(bits) = self.indented(story.glue, start, part) {
+        if let Some(bits) = self.indentation_seam(story.glue, start, part) {
             return bits;
         }
         let rest: Vec<char> = part.chars().take(REACH).collect();
@@ -102,11 +104,11 @@ impl<'a> Scale<'a> {
         let mut bits = self.bits(&joined, &glue);
         joined.extend(&glue);
         bits += self.bits(&joined, &rest);
-        bits - self.bits(&self.preceding(start), &rest)
+        bits - self.bits(&self.preceding_characters(start), &rest)
     }
 
     /// As `seam`, within the indentation of a line. Indentation is not a matter of single characters.
-    fn indented(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
+    fn indentation_seam(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
         let initial = self.joint.initial;
         let line_start = initial.rfind('\n')? + 1;
         let text = part.trim_start_matches([' ', '\t']);
@@ -128,11 +130,11 @@ impl<'a> Scale<'a> {
         as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
         let text_bits = self.bits(&joined, &shown).min(self.bits(&as_before, &shown));
         let bits = self.indents.bits(line_before, &indent, text) + text_bits;
-        Some(bits - self.bits(&self.preceding(start), &rest))
+        Some(bits - self.bits(&self.preceding_characters(start), &rest))
     }
 
     /// Returns what precedes a position of the continuation, or a paragraph end at its beginning.
-    fn preceding(&self, at: usize) -> Vec<char> {
+    fn preceding_characters(&self, at: usize) -> Vec<char> {
         let mut found: Vec<char> = self.joint.continuation[..at].chars().rev().take(REACH).collect();
         if found.len() < REACH {
             found.extend(['\n', '\n', '.']);
@@ -142,14 +144,14 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns what the repeated part would cost as separate text.
-    fn repeated(&self, story: &Candidate) -> f64 {
+    fn repeated_cost(&self, story: &Candidate) -> f64 {
         self.own_bits(story.opening, story.start)
     }
 
     /// Returns what a part of the continuation costs as separate text.
     fn own_bits(&self, start: usize, end: usize) -> f64 {
         let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
-        self.bits(&self.preceding(start), &part).min(MAX_BITS)
+        self.bits(&self.preceding_characters(start), &part).min(MAX_BITS)
     }
 
     /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. A text
@@ -163,13 +165,13 @@ impl<'a> Scale<'a> {
                 // Indentation is judged by the lines around it.
                 && !initial[initial.len() - other.repeated..].trim().is_empty()
         };
-        let others = || self.stories.iter().zip(self.likely()).filter(|(other, _)| explains(other));
+        let others = || self.stories.iter().zip(self.likely_costs()).filter(|(other, _)| explains(other));
         let longest = others().max_by_key(|(other, _)| other.repeated);
         let likeliest = others().min_by(|(_, left), (_, right)| left.total_cmp(right));
         let chance = |other: &Candidate| {
             let as_own = self.own_bits(story.start, other.start.max(story.start));
             let length = other.repeated - story.repeated;
-            let surprise = self.surprise(length).min(self.going_round(length, other.start));
+            let surprise = self.surprise(length).min(self.periodicity_cost(length, other.start));
             surprise - as_own + self.seam(story, other.start)
         };
         let both = [longest, likeliest].into_iter().flatten().map(|(other, _)| chance(other));
@@ -187,18 +189,18 @@ impl<'a> Scale<'a> {
         let others = self.stories.iter().filter(explains);
         let told = others.filter_map(|other| {
             let rest = &self.joint.continuation[other.start..story.end.max(other.start)];
-            let surprise = surprise_of_same_lines(self.joint.initial, rest, other.repeated)?;
+            let surprise = repeated_lines_cost(self.joint.initial, rest, other.repeated)?;
             Some(surprise - self.own_bits(story.start, other.start) + self.seam(story, other.start))
         });
         told.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Returns the cost of each story if no repetition is a coincidence.
-    fn likely(&self) -> &[f64] {
-        self.likely.get_or_init(|| {
+    fn likely_costs(&self) -> &[f64] {
+        self.likely_costs.get_or_init(|| {
             let cost = |story: &Candidate| match story.repeated {
                 0 => f64::INFINITY,
-                _ => story.cost + self.seam(story, story.start) - self.repeated(story),
+                _ => story.cost + self.seam(story, story.start) - self.repeated_cost(story),
             };
             self.stories.iter().map(cost).collect()
         })
@@ -206,27 +208,27 @@ impl<'a> Scale<'a> {
 
     /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and continues with what is
     /// at this position of the continuation.
-    fn going_round(&self, length: usize, start: usize) -> f64 {
+    fn periodicity_cost(&self, length: usize, start: usize) -> f64 {
         let codes = &self.joint.units_at(self.joint.initial.len()).codes;
         let initial = self.joint.initial;
         let lag = initial[initial.floor_char_boundary(initial.len() - length)..].chars().count();
         let rest = &self.joint.continuation[start..];
         let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
-        let bits = surprise_of_going_round(codes, lag, &after.codes).0;
+        let bits = periodicity_cost(codes, lag, &after.codes).0;
         // A text that is not periodic would have to become so here.
-        if bits < GOES_ROUND { bits } else { f64::INFINITY }
+        if bits < MIN_APERIODIC_BITS { bits } else { f64::INFINITY }
     }
 
     /// Returns how unlikely it is, in bits, that the text continues by repeating its last `length` bytes.
     fn surprise(&self, length: usize) -> f64 {
         let text = self.joint.initial;
-        let surprise = self.joint.surprise_of_repetition(text.len(), length);
+        let surprise = self.joint.repetition_cost(text.len(), length);
         if surprise < 6.0 {
             // The text has done so before.
             return surprise;
         }
-        if self.joint.period_of_end(length) * ROUNDS <= length {
-            return surprise.min(ROUND_AGAIN);
+        if self.joint.final_period(length) * ROUNDS <= length {
+            return surprise.min(MAX_PERIOD_BITS);
         }
         let bytes = f64::from(u32::try_from(length).unwrap_or(u32::MAX));
         surprise.max((10.0 + 0.7 * bytes).min(40.0))
@@ -236,7 +238,7 @@ impl<'a> Scale<'a> {
 /// Whether a story joins two words to one that is unknown, while both are words of the text or of general texts. A
 /// space may have been lost.
 pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let (initial, rest) = (joint.initial, story.added(joint));
+    let (initial, rest) = (joint.initial, story.added_text(joint));
     let (left, right) = (last_word(initial), first_word(rest));
     let is_word = |word: &str| word.len() <= LONG_WORD && word.chars().nth(1).is_some();
     if !story.glue.is_empty() || story.repeated > 0 || !is_word(left) || !is_word(right) {
@@ -267,7 +269,7 @@ fn has_word(text: &str, word: &str) -> bool {
 
 /// Returns how unlikely it is, in bits, that a text repeats its last lines of `length` bytes before it continues with
 /// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these have little content.
-fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
+fn repeated_lines_cost(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MAX_LINES: usize = 8;
     const REACH: usize = 200;

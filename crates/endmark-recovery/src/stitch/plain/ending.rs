@@ -17,21 +17,21 @@ use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble, reasoning};
 
 /// Evidence, in bits, that a fence which closes nothing belongs to a wrapper.
-const CLOSES_NOTHING: f64 = 6.0;
+const UNPAIRED_FENCE_BITS: f64 = 6.0;
 
 /// The most that one line counts, in bits.
 const MAX_BITS: f64 = 14.0;
 
 /// Evidence, in bits, that a closing remark after a JSON document is not part of the text.
-const BEHIND_JSON: f64 = 16.0;
+const REMARK_AFTER_JSON_BITS: f64 = 16.0;
 
 /// A position at which a text can end in the continuation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
-    pub(super) at: usize,
+    pub(super) position: usize,
     pub(super) cost: f64,
     /// Whether a remark after it is removed.
-    pub(super) left_out: bool,
+    pub(super) is_dropped: bool,
 }
 
 /// Returns the possible ends of the text that begins here, the likeliest reading of a fence first. The arguments have
@@ -47,30 +47,38 @@ pub(super) fn ends(
     let text = joint.continuation;
     let body = &text[start..];
     if let Some(fence) = opening.fence
-        && let Some(end) = before_closing(body, fence, (fences, line_before))
+        && let Some(end) = end_before_closing(body, fence, (fences, line_before))
     {
-        return vec![End { at: start + end, cost: tails.behind(start + end), left_out: false }];
+        return vec![End {
+            position: start + end,
+            cost: tails.remark_evidence(start + end),
+            is_dropped: false,
+        }];
     }
     if let Some(at) = opening.quoted.filter(|at| *at >= start) {
-        return vec![End { at, cost: 0.0, left_out: false }];
+        return vec![End { position: at, cost: 0.0, is_dropped: false }];
     }
-    let mut found = vec![End { at: text.len(), cost: 0.0, left_out: false }];
+    let mut found = vec![End { position: text.len(), cost: 0.0, is_dropped: false }];
     if let Format::Marker(marker) = &joint.format {
         let end = body.find(marker.trim()).map(|at| start + at + marker.trim().len());
         if let Some(at) = end.filter(|end| *end < text.len() && preamble::is_remark(&text[*end..])) {
-            return vec![End { at, cost: 1.0, left_out: true }];
+            return vec![End { position: at, cost: 1.0, is_dropped: true }];
         }
     }
-    if let Some(end) = behind_root(joint, body) {
-        return vec![End { at: start + end, cost: tails.behind(start + end), left_out: true }];
+    if let Some(end) = root_end(joint, body) {
+        return vec![End {
+            position: start + end,
+            cost: tails.remark_evidence(start + end),
+            is_dropped: true,
+        }];
     }
-    found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
-    let last = found.last().map_or(text.len(), |end| end.at);
+    found.extend(tails.remarks.iter().filter(|remark| remark.position > start));
+    let last = found.last().map_or(text.len(), |end| end.position);
     // The fence also opens nothing if one opens the text.
     let opens = !joint.fence_is_open && fence::opening(body).is_some();
     if !opens && let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
-        let cost = found.last().map_or(0.0, |end| end.cost) - CLOSES_NOTHING;
-        found.push(End { at: start + at, cost, left_out: true });
+        let cost = found.last().map_or(0.0, |end| end.cost) - UNPAIRED_FENCE_BITS;
+        found.push(End { position: start + at, cost, is_dropped: true });
     }
     found
 }
@@ -82,36 +90,36 @@ pub(super) struct Tails {
     /// The code blocks that are open at the cut, if a fence ends the continuation.
     blocks: Option<Detector>,
     /// Cache of results for parts of the continuation.
-    known: RefCell<HashMap<Range<usize>, Option<usize>>>,
+    cache: RefCell<HashMap<Range<usize>, Option<usize>>>,
 }
 
 impl Tails {
-    pub(super) fn of(joint: &Joint<'_>, around: &SurroundingText) -> Self {
+    pub(super) fn new(joint: &Joint<'_>, around: &SurroundingText) -> Self {
         let behind_json = end_before_leave(joint, around);
         if matches!(
-            joint.asked,
+            joint.mode,
             ContinuationMode::Shown | ContinuationMode::ByMessage | ContinuationMode::Unfinished
         ) {
             let remarks = behind_json.into_iter().collect();
-            return Self { remarks, blocks: None, known: RefCell::default() };
+            return Self { remarks, blocks: None, cache: RefCell::default() };
         }
         let mut remarks = remarks(joint, around);
         remarks.extend(behind_json);
-        let end = remarks.last().map_or(joint.continuation.len(), |end| end.at);
+        let end = remarks.last().map_or(joint.continuation.len(), |end| end.position);
         let text = joint.continuation[..end].trim_end();
         let line = text.rfind('\n').map_or("", |at| &text[at + 1..]);
-        let blocks = fence::closing(line).map(|_| {
+        let blocks = fence::rest_after_closing(line).map(|_| {
             let mut blocks = Detector::new(&Format::Markdown);
             blocks.push(joint.initial.as_bytes());
             blocks
         });
-        Self { remarks, blocks, known: RefCell::default() }
+        Self { remarks, blocks, cache: RefCell::default() }
     }
 
     /// Returns the evidence for the remark after an end that is known otherwise. It is a remark in every other story
     /// as well.
-    fn behind(&self, end: usize) -> f64 {
-        let behind = self.remarks.iter().find(|remark| remark.at >= end);
+    fn remark_evidence(&self, end: usize) -> f64 {
+        let behind = self.remarks.iter().find(|remark| remark.position >= end);
         behind.map_or(0.0, |remark| remark.cost.min(0.0))
     }
 
@@ -120,7 +128,7 @@ impl Tails {
     fn closes_nothing(&self, continuation: &str, part: Range<usize>) -> Option<usize> {
         let blocks = self.blocks.as_ref()?;
         let body = &continuation[part.clone()];
-        *self.known.borrow_mut().entry(part).or_insert_with(|| {
+        *self.cache.borrow_mut().entry(part).or_insert_with(|| {
             let text = body.trim_end();
             let kept = without_line_end(&text[..=text.rfind('\n')?]);
             let mut blocks = blocks.clone();
@@ -139,7 +147,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     let mut bits = 0.0;
     let mut rest = text.trim_end();
     while found.len() < MAX_PARAGRAPHS {
-        let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
+        let score = |at: usize| register::closing_remark_evidence(joint, around, &rest[..at], &rest[at..]);
         // Remove as little as possible: a line, or otherwise the paragraph.
         let places = [rest.rfind('\n').map(|at| at + 1), rest.rfind("\n\n").map(|at| at + 2)];
         let mut scored = places.into_iter().flatten().map(|at| (at, score(at)));
@@ -157,7 +165,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
         // The paragraph's own blank line belongs to it. Further line breaks end the text.
         let before = without_line_end(&rest[..at]);
         let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
-        found.push(End { at: end.len(), cost: prior - bits, left_out: true });
+        found.push(End { position: end.len(), cost: prior - bits, is_dropped: true });
         rest = rest[..at].trim_end();
     }
     found
@@ -167,7 +175,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
 /// follows. Such a remark addresses the reader whatever the request was, and a parser of the document cannot read it.
 pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> Option<End> {
     let text = joint.continuation;
-    let mut detector = begun_json(&joint.format, joint.initial)?;
+    let mut detector = json_state_after(&joint.format, joint.initial)?;
     let state = detector.clone();
     detector.push(text.as_bytes());
     let Verdict::Malformed { index, .. } = detector.verdict() else { return None };
@@ -175,22 +183,25 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> O
     let mut at_end = state;
     at_end.push(document.as_bytes());
     let (at, rest) = (document.len(), text.get(document.len()..)?);
-    if !at_end.is_whole() || joint.asked == ContinuationMode::Unfinished {
+    if !at_end.is_whole() || joint.mode == ContinuationMode::Unfinished {
         return None;
     }
     // The document began the text, so a fence after it closes nothing.
-    let said = reasoning::behind(rest, joint.known);
-    let said = reasoning::behind(fence::closing(said.trim_start()).unwrap_or(said), joint.known);
+    let said = reasoning::rest_after_reasoning(rest, joint.known_signs);
+    let said = reasoning::rest_after_reasoning(
+        fence::rest_after_closing(said.trim_start()).unwrap_or(said),
+        joint.known_signs,
+    );
     let is_short = said.len() <= MAX_LEFT_OUT;
     let mut said = said.split("\n\n").filter(|part| !part.trim().is_empty());
     let is_leave = !rest.trim().is_empty()
         && is_short
-        && said.all(|part| register::is_leave_to_reader(joint, around, document, part));
-    is_leave.then_some(End { at, cost: -BEHIND_JSON, left_out: true })
+        && said.all(|part| register::addresses_reader_at_end(joint, around, document, part));
+    is_leave.then_some(End { position: at, cost: -REMARK_AFTER_JSON_BITS, is_dropped: true })
 }
 
 /// Returns the state of the JSON detector after a text without grammar, if that begins an object or a list.
-pub(in crate::stitch) fn begun_json(format: &Format, text: &str) -> Option<Detector> {
+pub(in crate::stitch) fn json_state_after(format: &Format, text: &str) -> Option<Detector> {
     if *format != Format::Text || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
@@ -206,7 +217,7 @@ fn without_line_end(text: &str) -> &str {
 
 /// Returns the end of a document of tags, if only prose follows it and everything before it is in tags. That prose is
 /// a remark.
-fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
+fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     if joint.format != Format::Tags {
         return None;
     }
@@ -239,13 +250,13 @@ fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
 }
 
 /// Returns the end of a wrapped text before its closing fence, if only remarks follow that.
-fn before_closing(
+fn end_before_closing(
     body: &str,
     (sign, count): (char, usize),
     (fences, line_before): (usize, &str),
 ) -> Option<usize> {
     let closes = |line: &str| line.len() >= count && line.chars().all(|other| other == sign);
-    let start = fence::closing_line(body, closes)?;
+    let start = fence::closing_line_start(body, closes)?;
     // A fence line that the seam goes through is one in the joined text.
     let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
     // The line break before the closing fence belongs to the fence. A text that needs this fence for a block of its

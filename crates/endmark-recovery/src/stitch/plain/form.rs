@@ -11,7 +11,7 @@ use crate::stitch::{ellipsis, fence, quotation, register};
 
 /// Returns the penalty of the joined text's form, in bits. `before` are the last characters before the seam.
 pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64 {
-    let part = story.added(joint);
+    let part = story.added_text(joint);
     let glued = story.glue.is_empty() && !before.last().is_none_or(|last| last.is_whitespace());
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
@@ -19,10 +19,10 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     // A block that was just opened is not empty, and does not begin with another one.
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
     let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
-    bits += weight_of(opened && line.is_empty() && begins_fence, 14.0);
+    bits += weight_if(opened && line.is_empty() && begins_fence, 14.0);
     // A block does not open in a line of an open block either.
     let opens_block = part.starts_with(['`', '~']) && !closes_block(part) && fence::opening(part).is_some();
-    bits += weight_of(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
+    bits += weight_if(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
     let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
     if in_line
         && !stands
@@ -32,12 +32,12 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         bits += 14.0;
     }
     bits += omission(joint, part, glued);
-    bits += weight_of(stands_apart(joint.initial, part), 10.0);
-    bits += weight_of(breaks_row(joint, story), 6.0);
+    bits += weight_if(has_spaced_punctuation(joint.initial, part), 10.0);
+    bits += weight_if(breaks_row(joint, story), 6.0);
     if story.fenced && joint.format != Format::Tags {
         // A fence that closes in the middle of its content is not a wrapper.
         let lines = fence::lines(part) + usize::from(joint.fence_is_open);
-        bits += weight_of(lines % 2 == 1 && stands, 8.0);
+        bits += weight_if(lines % 2 == 1 && stands, 8.0);
     }
     if story.start == 0 && (!in_line || part.starts_with('\n')) {
         bits += unlikely_block(joint, part);
@@ -50,17 +50,17 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         let first = part.trim_start();
         bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
     }
-    bits += weight_of(glued && quotation::breaks_word(joint.initial, part), 12.0);
+    bits += weight_if(glued && quotation::breaks_word(joint.initial, part), 12.0);
     // There is no question within a word.
     let in_word = glued && before.last().is_some_and(|last| last.is_alphanumeric());
-    bits += weight_of(in_word && part.starts_with(['¿', '¡']), 10.0);
+    bits += weight_if(in_word && part.starts_with(['¿', '¡']), 10.0);
     bits
 }
 
 /// Whether a row of a table at the seam has other cells than the row above.
 fn breaks_row(joint: &Joint<'_>, story: &Candidate) -> bool {
     let Some((above, begun)) = joint.initial.rsplit_once('\n') else { return false };
-    let Some((rest, _)) = story.added(joint).split_once('\n') else { return false };
+    let Some((rest, _)) = story.added_text(joint).split_once('\n') else { return false };
     let above = above.lines().next_back().unwrap_or_default().trim();
     let is_row = |line: &str| line.starts_with('|') && line.ends_with('|');
     let cells = |row: &str| row.matches('|').count() - row.matches("\\|").count();
@@ -74,18 +74,19 @@ fn breaks_row(joint: &Joint<'_>, story: &Candidate) -> bool {
 
 /// Returns the penalty, in bits, for taking dots at the beginning of the continuation for the text's own.
 fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
-    let Some(length) = ellipsis::after(part).filter(|_| !part.starts_with(char::is_whitespace)) else {
+    let Some(length) = ellipsis::position_after(part).filter(|_| !part.starts_with(char::is_whitespace))
+    else {
         return 0.0;
     };
     let (dots, rest) = part.split_at(length);
     // Dots of omission are directly before what they omit. The text's own dots are followed by a space.
     let alone = joint.initial.ends_with('\n') && rest.starts_with('\n');
     // A model that was not asked at the cut uses them for an omission.
-    weight_of(joint.from != AskedFrom::Cut, 4.0)
-        + weight_of(alone, 6.0)
-        + weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
-        + weight_of(glued && rest.starts_with(char::is_alphanumeric), 8.0)
-        + weight_of(!joint.initial.contains(dots), 2.0)
+    weight_if(joint.from != AskedFrom::Cut, 4.0)
+        + weight_if(alone, 6.0)
+        + weight_if(!dots.starts_with(['.', '\u{2026}']), 6.0)
+        + weight_if(glued && rest.starts_with(char::is_alphanumeric), 8.0)
+        + weight_if(!joint.initial.contains(dots), 2.0)
 }
 
 /// Returns the penalty, in bits, for taking a code block at the beginning of the continuation for the text's own.
@@ -96,31 +97,31 @@ fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
     let rest = &part[length..];
     let wrapped = fence::is_closed(rest);
     let unclosed = fence::lines(rest).is_multiple_of(2);
-    weight_of(!announced, 4.0)
-        + weight_of(wrapped && !announced, 4.0)
-        + weight_of(unclosed, 2.0)
-        + weight_of(unclosed && !wrapped && is_prose(rest) && is_prose(last_line(before)), 6.0)
-        + weight_of(wrapped && fence::lines(before) == 0, 3.0)
-        + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
-        + weight_of(fence::opening(rest).is_some(), 6.0)
+    weight_if(!announced, 4.0)
+        + weight_if(wrapped && !announced, 4.0)
+        + weight_if(unclosed, 2.0)
+        + weight_if(unclosed && !wrapped && is_prose(rest) && is_prose(last_line(before)), 6.0)
+        + weight_if(wrapped && fence::lines(before) == 0, 3.0)
+        + weight_if(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
+        + weight_if(fence::opening(rest).is_some(), 6.0)
         // A block does not begin in a cut line either.
-        + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
+        + weight_if(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
 }
 
 /// Whether a punctuation mark follows a space, which never happens in the first part.
-fn stands_apart(initial: &str, part: &str) -> bool {
+fn has_spaced_punctuation(initial: &str, part: &str) -> bool {
     let signs = part.strip_prefix(' ').unwrap_or_default();
     closes_directly(initial, signs)
 }
 
-fn weight_of(holds: bool, bits: f64) -> f64 {
+fn weight_if(holds: bool, bits: f64) -> f64 {
     if holds { bits } else { 0.0 }
 }
 
 /// Whether the first line of a text is a sentence and not code.
 fn is_prose(text: &str) -> bool {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.split(' ').count() > 4 && !line.contains(register::of_code)
+    line.split(' ').count() > 4 && !line.contains(register::is_code_character)
 }
 
 /// Whether a text begins with a line that closes a code block.

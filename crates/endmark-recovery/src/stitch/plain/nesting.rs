@@ -7,27 +7,27 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 
 /// Bytes after a seam that are read.
-const REACH: usize = 4_096;
+const READ_BYTES: usize = 4_096;
 /// Penalty for each nesting fault of a seam, in bits, and the most faults that count.
-const FAULT: f64 = 8.0;
+const FAULT_BITS: f64 = 8.0;
 const MAX_FAULTS: u32 = 4;
 
 /// Open elements, and faults of the tags so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nesting {
     /// The number of open elements around the named ones.
-    outer: usize,
+    outer_depth: usize,
     open: Vec<Box<str>>,
     /// The unfinished tag, from its bracket on.
     tag: String,
     /// Whether an element was closed and none is open.
-    behind_root: bool,
+    follows_root: bool,
     faults: u32,
 }
 
 impl Nesting {
     /// Returns the tags of a first part, if they are well nested and enclose all its text.
-    pub(super) fn of(joint: &Joint<'_>) -> Option<Self> {
+    pub(super) fn from_joint(joint: &Joint<'_>) -> Option<Self> {
         let begins = joint.format == Format::Tags && joint.initial.trim_start().starts_with('<');
         let mut nesting = Self::default();
         begins.then(|| nesting.read(joint.initial))?;
@@ -36,8 +36,8 @@ impl Nesting {
 
     /// Returns the penalty of a story, in bits.
     pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
-        let part = story.added(joint);
-        let near = &part[..part.floor_char_boundary(REACH)];
+        let part = story.added_text(joint);
+        let near = &part[..part.floor_char_boundary(READ_BYTES)];
         let mut nesting = self.innermost();
         nesting.read(story.glue);
         nesting.read(near);
@@ -46,18 +46,18 @@ impl Nesting {
             + u32::from(near.len() == part.len() && is_open)
             + u32::from(breaks_entity(joint.initial, story.glue, part))
             + 3 * u32::from(self.breaks_tag(story.glue, part));
-        FAULT * f64::from(faults.min(MAX_FAULTS))
+        FAULT_BITS * f64::from(faults.min(MAX_FAULTS))
     }
 
     /// Returns a copy with only as many element names as the text to read can close: each story has a copy.
     fn innermost(&self) -> Self {
-        let outer = self.open.len().saturating_sub(REACH);
+        let outer = self.open.len().saturating_sub(READ_BYTES);
         let open = self.open[outer..].to_vec();
-        Self { outer: self.outer + outer, open, tag: self.tag.clone(), ..*self }
+        Self { outer_depth: self.outer_depth + outer, open, tag: self.tag.clone(), ..*self }
     }
 
     fn is_open(&self) -> bool {
-        self.outer > 0 || !self.open.is_empty()
+        self.outer_depth > 0 || !self.open.is_empty()
     }
 
     /// Whether white space, dots or a sentence come where the name of a tag begins, or a tag begins within an open
@@ -68,7 +68,7 @@ impl Nesting {
         let is_tag = part.strip_prefix('<').is_some_and(|name| name.starts_with(begins_tag));
         let begins_name = |sign: char| sign.is_alphabetic() || matches!(sign, '_' | '/' | '!' | '?' | '>');
         let is_other =
-            !part.is_empty() && !part.starts_with(begins_name) || name_of(part).contains(FULL_WIDTH);
+            !part.is_empty() && !part.starts_with(begins_name) || tag_name(part).contains(FULL_WIDTH);
         is_nameless && (!glue.is_empty() || is_other)
             || is_tag && !self.tag.matches('"').count().is_multiple_of(2)
     }
@@ -78,9 +78,9 @@ impl Nesting {
         while !rest.is_empty() {
             if self.tag.is_empty() {
                 let length = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
-                if !self.is_open() && self.behind_root && !rest[..length].trim().is_empty() {
+                if !self.is_open() && self.follows_root && !rest[..length].trim().is_empty() {
                     self.faults += 1;
-                    self.behind_root = false;
+                    self.follows_root = false;
                 }
                 rest = &rest[length..];
                 if let Some(behind) = rest.strip_prefix('<') {
@@ -104,7 +104,7 @@ impl Nesting {
         self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
         let is_named = |text: &str| {
             text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_')
-                && !name_of(text).contains(FULL_WIDTH)
+                && !tag_name(text).contains(FULL_WIDTH)
         };
         let ends = match body.as_bytes() {
             [b'!', b'-', b'-', ..] => body.len() > 5 && body.ends_with("-->"),
@@ -124,15 +124,15 @@ impl Nesting {
         let tag = std::mem::take(&mut self.tag);
         let body = tag[1..].trim_end_matches('>');
         if let Some(closing) = body.strip_prefix('/') {
-            if self.open.last().map(AsRef::as_ref) == Some(name_of(closing)) {
+            if self.open.last().map(AsRef::as_ref) == Some(tag_name(closing)) {
                 self.open.pop();
             } else {
                 self.faults += 1;
             }
         } else if is_named(body) && !body.ends_with('/') {
-            self.open.push(name_of(body).into());
+            self.open.push(tag_name(body).into());
         }
-        self.behind_root = !self.is_open();
+        self.follows_root = !self.is_open();
     }
 }
 
@@ -140,7 +140,7 @@ impl Nesting {
 const FULL_WIDTH: [char; 6] = ['：', '，', '、', '。', '！', '？'];
 
 /// Returns the name at the beginning of a tag's body.
-fn name_of(body: &str) -> &str {
+fn tag_name(body: &str) -> &str {
     body.split(|sign: char| matches!(sign, '/' | '>') || sign.is_whitespace()).next().unwrap_or_default()
 }
 
@@ -182,7 +182,7 @@ fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
         (1..=LONGEST_ENTITY).contains(&length) && behind[length..].starts_with(';')
     };
     let Some(text) = text.strip_suffix('&').filter(|_| name.len() <= LONGEST_ENTITY) else { return false };
-    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(REACH))..];
+    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(READ_BYTES))..];
     let escapes = near.split('&').skip(1).all(is_entity);
     let behind = &part[..part.floor_char_boundary(LONGEST_ENTITY + 1)];
     escapes && !is_entity(&[name, glue, behind].concat())
@@ -190,7 +190,7 @@ fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Nesting, REACH, root};
+    use super::{Nesting, READ_BYTES, root};
 
     fn faults(text: &str) -> (u32, usize) {
         let mut nesting = Nesting::default();
@@ -213,8 +213,8 @@ mod tests {
         let mut nesting = Nesting::default();
         nesting.read(&"<a>".repeat(100_000));
         let mut near = nesting.innermost();
-        assert_eq!(near.open.len(), REACH);
-        near.read(&"</a>".repeat(REACH));
+        assert_eq!(near.open.len(), READ_BYTES);
+        near.read(&"</a>".repeat(READ_BYTES));
         assert_eq!((near.faults, near.open.len(), near.is_open()), (0, 0, true));
         near.read("text");
         assert_eq!(near.faults, 0, "it is in the outer elements");

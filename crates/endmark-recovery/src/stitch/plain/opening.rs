@@ -4,12 +4,12 @@ use endmark_text::Format;
 
 use crate::stitch::joint::{ContinuationMode, Joint};
 use crate::stitch::opening::Opening;
-use crate::stitch::register::{self, SurroundingText, has_rule, is_rule, steeper};
+use crate::stitch::register::{self, SurroundingText, has_rule, is_rule, steepen};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, quotation};
 
 /// Below this evidence, in bits, a line is never an announcement or a remark.
-pub(super) const DOUBTFUL: f64 = -8.0;
+pub(super) const MIN_REMARK_BITS: f64 = -8.0;
 /// The most that one line counts, in bits.
 const MAX_BITS: f64 = 17.0;
 /// Sentences of a line that are examined.
@@ -17,40 +17,40 @@ const MAX_SENTENCES: usize = 5;
 /// The most paragraphs of an announcement.
 pub(super) const MAX_PARAGRAPHS: usize = 3;
 /// Below this score a line is hardly ever an announcement: one in a thousand with scores from -8 to 1.
-const HARDLY_ANNOUNCING: f64 = 2.0;
+const MAX_UNANNOUNCED_SCORE: f64 = 2.0;
 
 /// Returns all openings of a continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
-    if joint.asked == ContinuationMode::ByMessage {
-        spaced(joint, Opening::BARE, &mut found);
+    if joint.mode == ContinuationMode::ByMessage {
+        add_spaced(joint, Opening::BARE, &mut found);
         return found;
     }
-    announced(joint, around, Opening::BARE, &mut found);
+    add_announced(joint, around, Opening::BARE, &mut found);
     for index in 0..found.len() {
-        found.extend(found[index].behind_fence(text, fence_cost(joint, found[index])));
+        found.extend(found[index].after_fence(text, fence_cost(joint, found[index])));
     }
     for index in 0..found.len() {
         found.extend(found[index].in_quotation(text, quotation_cost(joint, found[index])));
     }
     for index in 0..found.len() {
         let opening = found[index];
-        if let Some(length) = ellipsis::after(&text[opening.start..]) {
+        if let Some(length) = ellipsis::position_after(&text[opening.start..]) {
             let cost = if joint.from == AskedFrom::Cut { 6.0 } else { 3.0 };
-            let dotted = opening.then(opening.start + length, SeamStyle::Ellipsis, cost);
+            let dotted = opening.advance(opening.start + length, SeamStyle::Ellipsis, cost);
             found.push(dotted);
             if text[dotted.start..].starts_with(' ') {
                 // No space precedes a closing sign.
                 let closes =
                     text[dotted.start + 1..].starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
                 let space = if closes { -3.0 } else { 1.0 };
-                found.push(dotted.then(dotted.start + 1, SeamStyle::Ellipsis, space));
+                found.push(dotted.advance(dotted.start + 1, SeamStyle::Ellipsis, space));
             }
         }
     }
     for index in 0..found.len() {
-        spaced(joint, found[index], &mut found);
+        add_spaced(joint, found[index], &mut found);
     }
     found.sort_by(|left, right| left.start.cmp(&right.start).then(left.cost.total_cmp(&right.cost)));
     found.dedup_by(|second, first| second.start == first.start && !second.is_bare());
@@ -58,7 +58,7 @@ pub(super) fn openings(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Openi
 }
 
 /// Adds the openings after white space that was added before the text.
-fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
+fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let rest = &text[opening.start..];
     let spaces = rest.len() - rest.trim_start().len();
@@ -89,12 +89,12 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         let added = &rest[..end];
         let unusual = if matches!(added, " " | "\n" | "\n\n" | "\r\n") { 0 } else { added.len().min(6) };
         let unusual = 1.5 * f64::from(u32::try_from(unusual).unwrap_or(6));
-        found.push(opening.then(opening.start + end, SeamStyle::Whitespace, cost + unusual));
+        found.push(opening.advance(opening.start + end, SeamStyle::Whitespace, cost + unusual));
     }
 }
 
 /// Adds the openings after announcements.
-fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: &mut Vec<Opening>) {
+fn add_announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.0 };
     let mut bits = 0.0;
@@ -112,8 +112,8 @@ fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: 
             _ => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]) - 1.0,
         };
         // Lines below an announcement belong to the text, unless they read like one, too.
-        let least = if paragraph == 0 { DOUBTFUL } else { 0.0 };
-        inline(joint, around, bare, (start, line, line_bits, least), prior - bits, found);
+        let least = if paragraph == 0 { MIN_REMARK_BITS } else { 0.0 };
+        add_inline(joint, around, bare, (start, line, line_bits, least), prior - bits, found);
         let blank = &rest[line.len()..];
         let blank = &blank[..blank.len() - blank.trim_start_matches(['\n', '\r']).len()];
         if line_bits < least || blank.is_empty() {
@@ -123,11 +123,11 @@ fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: 
         let end = start + line.len();
         // An announcement that nothing follows may be the whole text.
         let is_all = end + blank.len() == text.len();
-        let told = if is_all { bits } else { steeper(bits, HARDLY_ANNOUNCING) };
+        let told = if is_all { bits } else { steepen(bits, MAX_UNANNOUNCED_SCORE) };
         let preamble = |skipped: usize, more: f64| Opening {
             own_line: true,
             announced: bits,
-            ..bare.then(end + skipped, SeamStyle::Preamble, prior - told + more)
+            ..bare.advance(end + skipped, SeamStyle::Preamble, prior - told + more)
         };
         let one = if blank.starts_with("\r\n") { 2 } else { 1 };
         // An announcement ends its own paragraph or line. Further line breaks belong to the text.
@@ -145,7 +145,7 @@ fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: 
 }
 
 /// Adds the openings after an announcement in the line in which the text continues.
-fn inline(
+fn add_inline(
     joint: &Joint<'_>,
     around: &SurroundingText,
     bare: Opening,
@@ -178,9 +178,9 @@ fn inline(
         let end = start + after;
         let space = usize::from(text[end..].starts_with(' '));
         let inline = Opening { announced: bits, ..bare };
-        found.push(inline.then(end + space, SeamStyle::Preamble, cost));
+        found.push(inline.advance(end + space, SeamStyle::Preamble, cost));
         if space > 0 {
-            found.push(inline.then(end, SeamStyle::Preamble, cost + 3.0));
+            found.push(inline.advance(end, SeamStyle::Preamble, cost + 3.0));
         }
     }
 }
@@ -206,7 +206,9 @@ fn names_code(info: &str) -> bool {
 fn ends_in_prose(text: &str) -> bool {
     let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let is_of_code = |line: &str| {
-        line.contains(register::of_code) || line.starts_with([' ', '\t']) || line.ends_with([':', ')', ','])
+        line.contains(register::is_code_character)
+            || line.starts_with([' ', '\t'])
+            || line.ends_with([':', ')', ','])
     };
     last.lines().filter(|line| !line.trim().is_empty()).all(|line| !is_of_code(line))
 }
@@ -233,13 +235,13 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     // A model that continues with sentences does not label them as code.
     let is_other = names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial);
     let prior = if is_other { prior + 8.0 } else { prior };
-    match (joint.fence_is_open, joint.fence_stands_alone()) {
+    match (joint.fence_is_open, joint.has_separate_fence()) {
         // Here a bare fence line closes the open block, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,
         (true, true) => prior - 6.0,
         // If requested at the cut, a block that may belong to the text is taken for its own.
         (false, true) if joint.from == AskedFrom::Cut && joint.format == Format::Markdown => prior + 10.0,
-        (false, true) if announced && !joint.looks_wrapped() => prior + 6.0,
+        (false, true) if announced && !joint.is_single_block() => prior + 6.0,
         (true, false) if gives_up => prior + 12.0,
         _ => prior,
     }

@@ -6,7 +6,7 @@ use crate::stitch::joint::Joint;
 use crate::stitch::lines::is_sentence;
 use crate::stitch::preamble;
 use crate::stitch::register::{self, SurroundingText};
-use crate::stitch::restart::{self, SaidAgain};
+use crate::stitch::restart::{self, RepeatedPassage};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
 
@@ -15,12 +15,12 @@ const MIN_VERBATIM_REPEAT_BYTES: usize = 40;
 /// The same for a repeat of the beginning of the first part.
 const MIN_BEGINNING_REPEAT_BYTES: usize = 20;
 /// Penalty, in bits, for taking a single full stop, or the end of open emphasis, for an answer.
-const CLOSES: f64 = 10.0;
+const CLOSING_ANSWER_PENALTY: f64 = 10.0;
 /// Penalty, in bits, for an answer after a repetition.
-const BEHIND_REPETITION: f64 = 12.0;
+const AFTER_REPETITION_PENALTY: f64 = 12.0;
 
 /// Returns how unlikely it is that the continuation is a separate text, in bits.
-pub(super) fn something_else(
+pub(super) fn separate_text_cost(
     joint: &Joint<'_>,
     around: &SurroundingText,
     best: &Candidate,
@@ -40,7 +40,7 @@ pub(super) fn something_else(
     bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
     let line = continuation.lines().next().unwrap_or_default();
     let closes = only_closes(continuation) || register::closes_emphasis(joint.initial, line);
-    bits += if closes { CLOSES } else { 0.0 };
+    bits += if closes { CLOSING_ANSWER_PENALTY } else { 0.0 };
     // An announcement of the rest is followed by the rest, even if it begins like an answer.
     let answers = register::answers(joint, around);
     bits += match joint.from {
@@ -52,8 +52,8 @@ pub(super) fn something_else(
     // A restart from the beginning loops only if it reaches the beginning again.
     let is_restart = best.repeated == joint.initial.len();
     let of_end_too = if is_restart { AskedFrom::Cut } else { joint.from };
-    let again = restart::said_again(joint.initial, continuation, best.start, of_end_too);
-    if let Some(SaidAgain { at, share }) = again {
+    let again = restart::find_repeated_passage(joint.initial, continuation, best.start, of_end_too);
+    if let Some(RepeatedPassage { position: at, share }) = again {
         let again = continuation[at..]
             .bytes()
             .zip(joint.initial.trim_start().bytes())
@@ -71,25 +71,25 @@ pub(super) fn something_else(
         // The more of the text it repeats before it differs, the less likely it is a part of it.
         bits -= if shared * 2 > joint.initial.trim_end().len() { 28.0 } else { 16.0 };
     }
-    if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added(joint)) {
+    if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added_text(joint)) {
         bits += cost.min(0.0) - 60.0;
     }
     if is_other_version(joint, best) {
         bits = bits.min(cost + 2.0);
     }
-    let says = best.added(joint).trim();
+    let says = best.added_text(joint).trim();
     let is_old = says.len() >= MIN_VERBATIM_REPEAT_BYTES && joint.initial.contains(says)
         || says.len() >= MIN_BEGINNING_REPEAT_BYTES && joint.initial.trim_start().starts_with(says);
     if joint.from != AskedFrom::Cut && is_old {
         bits -= 30.0;
     }
-    if best.repeated > 0 && best.added(joint).starts_with(['\n', '\r']) {
-        if speaks_behind_markup(joint, best) {
+    if best.repeated > 0 && best.added_text(joint).starts_with(['\n', '\r']) {
+        if has_prose_after_markup(joint, best) {
             bits = bits.min(cost + 3.0);
         }
         // A model that repeats the last line and then addresses the reader has nothing to add.
-        let answer = register::answers_with(joint, around, best.start);
-        bits = bits.min(cost + BEHIND_REPETITION - answer);
+        let answer = register::answer_evidence(joint, around, best.start);
+        bits = bits.min(cost + AFTER_REPETITION_PENALTY - answer);
     }
     bits
 }
@@ -109,13 +109,13 @@ fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Whether the first part is lines of markup, the last of which ends an element, and a sentence follows them.
-fn speaks_behind_markup(joint: &Joint<'_>, story: &Candidate) -> bool {
+fn has_prose_after_markup(joint: &Joint<'_>, story: &Candidate) -> bool {
     let mut lines = joint.initial.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines.clone().next_back().unwrap_or_default();
     let ends = last.ends_with("/>") || last.rfind('<').is_some_and(|at| last[at..].starts_with("</"));
-    let line = story.added(joint).trim_start().lines().next().unwrap_or_default();
+    let line = story.added_text(joint).trim_start().lines().next().unwrap_or_default();
     ends && lines.all(|line| line.starts_with('<') && line.ends_with('>'))
         && is_sentence(line)
         && line.split_whitespace().count() >= 6
-        && !line.contains(register::of_code)
+        && !line.contains(register::is_code_character)
 }

@@ -14,14 +14,14 @@ use crate::stitch::{fence, restart};
 /// Prior costs of stories, in bits.
 struct Prior {
     clean: f64,
-    repeated: f64,
-    lost: f64,
+    repetition: f64,
+    lost_character: f64,
 }
 
 fn prior(from: AskedFrom) -> Prior {
     match from {
-        AskedFrom::Cut => Prior { clean: 0.0, repeated: 7.0, lost: 9.0 },
-        AskedFrom::Token | AskedFrom::Unknown => Prior { clean: 1.0, repeated: 2.5, lost: 5.0 },
+        AskedFrom::Cut => Prior { clean: 0.0, repetition: 7.0, lost_character: 9.0 },
+        AskedFrom::Token | AskedFrom::Unknown => Prior { clean: 1.0, repetition: 2.5, lost_character: 5.0 },
     }
 }
 
@@ -31,10 +31,10 @@ pub(super) fn stories(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Candid
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
     let fences = (fence::lines(before), line);
-    let tails = Tails::of(joint, around);
+    let tails = Tails::new(joint, around);
     for opening in openings(joint, around) {
         let first = found.len();
-        plain(joint, &opening, &mut found);
+        add_plain(joint, &opening, &mut found);
         repetitions(joint, &opening, &mut found);
         // Each end makes another story of each of them.
         for index in first..found.len() {
@@ -42,10 +42,10 @@ pub(super) fn stories(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Candid
                 ends(joint, &opening, found[index].start, fences, &tails).into_iter().enumerate()
             {
                 let mut story = found[index].clone();
-                story.end = end.at;
+                story.end = end.position;
                 story.cost += end.cost;
-                story.is_clean &= !end.left_out;
-                if end.left_out && story.style == SeamStyle::Exact {
+                story.is_clean &= !end.is_dropped;
+                if end.is_dropped && story.style == SeamStyle::Exact {
                     story.style = SeamStyle::Remark;
                 }
                 if nth == 0 { found[index] = story } else { found.push(story) }
@@ -56,7 +56,7 @@ pub(super) fn stories(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Candid
     found
 }
 
-fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
+fn add_plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     let prior = prior(joint.from);
     let clean = Candidate {
         keep: joint.initial.len(),
@@ -78,7 +78,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
         && !closes_directly(joint.initial, rest)
         && !opens_emphasis(joint.initial)
     {
-        let lost = if opening.own_line { 5.0 } else { prior.lost };
+        let lost = if opening.own_line { 5.0 } else { prior.lost_character };
         for glue in [" ", "\n", "\n\n"] {
             found.push(Candidate {
                 glue,
@@ -119,7 +119,7 @@ pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
 
 fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     let body = &joint.continuation[opening.start..];
-    let prior = if opening.is_bare() { prior(joint.from).repeated } else { 3.0 };
+    let prior = if opening.is_bare() { prior(joint.from).repetition } else { 3.0 };
     let story = |length: usize, again_length: usize, style: SeamStyle, cost: f64| Candidate {
         keep: joint.initial.len(),
         glue: "",
@@ -133,23 +133,23 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
         fenced: opening.fence.is_some(),
         announced: opening.announced,
     };
-    for count in repeated_characters(joint, body) {
-        let length = bytes_of_last(joint.initial, count);
+    for count in repeated_lengths(joint, body) {
+        let length = suffix_bytes(joint.initial, count);
         let at = joint.initial.len() - length;
         let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
         // A few letters, or white space, match by chance.
         let is_blank = joint.initial[at..].trim().is_empty() && !is_indentation(joint.initial, at);
         let few = count < 4 || is_blank;
         let short = if !opening.is_bare() && few { 6.0 } else { 0.0 };
-        found.push(story(length, length, style, cost_of_beginning(joint.initial, at) + short));
+        found.push(story(length, length, style, start_cost(joint.initial, at) + short));
     }
-    if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {
+    if let Some(length) = restart::position_after_reflowed(joint.initial, body) {
         found.push(story(joint.initial.len(), length, SeamStyle::Restart, 2.0));
     }
 }
 
 /// Returns the numbers of characters, longest first, at which the first part ends as this text begins.
-fn repeated_characters(joint: &Joint<'_>, body: &str) -> Vec<usize> {
+fn repeated_lengths(joint: &Joint<'_>, body: &str) -> Vec<usize> {
     if !may_overlap(joint.initial, body) {
         return Vec::new();
     }
@@ -159,7 +159,7 @@ fn repeated_characters(joint: &Joint<'_>, body: &str) -> Vec<usize> {
 }
 
 /// Returns the length in bytes of the last characters of a text.
-fn bytes_of_last(text: &str, count: usize) -> usize {
+fn suffix_bytes(text: &str, count: usize) -> usize {
     let first = count.checked_sub(1).and_then(|before| text.char_indices().nth_back(before));
     first.map_or(0, |(at, _)| text.len() - at)
 }
@@ -172,7 +172,7 @@ fn is_indentation(text: &str, at: usize) -> bool {
 }
 
 /// Returns how unlikely it is, in bits, that a model that repeats a part begins at this position.
-fn cost_of_beginning(text: &str, at: usize) -> f64 {
+fn start_cost(text: &str, at: usize) -> f64 {
     let before = &text[..at];
     let repeated = &text[at..];
     if is_indentation(text, at) {
@@ -191,7 +191,11 @@ fn cost_of_beginning(text: &str, at: usize) -> f64 {
     short
         + match (before.chars().next_back(), repeated.chars().next()) {
             (None | Some('\n'), _) => 0.5,
-            (Some(before), Some(first)) if restart::in_word(before) && restart::in_word(first) => 4.0,
+            (Some(before), Some(first))
+                if restart::is_word_character(before) && restart::is_word_character(first) =>
+            {
+                4.0
+            }
             (Some(before), Some(_)) if before.is_whitespace() => 1.0,
             _ => 2.0,
         }

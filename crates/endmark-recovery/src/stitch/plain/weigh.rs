@@ -3,7 +3,7 @@
 use endmark_text::Format;
 
 use super::cost::{REACH, Scale, may_glue};
-use super::otherwise::something_else;
+use super::otherwise::separate_text_cost;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::{self, DecisionSign, SeamLead};
 use crate::stitch::evidence::{SupportedValue, weight};
@@ -15,20 +15,20 @@ use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, quotation};
 
 /// The share with which a clean continuation at the requested position beats a likelier story.
-const TIED: f64 = 0.13;
+const MIN_CLEAN_SHARE: f64 = 0.13;
 /// The minimum share of the likeliest end among all ends of its seam. A remark left in costs less than a wrong seam.
-const SURE_OF_END: f64 = 0.95;
+const MIN_END_SHARE: f64 = 0.95;
 /// A continuation this unlike the text, in bits, does not continue it there.
-const UNLIKE: f64 = 6.0;
+const MAX_UNLIKENESS_BITS: f64 = 6.0;
 /// Below this evidence, in bits, a line is not an announcement, however well the text continues after it.
 const NO_ANNOUNCEMENT: f64 = -3.0;
 /// Penalty, in bits, for a repeated period of a periodic text.
 const PERIOD_PENALTY: f64 = 400.0;
 /// Characters before and after a seam that are read.
-const READ_BEFORE: usize = 10_000;
-const READ_BEHIND: usize = 6_000;
+const CHARS_BEFORE_SEAM: usize = 10_000;
+const CHARS_AFTER_SEAM: usize = 6_000;
 /// The longest text around a continuation that may not belong to it, in bytes.
-const IN_QUESTION: usize = 400;
+const MAX_DOUBTFUL_BYTES: usize = 400;
 
 /// Reads the text on both sides of the seam without the part in question, which would support itself.
 pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
@@ -38,15 +38,15 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     let behind = if line.starts_with(char::is_lowercase) {
         REACH * 2
     } else {
-        blank + line.len().min(IN_QUESTION) + REACH * 2
+        blank + line.len().min(MAX_DOUBTFUL_BYTES) + REACH * 2
     };
     let body = &text[text.ceil_char_boundary(behind.min(text.len()))..];
     let kept = body.trim_end();
     let places = [kept.rfind("\n\n"), kept.rfind('\n')];
-    let last = places.into_iter().flatten().find(|at| kept.len() - at <= IN_QUESTION);
-    let rest = Units::read_some(&body[..last.unwrap_or(body.len())], Reading::Plain, READ_BEHIND);
+    let last = places.into_iter().flatten().find(|at| kept.len() - at <= MAX_DOUBTFUL_BYTES);
+    let rest = Units::read_up_to(&body[..last.unwrap_or(body.len())], Reading::Plain, CHARS_AFTER_SEAM);
     let before = &joint.units_at(joint.initial.len()).codes;
-    Likeness::of(&before[before.len().saturating_sub(READ_BEFORE)..], &rest.codes, Reading::Plain)
+    Likeness::read(&before[before.len().saturating_sub(CHARS_BEFORE_SEAM)..], &rest.codes, Reading::Plain)
 }
 
 /// Weighs all stories. Returns `None` without stories.
@@ -58,12 +58,13 @@ pub(super) fn weigh(
 ) -> Option<SupportedValue> {
     let (costs, goes_on, nesting) = {
         let scale = Scale::new(joint, likeness, stories);
-        let goes_on = |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < UNLIKE;
+        let goes_on =
+            |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < MAX_UNLIKENESS_BITS;
         let (costs, goes_on): (Vec<f64>, Vec<bool>) =
             stories.iter().map(|story| (scale.cost(story), goes_on(story))).unzip();
-        (costs, goes_on, stories.iter().map(|story| scale.nesting(story)).collect::<Vec<f64>>())
+        (costs, goes_on, stories.iter().map(|story| scale.nesting_penalty(story)).collect::<Vec<f64>>())
     };
-    let rounds: Vec<bool> = stories.iter().map(|story| joint.goes_round(story.repeated)).collect();
+    let rounds: Vec<bool> = stories.iter().map(|story| joint.is_periodic(story.repeated)).collect();
     let costs = with_rounds(joint, stories, &rounds, &goes_on, costs);
     let best = (0..stories.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let mut values: Vec<(usize, f64)> = Vec::new();
@@ -74,7 +75,7 @@ pub(super) fn weigh(
             None => values.push((index, weight)),
         }
     }
-    let nothing_bits = something_else(joint, around, &stories[best], costs[best]);
+    let nothing_bits = separate_text_cost(joint, around, &stories[best], costs[best]);
     let nothing = weight(nothing_bits);
     let total = values.iter().map(|(_, weight)| weight).sum::<f64>() + nothing;
     let weight_of = |index: usize| {
@@ -89,10 +90,10 @@ pub(super) fn weigh(
     let own = weight_of(best);
     let is_same_seam = |(other, _): &&(usize, f64)| same_seam(joint, &stories[*other], &stories[best]);
     let seam: f64 = values.iter().filter(is_same_seam).map(|(_, weight)| weight).sum();
-    let ahead = ahead(joint, stories, &values, (best, seam), nothing);
+    let ahead = seam_lead(joint, stories, &values, (best, seam), nothing);
     let story = &stories[best];
-    let signs = decision::signs_of(joint, story, story.end < joint.continuation.trim_end().len());
-    let may_go_round = may_go_round(joint, stories, &rounds, best, goes_on[best]);
+    let signs = decision::story_signs(joint, story, story.end < joint.continuation.trim_end().len());
+    let may_go_round = may_be_periodic(joint, stories, &rounds, best, goes_on[best]);
     let probability = decision::probability(&signs, ahead);
     // A text whose tags are badly nested if joined unchanged was not intended so.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
@@ -116,7 +117,7 @@ pub(super) fn weigh(
         alternatives: values.len() - 1,
         something_else: nothing > own,
         is_tie,
-        is_open_at_end: own < SURE_OF_END * seam,
+        is_open_at_end: own < MIN_END_SHARE * seam,
         cost,
         #[cfg(feature = "fit")]
         row: decision::row(&signs, ahead),
@@ -141,7 +142,7 @@ fn with_rounds(
     };
     // Least of all at the cut, where the text continues as before. Then white space was not added either.
     let is_clean = joint.from == AskedFrom::Cut
-        && stories.iter().zip(rounds).any(|(story, round)| *round && says_something(joint, story))
+        && stories.iter().zip(rounds).any(|(story, round)| *round && repeats_enough(joint, story))
         && stories.iter().zip(goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
     let excluded = |story: &Candidate| {
         // A repetition of the whole text is not a period of it.
@@ -160,7 +161,7 @@ fn with_rounds(
 }
 
 /// Returns how far a story is ahead of its rivals.
-fn ahead(
+fn seam_lead(
     joint: &Joint<'_>,
     stories: &[Candidate],
     values: &[(usize, f64)],
@@ -182,12 +183,12 @@ fn ahead(
         !yields && !same_seam(joint, &stories[*other], &stories[best])
     };
     let others = values.iter().filter(is_rival).map(|(_, weight)| *weight);
-    SeamLead::of(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
+    SeamLead::from_weights(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
 /// Whether another story takes more or fewer periods of the text for repeated. Unless a clean continuation was
 /// requested, their number is unknown.
-fn may_go_round(
+fn may_be_periodic(
     joint: &Joint<'_>,
     stories: &[Candidate],
     rounds: &[bool],
@@ -196,11 +197,11 @@ fn may_go_round(
 ) -> bool {
     let own = &stories[best];
     let rival = |story: &Candidate| {
-        story.opening == own.opening && story.repeated != own.repeated && says_something(joint, story)
+        story.opening == own.opening && story.repeated != own.repeated && repeats_enough(joint, story)
     };
     let has_rivals = || stories.iter().zip(rounds).any(|(story, round)| *round && rival(story));
     // A model that wraps its answer may begin the text or its block again.
-    let begins_anew = own.fenced && (joint.fence_is_open || joint.goes_round(joint.initial.len()));
+    let begins_anew = own.fenced && (joint.fence_is_open || joint.is_periodic(joint.initial.len()));
     let asked = match joint.from {
         AskedFrom::Unknown => false,
         // If the text does not continue unchanged, the requested position was not followed.
@@ -228,7 +229,7 @@ fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
     let begins = fence::opening(joint.continuation).is_some()
         && if joint.fence_is_open {
             // A fence that closes the text's own block is no longer than the one that opened it.
-            fence::closing(line).is_none()
+            fence::rest_after_closing(line).is_none()
                 || !joint.initial.contains(line)
                 || has_fences_alone(joint.continuation)
         } else {
@@ -257,7 +258,7 @@ fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Whether a story's repeated part is more than a few signs.
-fn says_something(joint: &Joint<'_>, story: &Candidate) -> bool {
+fn repeats_enough(joint: &Joint<'_>, story: &Candidate) -> bool {
     let said = || joint.initial[joint.initial.len() - story.repeated..].chars();
     said().filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
         || said().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
@@ -273,7 +274,7 @@ fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
 /// white space within a word, is never a tie.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
-    if is_shortened { 0.5 } else { TIED }
+    if is_shortened { 0.5 } else { MIN_CLEAN_SHARE }
 }
 
 /// Whether a story is a guess: it adds unproven white space where only a sentence that continues needs a space,
@@ -283,24 +284,24 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // A restart with other white space has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
-    let breaks_word = quotation::breaks_word(joint.initial, story.added(joint));
+    let breaks_word = quotation::breaks_word(joint.initial, story.added_text(joint));
     story.glue.is_empty() && (reflowed || breaks_word)
         || may_be_wrapped(joint, story)
         || begins_with_aside(joint, story)
         || repeats_line_end(joint, story)
-        || joint.asked != ContinuationMode::ByMessage && may_glue(joint, story)
+        || joint.mode != ContinuationMode::ByMessage && may_glue(joint, story)
 }
 
 /// Whether two stories have the same seam, so that one text begins with the other. Where the text ends is another
 /// question.
 fn same_seam(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
-    let (one, other) = (left.added(joint), right.added(joint));
+    let (one, other) = (left.added_text(joint), right.added_text(joint));
     left.glue == right.glue && (one.starts_with(other) || other.starts_with(one)) || same(joint, left, right)
 }
 
 /// Whether two stories give the same text.
 fn same(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
-    let (one, other) = (left.added(joint), right.added(joint));
+    let (one, other) = (left.added_text(joint), right.added_text(joint));
     if left.glue == right.glue {
         return one == other;
     }

@@ -29,7 +29,7 @@ pub(super) enum Address {
 #[derive(Default)]
 struct Vocabulary {
     words: HashSet<&'static str>,
-    wide: Vec<&'static str>,
+    unspaced_words: Vec<&'static str>,
 }
 
 fn vocabulary(address: Address) -> &'static Vocabulary {
@@ -40,7 +40,7 @@ fn vocabulary(address: Address) -> &'static Vocabulary {
         [reader, answer].map(|part| {
             let (wide, words): (Vec<_>, Vec<_>) =
                 part.split_whitespace().partition(|word| word.starts_with(is_wide));
-            Vocabulary { words: words.into_iter().collect(), wide }
+            Vocabulary { words: words.into_iter().collect(), unspaced_words: wide }
         })
     };
     &KNOWN.get_or_init(read)[address as usize]
@@ -49,7 +49,8 @@ fn vocabulary(address: Address) -> &'static Vocabulary {
 /// Whether a line has one of these words.
 pub(super) fn has(address: Address, line: &str) -> bool {
     let vocabulary = vocabulary(address);
-    words(line).any(|word| is_of(vocabulary, word)) || vocabulary.wide.iter().any(|word| line.contains(word))
+    words(line).any(|word| is_in(vocabulary, word))
+        || vocabulary.unspaced_words.iter().any(|word| line.contains(word))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -57,7 +58,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A lower-case `i` is a letter or an index.
-fn is_of(vocabulary: &Vocabulary, word: &str) -> bool {
+fn is_in(vocabulary: &Vocabulary, word: &str) -> bool {
     vocabulary.words.contains(word) || word != "i" && vocabulary.words.contains(word.to_lowercase().as_str())
 }
 
@@ -69,9 +70,9 @@ pub(super) fn is_document(texts: [&str; 2]) -> f64 {
     for text in texts {
         for word in words(text) {
             said += 1.0;
-            spoken += f64::from(u8::from(is_of(vocabulary, word)));
+            spoken += f64::from(u8::from(is_in(vocabulary, word)));
         }
-        let wide: usize = vocabulary.wide.iter().map(|word| text.matches(word).count()).sum();
+        let wide: usize = vocabulary.unspaced_words.iter().map(|word| text.matches(word).count()).sum();
         spoken += f64::from(u32::try_from(wide).unwrap_or(u32::MAX));
     }
     let rates = (WORDS_OF_REPLY.recip(), WORDS_OF_DOCUMENT.recip());

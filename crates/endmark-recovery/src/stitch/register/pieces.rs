@@ -22,7 +22,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn of(line: &str) -> Self {
+    pub(super) fn from_line(line: &str) -> Self {
         let slots = slots(line);
         let weights = SCALES.map(|(first, scale)| {
             let weight = |slot: &usize| i32::from(WEIGHTS[first + slot].cast_signed());
@@ -52,7 +52,7 @@ pub(super) fn is_wide(sign: char) -> bool {
 }
 
 /// Lower case, single spaces, no surrounding signs, and every digit replaced by zero.
-fn normalised(line: &str) -> Vec<char> {
+fn normalise(line: &str) -> Vec<char> {
     let small = line.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
     let small = small.flat_map(char::to_lowercase).take(LONGEST);
     let text: Vec<char> = small.map(|sign| if sign.is_numeric() { '0' } else { sign }).collect();
@@ -63,7 +63,7 @@ fn normalised(line: &str) -> Vec<char> {
 
 /// Returns the slots of the pieces of a line, each once.
 fn slots(line: &str) -> Vec<usize> {
-    let text = normalised(line);
+    let text = normalise(line);
     if text.is_empty() {
         return Vec::new();
     }
@@ -103,7 +103,7 @@ fn slot(piece: impl Iterator<Item = char>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{normalised, slots};
+    use super::{normalise, slots};
 
     #[test]
     fn pieces_are_those_that_the_weights_were_fitted_for() {
@@ -115,7 +115,7 @@ mod tests {
         ];
         assert_eq!(slots("**Hier ist 续:**"), expected);
         assert_eq!(
-            normalised("  **Part 12 of  THE answer:** ").iter().collect::<String>(),
+            normalise("  **Part 12 of  THE answer:** ").iter().collect::<String>(),
             "part 00 of the answer"
         );
         assert_eq!(slots("---"), [0; 0]);

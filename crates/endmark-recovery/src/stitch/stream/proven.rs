@@ -4,7 +4,7 @@ use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use super::{SeamPosition, State, StitchStream};
-use crate::stitch::plain::begun_json;
+use crate::stitch::plain::json_state_after;
 use crate::stitch::reasoning::{ReasoningSigns, SignWatch};
 use crate::stitch::rows;
 use crate::stitch::seam::AskedFrom;
@@ -33,12 +33,12 @@ impl StitchStream {
             (place.glue, place.start) = (fit.glue, start + fit.skipped);
             detector.push(fit.glue.as_bytes());
         }
-        let tail = Box::new(Tail::of_text(format, detector, begun_json(format, initial), fenced));
+        let tail = Box::new(Tail::for_text(format, detector, json_state_after(format, initial), fenced));
         Some(Self {
             state: State::Settled {
                 place,
                 tail,
-                watch: SignWatch::new(known.and(ReasoningSigns::of(initial))),
+                watch: SignWatch::new(known.union(ReasoningSigns::from_text(initial))),
             },
             next_look: usize::MAX,
             ..Self::new(initial, format, AskedFrom::Cut)

@@ -14,7 +14,7 @@ fn certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) 
 }
 
 /// How many bytes of a continuation must have come until something of it is certain.
-fn until_certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<usize> {
+fn bytes_until_certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<usize> {
     let mut stream = StitchStream::new(initial, format, from);
     (0..continuation.len()).find_map(|at| {
         stream.push(&continuation[at..=at]);
@@ -29,7 +29,7 @@ const AGAIN: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls h
 
 #[test]
 fn what_two_looks_find_alike_flows_from_the_second_one_on() {
-    assert_eq!(until_certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown), Some(192));
+    assert_eq!(bytes_until_certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown), Some(192));
     let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
     let found = certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown);
     assert_eq!(found, Some((CUT.len(), rest.to_owned())));

@@ -1,7 +1,7 @@
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
-use super::{HELD, Tail};
+use super::{MAX_REMARK_BYTES, Tail};
 
 /// Returns the certain part of a text after a first part, read at once and character by character.
 fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &'r str {
@@ -80,9 +80,9 @@ fn of_prose_the_last_lines_are_held_back() {
     assert_eq!(prose(" a day", false), " a day", "a remark begins a line");
     let long = format!(" a {}day.", "long ".repeat(400));
     assert_eq!(prose(&format!("{long}\nIt ended.\nDone."), false), long);
-    let lines = "\nIt ended.".repeat(HELD);
+    let lines = "\nIt ended.".repeat(MAX_REMARK_BYTES);
     let held = lines.len() - prose(&lines, false).len();
-    assert!(held <= HELD && held > HELD - "\nIt ended.".len(), "{held}");
+    assert!(held <= MAX_REMARK_BYTES && held > MAX_REMARK_BYTES - "\nIt ended.".len(), "{held}");
     assert_eq!(prose(" day.\n\nIt ended.\n\n  \n", false), " day.", "blanks at the end are no paragraph");
 }
 

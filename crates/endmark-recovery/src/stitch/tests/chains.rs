@@ -5,7 +5,7 @@ use endmark_text::Format::{self, Json, Jsonl, Text};
 use crate::stitch::AskedFrom::{self, Cut, Unknown};
 use crate::stitch::{Outcome, stitch};
 
-fn joined(format: &Format, from: AskedFrom, parts: &[&str]) -> Option<String> {
+fn join_parts(format: &Format, from: AskedFrom, parts: &[&str]) -> Option<String> {
     let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
     let stitched = stitch(&parts, format, from);
     (stitched.outcome == Outcome::Whole).then_some(stitched.text)
@@ -19,7 +19,7 @@ fn what_alone_may_be_something_else_is_settled_by_what_follows() {
                 \"overwrite\": true,\n  \"mode\": 689\n}";
     let all = [initial, rest].concat();
     let first = format!("Claro, aquí está el resto:\n\n…\n{}", &rest[..rest.find("verwrite").unwrap()]);
-    assert_eq!(joined(&Json, Unknown, &[initial, &first, &all]).as_ref(), Some(&all));
+    assert_eq!(join_parts(&Json, Unknown, &[initial, &first, &all]).as_ref(), Some(&all));
     let initial =
         "{\"items\": [{\"id\": 1, \"late\": \"the harbour\"}, {\"id\": 2, \"late\": \"a small letter finds";
     let parts = [
@@ -28,7 +28,7 @@ fn what_alone_may_be_something_else_is_settled_by_what_follows() {
         "t is open\"}]}",
     ];
     let expected = [initial, &parts[0]["…\n".len()..], parts[1], parts[2]].concat();
-    assert_eq!(joined(&Json, Cut, &[initial, parts[0], parts[1], parts[2]]), Some(expected));
+    assert_eq!(join_parts(&Json, Cut, &[initial, parts[0], parts[1], parts[2]]), Some(expected));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn behind_a_part_that_is_something_else_the_text_goes_on_from_where_it_was() {
         "What would you like me to do next?",
     ] {
         for from in [Cut, Unknown] {
-            assert_eq!(joined(&Json, from, &[initial, other, rest]), None, "{other}");
+            assert_eq!(join_parts(&Json, from, &[initial, other, rest]), None, "{other}");
         }
     }
 }
@@ -51,7 +51,7 @@ fn a_letter_that_a_string_loses_is_not_told_by_what_follows() {
     let first = "I am sorry, the response was cut short. Continuing from there:\n\n```jsonl\nXX These should not be \
                  documented or public.\"}\n{\"n\": 3, \"text\": \"#";
     let rest = "\"}\n{\"n\": 4, \"text\": \"# end of it\"}\n";
-    assert_eq!(joined(&Jsonl, Unknown, &[initial, first, rest]), None);
+    assert_eq!(join_parts(&Jsonl, Unknown, &[initial, first, rest]), None);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_item_that_stands_twice_is_not_told_by_what_follows() {
     let first =
         ",true], \"boat\": \"Heron\"}\n{\"id\": 3, \"open\": [false], \"boat\": \"Wave\"}\n{\"id\": 4, \"op";
     let rest = "en\": [], \"boat\": \"Two Brothers\"}\n";
-    let text = joined(&Jsonl, Unknown, &[initial, first, rest]);
+    let text = join_parts(&Jsonl, Unknown, &[initial, first, rest]);
     assert!(text.as_ref().is_none_or(|text| *text == [initial, first, rest].concat()), "{text:?}");
 }
 
@@ -70,7 +70,7 @@ fn a_space_that_a_string_gets_is_not_told_by_what_follows() {
                    self.assertRaisesRegex(Type";
     let first = "Error, expected):\\n            optional(a=1,b=2)\\n\\n        self.assert";
     let rest = "Equal(defaults(), (1,2))\\n\", \"mode\": 342}";
-    let answer = joined(&Json, Unknown, &[initial, first, rest]);
+    let answer = join_parts(&Json, Unknown, &[initial, first, rest]);
     let expected = [initial, first, rest].concat();
     assert!(answer.as_ref().is_none_or(|answer| *answer == expected), "{answer:?}");
 }
@@ -81,7 +81,7 @@ fn a_text_that_goes_round_is_not_shortened_on_the_way() {
     let initial = format!("{zeros}0, 0, 0, 0");
     let first = format!("{zeros}{zeros}0, 0, 0, ");
     let rest = format!("```rust\n0, 0, 0, 0, 0, 0, 0, 0, 0, 0,\r\n{zeros}```");
-    assert_eq!(joined(&Text, Unknown, &[&initial, &first, &rest]), None);
+    assert_eq!(join_parts(&Text, Unknown, &[&initial, &first, &rest]), None);
 }
 
 #[test]
@@ -90,5 +90,5 @@ fn words_around_a_part_are_left_out_also_where_every_text_is_whole() {
     let first = " morning. Until the letter comes each of them waits, and the";
     let rest = "Продолжаю с того места, где остановился:\n\n next winter is long for all of the people in the town.\n";
     let expected = [initial, first, &rest[rest.find(" next").unwrap()..]].concat();
-    assert_eq!(joined(&Text, Cut, &[initial, first, rest]), Some(expected));
+    assert_eq!(join_parts(&Text, Cut, &[initial, first, rest]), Some(expected));
 }

@@ -5,13 +5,13 @@ use endmark_text::Format::{self, Auto, Json, Jsonl, Markdown, Tags, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{MergeError, Outcome, merge_chunks, stitch};
 
-fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
 fn is_whole(format: &Format, from: AskedFrom, initial: &str, continuation: &str) {
     let expected = Some([initial, continuation].concat());
-    assert_eq!(joined(format, from, initial, continuation), expected);
+    assert_eq!(join(format, from, initial, continuation), expected);
 }
 
 const ZEROS: &str = "let zeros = [\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n";
@@ -20,12 +20,12 @@ const ZEROS: &str = "let zeros = [\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0,
 fn how_often_a_text_goes_round_is_known_only_where_the_cut_was_asked_for() {
     let rest = "0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n];\n";
     is_whole(&Text, Cut, ZEROS, rest);
-    assert_eq!(joined(&Text, Unknown, ZEROS, rest), None);
+    assert_eq!(join(&Text, Unknown, ZEROS, rest), None);
     let wrapped = format!("```text\n{rest}```\n");
-    assert_eq!(joined(&Text, Unknown, ZEROS, &wrapped), None);
+    assert_eq!(join(&Text, Unknown, ZEROS, &wrapped), None);
     // Begun anew from its first line on, it is known.
     let again = [ZEROS, rest].concat();
-    assert_eq!(joined(&Text, Unknown, ZEROS, &again), Some(again.clone()));
+    assert_eq!(join(&Text, Unknown, ZEROS, &again), Some(again.clone()));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn where_in_its_round_a_text_was_cut_a_wrapper_does_not_say() {
     let round = stair.collect::<String>().repeat(6);
     let (initial, rest) = (&round[..round.len() / 2], &round[round.len() / 2..]);
     let wrapped = format!("```text\n{rest}```\n\nThe file was still being written when the output stopped.");
-    let text = joined(&Text, Token, initial, &wrapped);
+    let text = join(&Text, Token, initial, &wrapped);
     assert!(text.as_ref().is_none_or(|text| text.trim_end() == round.trim_end()), "{text:?}");
 }
 
@@ -53,7 +53,7 @@ fn how_much_white_space_behind_dots_is_of_the_text_nothing_tells() {
     let badge = "[![version](https://example.org/version)](https://example.org/boats)";
     let rest =
         "…\n\n[![tests](https://example.org/tests)](https://example.org/boats)\n\n\n## Boats\n * All\n";
-    assert_eq!(joined(&Markdown, Unknown, badge, rest), None);
+    assert_eq!(join(&Markdown, Unknown, badge, rest), None);
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn what_completes_a_literal_is_no_announcement() {
     let initial = "{\"id\": 1, \"kept\": false, \"from\": false}\n{\"id\": 2, \"kept\": t";
     let rest = "rue, \"from\": true}\n{\"id\": 3, \"kept\": true, \"from\": false}\n";
     let expected = Some([initial, rest].concat());
-    assert_eq!(joined(&Jsonl, Unknown, initial, &format!("\n{rest}")), expected);
-    let by_words = joined(&Jsonl, Unknown, initial, &format!("...{rest}"));
+    assert_eq!(join(&Jsonl, Unknown, initial, &format!("\n{rest}")), expected);
+    let by_words = join(&Jsonl, Unknown, initial, &format!("...{rest}"));
     assert!(by_words.is_none() || by_words == expected, "{by_words:?}");
 }
 
@@ -71,7 +71,7 @@ fn no_white_space_stands_in_an_entity() {
     let initial = "<content>\nfn least(a: &amp;str) -&gt; usize\nfn number&";
     let rest = "lt;N&gt;(name: &amp;str)\n</content>\n";
     is_whole(&Tags, Cut, initial, rest);
-    assert_eq!(joined(&Tags, Unknown, initial, &format!("\n{rest}")), None);
+    assert_eq!(join(&Tags, Unknown, initial, &format!("\n{rest}")), None);
 }
 
 #[test]
@@ -88,21 +88,21 @@ fn a_root_that_begins_again_is_another_document() {
 fn a_block_that_is_given_up_is_not_gone_on_with() {
     let initial = "```python\ndef is_odd(n):\n    if isinstance(n, int) and n > 2:\n        return n % 2\n    if isinstance(n,";
     let remark = "```\n\nThis function will continue to run until it finds an odd number.";
-    assert_eq!(joined(&Text, Unknown, initial, remark), None);
+    assert_eq!(join(&Text, Unknown, initial, remark), None);
 }
 
 #[test]
 fn a_sentence_below_markup_is_no_markup() {
     let initial = "<div class=\"list\">\n<h1>List of boats</h1>\n<p>This is a list of boats.</p>\n";
     let remark = "<p>This is a list of boats.</p>\n\nMyself, I have only added a few boats to this list.";
-    assert_eq!(joined(&Text, Unknown, initial, remark), None);
+    assert_eq!(join(&Text, Unknown, initial, remark), None);
     let goes_on = "<p>This is a list of boats.</p>\n<ul>\n<li>gull</li>\n</ul>\n</div>\n";
-    assert!(joined(&Text, Unknown, initial, goes_on).is_some());
+    assert!(join(&Text, Unknown, initial, goes_on).is_some());
 }
 
 #[test]
 fn a_space_alone_is_nothing() {
-    assert_eq!(joined(&Text, Cut, "There is a harbour", " "), None);
+    assert_eq!(join(&Text, Cut, "There is a harbour", " "), None);
     is_whole(&Text, Cut, "There is a harbour.", "\n");
 }
 
@@ -113,7 +113,7 @@ fn a_text_about_prompts_may_quote_one() {
     is_whole(&Markdown, Cut, initial, rest);
     let prompted = "The harbour lay quiet, and the gulls had not yet found the";
     let quoted = " boats.\nContinue the text from the last valid token.";
-    assert_eq!(joined(&Text, Unknown, prompted, quoted), None);
+    assert_eq!(join(&Text, Unknown, prompted, quoted), None);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn an_indentation_is_no_white_space_that_was_added() {
     let rest = "\n        y: int\n\n    point = Point(1, 2)\n";
     is_whole(&Text, Cut, initial, rest);
     // Behind the last token the number of lines is in doubt.
-    assert!(joined(&Text, Token, initial, rest).is_none_or(|text| text == [initial, rest].concat()));
+    assert!(join(&Text, Token, initial, rest).is_none_or(|text| text == [initial, rest].concat()));
 }
 
 #[test]
@@ -143,13 +143,13 @@ fn a_block_of_its_own_is_kept_where_the_cut_was_asked_for() {
 fn a_row_in_the_line_of_another_one_is_that_row_said_again() {
     let row = "{\"id\":\"\",\"number\":12345678901234567890123,\"limit\":-1252,\"small\":true}";
     let again = format!("{row}\n{row}\n{row}\n");
-    assert_eq!(joined(&Jsonl, Cut, row, &again), Some(again.clone()));
+    assert_eq!(join(&Jsonl, Cut, row, &again), Some(again.clone()));
 }
 
 #[test]
 fn auto_joins_by_the_rules_of_what_it_detects() {
     let initial = "<item><name>some";
-    let text = joined(&Auto, Unknown, initial, "thing</name></item>\n\nThat is the whole document now.");
+    let text = join(&Auto, Unknown, initial, "thing</name></item>\n\nThat is the whole document now.");
     assert_eq!(text.as_deref(), Some("<item><name>something</name></item>"));
     // A block that is open is open in Markdown, whoever guessed that it is Markdown.
     let open = "# Boats\n\n- gull\n- cod\n\n```text\nthe nets we";
@@ -162,7 +162,7 @@ fn a_full_stop_alone_stands_directly_behind() {
     let text = "The reply, so to say, cannot be gone on with and ends in an error";
     for from in [Unknown, Token, Cut] {
         for sign in [".", ".\n", "!", "?"] {
-            let joint = joined(&Text, from, text, sign);
+            let joint = join(&Text, from, text, sign);
             assert_eq!(
                 joint.as_deref().map(str::trim_end),
                 Some(format!("{text}{}", sign.trim_end()).as_str()),
@@ -172,7 +172,7 @@ fn a_full_stop_alone_stands_directly_behind() {
     }
     // Where the text has white space in front of it, as French has, some may have been lost.
     assert_eq!(
-        joined(&Text, Unknown, "Bonjour ! Le port est calme, et la réponse finit dans une erreur", "!"),
+        join(&Text, Unknown, "Bonjour ! Le port est calme, et la réponse finit dans une erreur", "!"),
         None
     );
 }
@@ -195,7 +195,7 @@ fn a_last_paragraph_that_is_like_the_others_is_no_remark() {
     );
     is_whole(&Text, Unknown, initial, rest);
     let left = format!("{rest}\nThe whole text is complete now.\n");
-    assert_eq!(joined(&Text, Unknown, initial, &left), Some([initial, rest.trim_end()].concat()));
+    assert_eq!(join(&Text, Unknown, initial, &left), Some([initial, rest.trim_end()].concat()));
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn a_sentence_that_a_text_has_twice_begins_nothing_anew() {
         "The ferry left the harbour twenty minutes early on Sundays, too.\n"
     );
     let expected = Some([initial, rest].concat());
-    assert_eq!(joined(&Text, Unknown, initial, &[again, rest].concat()), expected);
+    assert_eq!(join(&Text, Unknown, initial, &[again, rest].concat()), expected);
     // It goes on behind the sentence as it did.
     let circle = [again, "erence. ", initial, "erence.\n"].concat();
-    assert_eq!(joined(&Text, Unknown, initial, &circle), None);
+    assert_eq!(join(&Text, Unknown, initial, &circle), None);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_fence_that_closes_nothing_ends_a_document_with_declarations() {
         ("<?xml version=\"1.0\"?>\n<svg>\n<g/>\n<", "/svg>\n"),
         (&doctype, "ry>two</entry>\n</feed>\n"),
     ] {
-        let found = joined(&Tags, Cut, initial, &[rest, "```\n"].concat());
+        let found = join(&Tags, Cut, initial, &[rest, "```\n"].concat());
         assert_eq!(found.as_deref(), Some([initial, rest].concat().trim_end()));
     }
 }
@@ -245,7 +245,7 @@ fn a_space_below_an_announcement_is_the_texts() {
     let initial = "for file in pages/*.html; do\n    if [[ $file";
     let rest = " == index.html ]]; then\n        echo \"$file\"\n    fi\ndone\n";
     let announced = ["I stopped too early. Here is the rest:\n\n", rest].concat();
-    assert_eq!(joined(&Text, Unknown, initial, &announced), Some([initial, rest].concat()));
+    assert_eq!(join(&Text, Unknown, initial, &announced), Some([initial, rest].concat()));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn what_says_all_again_from_its_root_on_begins_no_other_document() {
     let again = &initial[initial.find("<svg").unwrap()..];
     let rest = "/>\n<path d=\"m 1.5 2 h 8\"/>\n</svg>\n";
     let expected = Some([initial, rest].concat());
-    assert_eq!(joined(&Tags, Unknown, initial, &[again, rest].concat()), expected);
+    assert_eq!(join(&Tags, Unknown, initial, &[again, rest].concat()), expected);
 }
 
 #[test]
@@ -263,13 +263,13 @@ fn one_row_more_of_rows_all_alike_may_be_the_next_of_them() {
     let row = r#"{"id": "north", "kept": true, "state": "open"}"#;
     let alike = [row, "\n", row, "\n", row].concat();
     let again = [row, "\n"].concat();
-    assert_eq!(joined(&Jsonl, Token, &alike, &again), None);
+    assert_eq!(join(&Jsonl, Token, &alike, &again), None);
     // Of a row that stands there once it is known that it was said again.
     let other = r#"{"id": "south", "kept": true, "state": "shut"}"#;
     let single = [other, "\n", row].concat();
     let rest = [row, "\n", other, "\n"].concat();
     let expected = Some([single.as_str(), "\n", other, "\n"].concat());
-    assert_eq!(joined(&Jsonl, Token, &single, &rest), expected);
+    assert_eq!(join(&Jsonl, Token, &single, &rest), expected);
 }
 
 #[test]
@@ -278,17 +278,17 @@ fn who_was_told_where_to_go_on_does_not_say_the_row_before_again() {
     let initial = format!("[{}{{\"id\": ", row.repeat(20));
     let rest = format!("0.36, \"name\": \"quick_can\"}}, {}{}]", row.repeat(19), row.trim_end_matches(", "));
     let expected = Some([initial.as_str(), &rest].concat());
-    assert_eq!(joined(&Json, Token, &initial, &rest), expected);
+    assert_eq!(join(&Json, Token, &initial, &rest), expected);
     let announced = format!("Desculpe pela interrupção. Segue o restante:\n\n{rest}");
-    assert_eq!(joined(&Json, Token, &initial, &announced), expected);
-    assert_eq!(joined(&Json, Unknown, &initial, &rest), None, "nothing tells how many there were to be");
+    assert_eq!(join(&Json, Token, &initial, &announced), expected);
+    assert_eq!(join(&Json, Unknown, &initial, &rest), None, "nothing tells how many there were to be");
 }
 
 #[test]
 fn a_number_or_two_are_not_said_twice_in_a_row_of_them() {
     let initial = "[[0, 0, 86, 0], [0, 11, 0, 0], [15, 0, 59, 0], [0, 0,";
     let rest = " 0, 78], [0, 32, 0, 0]]";
-    let text = joined(&Json, Unknown, initial, rest);
+    let text = join(&Json, Unknown, initial, rest);
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest].concat()), "{text:?}");
     is_whole(&Json, Cut, initial, rest);
 }
@@ -298,5 +298,5 @@ fn letters_of_an_escape_are_compared_also_behind_a_string() {
     let initial = r#"[{"id": 348, "name": "Field as f\u00fcr quiet und possible from reads!","#;
     let rest = r#" "other": "Last"}, {"id": 349, "name": "x", "other": ""}]"#;
     let again = format!("fcr quiet und possible from reads!\",{rest}");
-    assert_eq!(joined(&Json, Unknown, initial, &again), Some([initial, rest].concat()));
+    assert_eq!(join(&Json, Unknown, initial, &again), Some([initial, rest].concat()));
 }

@@ -5,13 +5,13 @@ use endmark_text::Format::{self, Markdown, Tags, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::merge_chunks;
 
-fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
 /// The text is joined as it was meant, or not at all.
 fn is_never_wrong(format: &Format, from: AskedFrom, initial: &str, (ahead, rest): (&str, &str)) {
-    let text = joined(format, from, initial, &[ahead, rest].concat());
+    let text = join(format, from, initial, &[ahead, rest].concat());
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest].concat()), "{text:?}");
 }
 
@@ -54,9 +54,9 @@ fn a_colon_that_ends_a_line_of_code_announces_no_block() {
     let rest = "  for boat in boats.infolist():\n    data = boats.read(boat)\n    break  # Only the first.\n";
     let remark = "These settings say how the text is read. The rest of it would be of the same kind.";
     let wrapped = format!("```rust\n{rest}```\n\n{remark}");
-    let text = joined(&Text, Cut, initial, &wrapped);
+    let text = join(&Text, Cut, initial, &wrapped);
     assert!(text.as_ref().is_none_or(|text| !text.contains("```")), "{text:?}");
-    assert_eq!(joined(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
+    assert_eq!(join(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn a_fence_that_the_text_begins_with_is_closed_by_the_one_at_its_end() {
     let rest = "compatible = True\n    pattern = \"\"\"\n    power< any+ trailer< '.' 'reads' > >\n    \"\"\"\n\n    \
         def transform(self, node, results):\n        node.replace([x.clone() for x in results[\"call\"]])\n";
     let wrapped = format!("```rust\n{rest}```\n\nSag Bescheid, wenn du noch etwas brauchst!");
-    assert_eq!(joined(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
+    assert_eq!(join(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
     // Asked at the cut, the white space in front of the fence is in doubt.
-    let text = joined(&Text, Cut, initial, &wrapped);
+    let text = join(&Text, Cut, initial, &wrapped);
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest.trim_end()].concat()), "{text:?}");
 }
 
@@ -86,14 +86,14 @@ fn lines_that_never_stood_twice_in_a_row_do_not_at_the_cut() {
     is_never_wrong(&Text, Cut, &rows(1, 6), (&row(5), &rows(6, 9)));
     let twice = [rows(1, 3), row(2), rows(3, 5), row(4), rows(5, 6)].concat();
     let expected = Some([twice.as_str(), &row(5), &rows(6, 9)].concat());
-    assert_eq!(joined(&Text, Cut, &twice, &[row(5), rows(6, 9)].concat()), expected);
+    assert_eq!(join(&Text, Cut, &twice, &[row(5), rows(6, 9)].concat()), expected);
 }
 
 #[test]
 fn no_text_ends_with_a_colon_or_in_an_open_bracket() {
-    assert_eq!(joined(&Text, Cut, "There are three boats:", "\n"), None);
-    assert_eq!(joined(&Text, Cut, "for _ in 0..200 {\n    let log = self", "\n"), None);
-    assert!(joined(&Text, Cut, "There are three boats.", "\n").is_some());
+    assert_eq!(join(&Text, Cut, "There are three boats:", "\n"), None);
+    assert_eq!(join(&Text, Cut, "for _ in 0..200 {\n    let log = self", "\n"), None);
+    assert!(join(&Text, Cut, "There are three boats.", "\n").is_some());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_first_line_in_nearly_the_same_words_is_another_version() {
     let initial = "# Counting boats before the limit of the harbour budget\n\n```python\n        equal(get('1.0'), 'hello')";
     let other = "# Counting boats before the limit of the harbour morning\n\n```python\n        equal(get('1.0'), 'hello')\n        \
         equal(get('2.0'), 'there')\n```\n\nThat is how boats are counted.\n";
-    assert_eq!(joined(&Markdown, Unknown, initial, other), None);
+    assert_eq!(join(&Markdown, Unknown, initial, other), None);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn no_heading_list_or_table_begins_in_the_middle_of_a_line() {
     ] {
         for format in [Text, Markdown] {
             for from in [Cut, Token, Unknown] {
-                assert_eq!(joined(&format, from, initial, block), None, "{from:?} {block}");
+                assert_eq!(join(&format, from, initial, block), None, "{from:?} {block}");
             }
         }
     }

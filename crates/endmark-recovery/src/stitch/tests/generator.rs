@@ -122,7 +122,7 @@ fn code(random: &mut Random, lines: usize) -> String {
     text
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
@@ -131,7 +131,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
     match kind {
         Kind::ToolCall => {
             let lines = 4 + random.below(30);
-            let content = quoted(&code(random, lines));
+            let content = quote(&code(random, lines));
             format!(
                 "{{\"tool\": \"write_file\", \"path\": \"src/{}.py\", \"content\": {content}, \"overwrite\": true, \"mode\": {}}}",
                 random.pick(NOUNS),
@@ -149,13 +149,13 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
         Kind::Nested => {
             let mut text = format!(
                 "{{\"title\": {}, \"matrix\": [[0, 0, 1], [0, 0, 0], [1, 0, 0]], \"unicode\": \"caf\\u00e9 \u{4e2d}\u{6587} \\ud83d\\ude00 \u{1f680} na\u{ef}ve\", \"empty\": {{}}, ",
-                quoted(&sentence(random))
+                quote(&sentence(random))
             );
             text += &format!(
                 "\"nested\": {{\"a\": {{\"b\": [null, true, -1.5e3, \"{}\"]}}, \"note\": {}}}, \"log\": {}, \"n\": {}}}",
                 random.pick(NOUNS),
-                quoted(&paragraph(random)),
-                quoted(&format!("{}\n\t\"{}\" \\ done", sentence(random), random.pick(NOUNS))),
+                quote(&paragraph(random)),
+                quote(&format!("{}\n\t\"{}\" \\ done", sentence(random), random.pick(NOUNS))),
                 random.below(100_000)
             );
             text
@@ -167,7 +167,7 @@ pub(super) fn document(kind: Kind, random: &mut Random) -> String {
                     format!(
                         "{{\"id\": {id}, \"event\": \"{}\", \"message\": {}}}\n",
                         random.pick(VERBS),
-                        quoted(&sentence(random))
+                        quote(&sentence(random))
                     )
                 })
                 .collect()
@@ -281,7 +281,7 @@ const REMARKS: &[&str] = &[
     "\nNote: the output is complete now.",
 ];
 
-fn before_chars(text: &str, count: usize) -> usize {
+fn bytes_before_last(text: &str, count: usize) -> usize {
     text.char_indices().rev().take(count).last().map_or(text.len(), |(at, _)| at)
 }
 
@@ -302,7 +302,7 @@ pub(super) fn continuation(
         Kind::Code => "python",
         _ => "",
     };
-    let repeated = |count: usize| format!("{}{rest}", &initial[before_chars(initial, count)..]);
+    let repeated = |count: usize| format!("{}{rest}", &initial[bytes_before_last(initial, count)..]);
     let tail = 20 + random.below(41);
     let announcement = random.pick(ANNOUNCEMENTS);
     Some(match style {

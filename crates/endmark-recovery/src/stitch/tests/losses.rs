@@ -5,13 +5,13 @@ use endmark_text::Format::{self, Json, Markdown, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{MergeError, SeamStyle, continue_message, merge_chunks};
 
-fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
-fn is_joined_as_it_stands(format: &Format, from: AskedFrom, initial: &str, continuation: &str) {
+fn assert_joined_unchanged(format: &Format, from: AskedFrom, initial: &str, continuation: &str) {
     let expected = Some([initial, continuation].concat());
-    assert_eq!(joined(format, from, initial, continuation), expected, "{from:?}: {initial} + {continuation}");
+    assert_eq!(join(format, from, initial, continuation), expected, "{from:?}: {initial} + {continuation}");
 }
 
 fn is_in_doubt(format: &Format, from: AskedFrom, initial: &str, continuation: &str) {
@@ -41,7 +41,7 @@ fn an_ordinary_last_sentence_stays() {
         let text = [STORY, "\n\n", last].concat();
         for (from, at) in [(Unknown, 40), (Token, 212), (Cut, 333), (Unknown, 500)] {
             let (initial, rest) = text.split_at(at);
-            let found = joined(&Text, from, initial, rest);
+            let found = join(&Text, from, initial, rest);
             assert_eq!(found.as_deref(), Some(text.as_str()), "{last} {from:?}");
         }
     }
@@ -68,15 +68,15 @@ fn a_reply_that_speaks_to_its_reader_keeps_its_offer() {
     let reply = "I found two boats for your trip on Friday:\n\n- **Gull:** leaves at noon, 40 EUR\n- **Tern:** leaves at six, 25 EUR\n\n\
                  You can change your booking until the evening before.\n\nIf you need further assistance, feel free to ask!";
     for (from, at) in [(Unknown, 30), (Token, 70), (Cut, 100), (Unknown, 140)] {
-        is_joined_as_it_stands(&Markdown, from, &reply[..at], &reply[at..]);
+        assert_joined_unchanged(&Markdown, from, &reply[..at], &reply[at..]);
     }
 }
 
 #[test]
 fn a_label_in_emphasis_that_is_open_is_no_announcement() {
     for from in [Cut, Token, Unknown] {
-        is_joined_as_it_stands(&Markdown, from, "- **", "Total Cost**: $628");
-        is_joined_as_it_stands(
+        assert_joined_unchanged(&Markdown, from, "- **", "Total Cost**: $628");
+        assert_joined_unchanged(
             &Markdown,
             from,
             "- **Boat**: Gull\n- **",
@@ -94,12 +94,12 @@ fn a_number_that_was_begun_and_cannot_have_ended_is_not_left_out() {
         ("{\"open\": tr", "false}"),
     ] {
         for from in [Token, Unknown] {
-            let found = joined(&Json, from, initial, rest);
+            let found = join(&Json, from, initial, rest);
             assert!(found.is_none(), "{from:?}: {found:?}");
         }
     }
-    is_joined_as_it_stands(&Json, Cut, "{\"price\":19.", "99}");
-    let anew = joined(&Json, Token, "{\"price\":19.", "19.99}");
+    assert_joined_unchanged(&Json, Cut, "{\"price\":19.", "99}");
+    let anew = join(&Json, Token, "{\"price\":19.", "19.99}");
     assert_eq!(anew.as_deref(), Some("{\"price\":19.99}"));
 }
 
@@ -108,7 +108,7 @@ fn a_backslash_of_a_path_does_not_become_a_line_feed() {
     for from in [Cut, Token, Unknown] {
         is_in_doubt(&Json, from, r#"{"p": "C:\\dir\"#, r#"\new"}"#);
     }
-    let line = joined(&Json, Token, r#"{"p": "one\"#, r#"\ntwo"}"#);
+    let line = join(&Json, Token, r#"{"p": "one\"#, r#"\ntwo"}"#);
     assert_eq!(line.as_deref(), Some(r#"{"p": "one\ntwo"}"#));
 }
 
@@ -117,8 +117,8 @@ fn two_words_do_not_become_one_that_nothing_knows() {
     for from in [Cut, Token, Unknown] {
         is_in_doubt(&Text, from, "Use the operator AND", "role based access to check it.");
         let (initial, rest) = ("This is the time and", "then there are others to be found.");
-        assert_ne!(joined(&Text, from, initial, rest), Some([initial, rest].concat()));
-        is_joined_as_it_stands(&Text, from, "This is the first infor", "mation that we have about it.");
+        assert_ne!(join(&Text, from, initial, rest), Some([initial, rest].concat()));
+        assert_joined_unchanged(&Text, from, "This is the first infor", "mation that we have about it.");
     }
     // A server that goes on with the very message loses none.
     let (initial, rest) = ("Use the operator AND", "role based access to check it.");
@@ -127,6 +127,6 @@ fn two_words_do_not_become_one_that_nothing_knows() {
 
 #[test]
 fn where_it_does_not_matter_from_where_it_was_asked_nobody_has_to_say() {
-    is_joined_as_it_stands(&Json, Unknown, "{\"a\":\"hel", "lo\"}");
+    assert_joined_unchanged(&Json, Unknown, "{\"a\":\"hel", "lo\"}");
     is_in_doubt(&Json, Unknown, "[1, 2", "3]");
 }

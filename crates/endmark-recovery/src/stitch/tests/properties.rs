@@ -15,7 +15,7 @@ struct Count {
     wrong: usize,
 }
 
-pub(super) fn format_of(kind: Kind) -> Format {
+pub(super) fn kind_format(kind: Kind) -> Format {
     match kind {
         Kind::ToolCall | Kind::Records | Kind::Nested => Format::Json,
         Kind::Lines => Format::Jsonl,
@@ -66,7 +66,7 @@ fn measure(
     let mut counts: BTreeMap<(Style, &'static str), Count> = BTreeMap::new();
     let mut random = Random::new(20);
     for kind in kinds {
-        let format = format_of(*kind);
+        let format = kind_format(*kind);
         for _ in 0..rounds {
             let whole = document(*kind, &mut random);
             for style in styles {
@@ -142,7 +142,7 @@ fn clean_continuations_from_the_cut_are_left_alone() {
 fn other_documents_and_answers_are_never_taken_for_json() {
     let mut random = Random::new(5);
     for kind in JSON_KINDS {
-        let format = format_of(*kind);
+        let format = kind_format(*kind);
         for _ in 0..6 {
             let whole = document(*kind, &mut random);
             for style in [Style::Divergent, Style::Answer] {

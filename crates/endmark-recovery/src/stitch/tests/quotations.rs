@@ -7,7 +7,7 @@ use crate::stitch::{SeamStyle, StitchStream, merge_chunks};
 
 const BOATS: &str = "The harbour was quiet and the boats lay st";
 
-fn joined(from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+fn join(from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
     merge_chunks(initial, continuation, &Text, from).ok().map(|merged| merged.text)
 }
 
@@ -36,9 +36,9 @@ fn so_is_one_that_is_announced_or_says_the_last_words_again() {
         "\"the boats lay still that morning.\"",
         "\"The harbour was quiet and the boats lay still that morning.\"",
     ] {
-        assert!(joined(Unknown, BOATS, rest).is_none_or(|text| text == whole), "{rest}");
+        assert!(join(Unknown, BOATS, rest).is_none_or(|text| text == whole), "{rest}");
     }
-    assert_eq!(joined(Unknown, BOATS, "\"the boats lay still that morning.\""), Some(whole));
+    assert_eq!(join(Unknown, BOATS, "\"the boats lay still that morning.\""), Some(whole));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_mark_in_the_middle_of_a_word_is_never_joined() {
         "\"ill that\" morning, he said.",
     ] {
         for from in [Unknown, Cut] {
-            assert_eq!(joined(from, BOATS, rest), None, "{rest}");
+            assert_eq!(join(from, BOATS, rest), None, "{rest}");
         }
     }
 }
@@ -63,9 +63,9 @@ fn a_quotation_of_the_texts_own_stays() {
         ("She looked at the boats and said: \"Good ni", "ght to all of you.\""),
         ("for name in names:\n    print(f", "\"{name} is late\")\n    count(name)\n"),
     ] {
-        assert_eq!(joined(Cut, initial, rest), Some([initial, rest].concat()), "{initial}");
+        assert_eq!(join(Cut, initial, rest), Some([initial, rest].concat()), "{initial}");
         assert!(
-            joined(Unknown, initial, rest).is_none_or(|text| text == [initial, rest].concat()),
+            join(Unknown, initial, rest).is_none_or(|text| text == [initial, rest].concat()),
             "{initial}"
         );
     }
@@ -77,6 +77,6 @@ fn nothing_flows_while_all_that_comes_may_be_one_quotation() {
     let mut stream = StitchStream::new(BOATS, &Text, Unknown);
     stream.push(&format!("\"{long}"));
     assert_eq!(stream.certain(), None);
-    let joined = joined(Unknown, BOATS, &format!("\"{}\"", long.trim_end()));
+    let joined = join(Unknown, BOATS, &format!("\"{}\"", long.trim_end()));
     assert_eq!(joined, Some([BOATS, long.trim_end()].concat()));
 }

@@ -89,7 +89,7 @@ fn a_text_that_has_the_sign_may_have_it_again() {
     assert_eq!(merged.text, [about, rest].concat());
     let (initial, rest) = ("{\"steps\": [\"write a <b> and ", "then <think>\", \"</think>\"]}");
     assert!(merge_chunks(initial, rest, &Format::Json, AskedFrom::Cut).is_err());
-    let known = ReasoningSigns::of("Which steps are there? <think> is one.");
+    let known = ReasoningSigns::from_text("Which steps are there? <think> is one.");
     let merged = merge_knowing(initial, rest, &Format::Json, AskedFrom::Cut, known).unwrap();
     assert_eq!(merged.text, [initial, rest].concat());
     // A server that leaves it in the reply leaves it in the rest.
@@ -160,7 +160,7 @@ fn signs_are_found_once_for_all_parts_of_a_text() {
     use crate::stitch::reasoning::{ReasoningSigns, has_sign, has_sign_within, sign_places};
 
     let text = "<a> [[x] <think> é◁think▷ and [THI <|channel|>final<|message|> 海 </THOUGHT> [ <|start|>assistant, <thin";
-    for known in [ReasoningSigns::default(), ReasoningSigns::of("<think> <|start|>assistant")] {
+    for known in [ReasoningSigns::default(), ReasoningSigns::from_text("<think> <|start|>assistant")] {
         let places = sign_places(text, known);
         for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
             for end in (start..=text.len()).filter(|at| text.is_char_boundary(*at)) {

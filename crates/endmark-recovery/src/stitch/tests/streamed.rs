@@ -6,14 +6,14 @@ use endmark_text::detect::detect;
 
 use super::super::{AskedFrom, MergeError, StitchStream, merge_chunks};
 use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
-use super::properties::format_of;
+use super::properties::kind_format;
 
 /// What became of the streams of one style.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     streams: usize,
     /// Those of which something flowed before the end.
-    flowed: usize,
+    streamed: usize,
     /// Those that flowed, and were refused in the end.
     refused: usize,
     /// Those that flowed in another way than they were joined.
@@ -24,7 +24,7 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
     let mut counts: BTreeMap<Style, Count> = BTreeMap::new();
     let mut random = Random::new(7);
     for kind in kinds {
-        let format = format_of(*kind);
+        let format = kind_format(*kind);
         for _ in 0..rounds {
             let whole = document(*kind, &mut random);
             for style in STYLES {
@@ -40,7 +40,7 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
                     let initial = &whole[..cut];
                     let size = 1 + random.below(60);
                     let Some(flowed) = flow(initial, &again, &format, from, size) else { continue };
-                    count.flowed += 1;
+                    count.streamed += 1;
                     match merge_chunks(initial, &again, &format, from) {
                         Ok(merged) => count.retracted += usize::from(!merged.text.starts_with(&flowed)),
                         Err(MergeError::StillTruncated { merged }) => {
@@ -94,7 +94,7 @@ fn flow(
 }
 
 /// In most styles a model goes on; these are the ones in which it does not, or not from there.
-fn goes_on(style: Style) -> bool {
+fn continues_exactly(style: Style) -> bool {
     !matches!(style, Style::Answer | Style::Divergent | Style::Unescaped)
 }
 
@@ -112,10 +112,10 @@ fn check(kinds: &[Kind], rounds: usize) {
     let counts = measure(kinds, rounds);
     for (style, count) in &counts {
         assert_eq!(count.retracted, 0, "{style:?}: {count:?}");
-        assert!(goes_on(*style) || count.refused == 0, "{style:?}: {count:?}");
+        assert!(continues_exactly(*style) || count.refused == 0, "{style:?}: {count:?}");
     }
     let sum = |of: fn(&Count) -> usize| counts.values().map(of).sum::<usize>();
-    assert!(sum(|count| count.refused) * 50 <= sum(|count| count.flowed), "{counts:?}");
+    assert!(sum(|count| count.refused) * 50 <= sum(|count| count.streamed), "{counts:?}");
     let clean = counts[&Style::Exact];
-    assert!(clean.flowed * 2 >= clean.streams, "{clean:?}");
+    assert!(clean.streamed * 2 >= clean.streams, "{clean:?}");
 }

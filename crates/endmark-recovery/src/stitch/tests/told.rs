@@ -5,7 +5,7 @@ use endmark_text::Format::{self, Json, Jsonl, Markdown, Tags, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{Outcome, merge_chunks, stitch};
 
-fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
@@ -16,7 +16,7 @@ fn is_never_wrong(
     initial: &str,
     (ahead, rest, behind): (&str, &str, &str),
 ) {
-    let text = joined(format, from, initial, &[ahead, rest, behind].concat());
+    let text = join(format, from, initial, &[ahead, rest, behind].concat());
     let meant = [initial, rest].concat();
     assert!(text.as_ref().is_none_or(|text| text.trim_end() == meant.trim_end()), "{text:?}");
 }
@@ -27,7 +27,7 @@ const MORE_RECORDS: &str = " id=\"2\">\n    <name>tern</name>\n  </record>\n</re
 #[test]
 fn a_short_repetition_is_told_by_tags_that_nest_only_without_it() {
     for again in ["d", "record", "<record"] {
-        let text = joined(&Tags, Cut, RECORDS, &[again, MORE_RECORDS].concat());
+        let text = join(&Tags, Cut, RECORDS, &[again, MORE_RECORDS].concat());
         assert_eq!(text, Some([RECORDS, MORE_RECORDS].concat()), "{again}");
     }
 }
@@ -37,7 +37,7 @@ fn a_remark_behind_a_text_begun_anew_tells_nothing_against_it() {
     let rest = MORE_RECORDS.trim_end();
     let begun = "<records>\n  <record";
     let again = [begun, MORE_RECORDS, "Done."].concat();
-    assert_eq!(joined(&Tags, Unknown, begun, &again), Some([begun, rest].concat()));
+    assert_eq!(join(&Tags, Unknown, begun, &again), Some([begun, rest].concat()));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_number_is_written_anew_behind_the_token() {
     let initial = "[[0,3,0,0,81,0,4,83],[0,95,88,70,0],[0,7";
     let rest = "75,0,74,0,0,0],[0,47,0,0,73]]";
     let apology = "I apologize for the interruption. Here is the rest:\n";
-    let text = joined(&Json, Token, initial, &[apology, rest].concat());
+    let text = join(&Json, Token, initial, &[apology, rest].concat());
     let expected = [&initial[..initial.len() - 1], rest].concat();
     assert!(text.as_ref().is_none_or(|text| *text == expected), "{text:?}");
 }
@@ -58,7 +58,7 @@ fn the_lines_of_a_string_tell_how_far_one_is_indented() {
     let initial =
         "{\"new\": \"def main(argv):\\n    for name in argv:\\n        if os.path.exists(name):\\n         ";
     let rest = "   print(name)\\n        else:\\n            print(\\\"missing\\\")\\n    return 0\\n\"}";
-    let text = joined(&Json, Unknown, initial, &["Resuming output...\n\n", rest].concat());
+    let text = join(&Json, Unknown, initial, &["Resuming output...\n\n", rest].concat());
     assert_eq!(text, Some([initial, rest].concat()));
 }
 
@@ -85,15 +85,15 @@ fn a_first_sentence_in_other_words_is_no_announcement() {
     let initial = "Gulls quick there at the pier be request of the result. Morning by the sea was grey. Winter is here, and \
         the boats are small.\n\nWrites small however the harbour ind";
     let other = initial.replacen("Gulls", "Terns", 1) + "ex. The rest of the boats came in at night.\n";
-    assert_eq!(joined(&Text, Unknown, initial, &other), None);
+    assert_eq!(join(&Text, Unknown, initial, &other), None);
 }
 
 #[test]
 fn no_tag_begins_in_a_value_or_with_a_sentence() {
     let other = "<records>\n\t<record key=\"request1\">\n\t\t<known>3</known>\n\t</record>\n</records>\n";
-    assert_eq!(joined(&Tags, Cut, "<answer path=\"docs/starts_m", other), None);
+    assert_eq!(join(&Tags, Cut, "<answer path=\"docs/starts_m", other), None);
     let text = "file_content>\n<path>src/an.txt</path>\n<content>\nThe boats are counted.\n</content>\n</file_content>\n";
-    let announced = joined(&Tags, Cut, "<", &["接着上面的内容： ", text].concat());
+    let announced = join(&Tags, Cut, "<", &["接着上面的内容： ", text].concat());
     assert_eq!(announced, Some(["<", text].concat()));
 }
 
@@ -111,12 +111,8 @@ fn a_line_of_code_below_an_announcement_is_none() {
     let rest = "CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();\n        let certificates = \
         certificates.map_err(|error| AuthoritiesError::NotPem(error.to_string()))?;\n        \
         if certificates.is_empty() {\n            return Err(AuthoritiesError::Empty);\n        }\n";
-    let text = joined(
-        &Text,
-        Cut,
-        initial,
-        &["Sure! Here is the remaining part of the document:\n\n", rest].concat(),
-    );
+    let text =
+        join(&Text, Cut, initial, &["Sure! Here is the remaining part of the document:\n\n", rest].concat());
     assert_eq!(text, Some([initial, rest].concat()));
 }
 
@@ -126,7 +122,7 @@ fn a_text_begun_anew_is_no_round_of_its_few_last_signs() {
         append_data(&mut bytes, json);\n    bytes\n}\n\n///";
     let rest =
         " The lines of a text.\npub fn lines(text: &str) -> Vec<&str> {\n    text.lines().collect()\n}\n";
-    let text = joined(&Text, Cut, initial, &[initial, rest].concat());
+    let text = join(&Text, Cut, initial, &[initial, rest].concat());
     assert_eq!(text, Some([initial, rest].concat()));
 }
 
@@ -139,7 +135,7 @@ fn an_announcement_and_a_fence_tell_together() {
     // Three words may be the text's own, if it says them twice.
     is_never_wrong(&Text, Cut, initial, (ahead, rest, "\n```\n"));
     let ahead = "To continue, here is what comes next:\n\n```text\nwas a house. Or between answer between";
-    let text = joined(&Text, Cut, initial, &format!("{ahead}{rest}\n```\n"));
+    let text = join(&Text, Cut, initial, &format!("{ahead}{rest}\n```\n"));
     assert_eq!(text, Some([initial, rest].concat()));
 }
 
@@ -148,7 +144,7 @@ fn an_indentation_behind_a_text_begun_anew_is_its_own() {
     let initial = "# Boats\r\n\r\n```python\r\ndef boats(index):\r\n    for late in index:\r\n        yield late\r\n    \
         data = client(index, 84)\r\n";
     let rest = "    return data\r\n```\r\n";
-    let text = joined(&Markdown, Cut, initial, &[initial, rest].concat());
+    let text = join(&Markdown, Cut, initial, &[initial, rest].concat());
     assert_eq!(text, Some([initial, rest].concat()));
 }
 
@@ -194,7 +190,7 @@ fn dots_behind_a_sentence_may_leave_something_out() {
 fn no_question_stands_in_a_word() {
     let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boats! F";
     let question = "¿Qué parte quieres que continúe?\n\n¿Qué parte quieres que continúe?";
-    assert_eq!(joined(&Markdown, Unknown, initial, question), None);
+    assert_eq!(join(&Markdown, Unknown, initial, question), None);
 }
 
 #[test]
@@ -205,7 +201,7 @@ fn rows_that_never_stood_twice_in_a_row_do_not_in_the_middle_of_one() {
     let initial = [&rows(0, 21), begun].concat();
     let rest = &rows(21, 54)[begun.len()..];
     let again = format!("```\n{}{begun}{rest}```\n", &row(20)[begun.len()..]);
-    let text = joined(&Text, Unknown, &initial, &again);
+    let text = join(&Text, Unknown, &initial, &again);
     assert!(
         text.as_ref().is_none_or(|text| text.trim_end() == [&initial, rest].concat().trim_end()),
         "{text:?}"
@@ -215,9 +211,9 @@ fn rows_that_never_stood_twice_in_a_row_do_not_in_the_middle_of_one() {
 #[test]
 fn a_number_or_an_escape_may_go_on_or_be_written_anew() {
     let rows = "[[87,77,0,22,0,80],[40,0,0,62,75],[0,10,96,59],[87,77,0,2";
-    assert_eq!(joined(&Json, Unknown, rows, "2,0,80,0],[40,0,0,62]]"), None);
+    assert_eq!(join(&Json, Unknown, rows, "2,0,80,0],[40,0,0,62]]"), None);
     let escape = r#"{"a": "push('\\t');", "b": "push('\"#;
-    assert_eq!(joined(&Json, Unknown, escape, r#"\t');"}"#), None);
+    assert_eq!(join(&Json, Unknown, escape, r#"\t');"}"#), None);
 }
 
 #[test]
@@ -236,14 +232,14 @@ fn a_fence_that_nobody_asked_for_at_the_cut_may_wrap_what_follows() {
     assert_ne!(stitch(&chunks, &Markdown, Unknown).outcome, Outcome::Whole);
     let lines = "# Record\n\n```text\nThe boats were counted.\n\n";
     let wrapped = "````\nThen the nets, which lay on the quay, were not.\n```\n````";
-    assert_eq!(joined(&Markdown, Unknown, lines, wrapped), None);
+    assert_eq!(join(&Markdown, Unknown, lines, wrapped), None);
 }
 
 #[test]
 fn a_line_end_alone_ends_a_text_only_where_one_can_end() {
-    assert_eq!(joined(&Text, Cut, "def tear_down(self):\n    sel", "\n"), None);
-    assert_eq!(joined(&Markdown, Cut, "* The boats.\r\n* Are the nets there?", "\n"), None);
-    assert!(joined(&Markdown, Cut, "* The boats.\n* The nets are there.", "\n").is_some());
+    assert_eq!(join(&Text, Cut, "def tear_down(self):\n    sel", "\n"), None);
+    assert_eq!(join(&Markdown, Cut, "* The boats.\r\n* Are the nets there?", "\n"), None);
+    assert!(join(&Markdown, Cut, "* The boats.\n* The nets are there.", "\n").is_some());
 }
 
 #[test]
@@ -267,7 +263,7 @@ fn rows_that_are_said_again_with_real_line_ends_are_no_string() {
     let row = "| small | 0 | ok |";
     let initial = format!("{{\"table\": \"{}{}", format!("{row}\\n").repeat(9), &row[..16]);
     let again = format!("{}\n{}{row}\", \"done\": true}}", &row[16..], format!("{row}\n").repeat(7));
-    assert_eq!(joined(&Json, Unknown, &initial, &again), None);
+    assert_eq!(join(&Json, Unknown, &initial, &again), None);
 }
 
 #[test]
@@ -276,7 +272,7 @@ fn another_version_that_shares_a_long_beginning_is_told() {
     let lines = (0..300).map(line).collect::<String>();
     let initial = [&lines, "def late(steps):\n    for step in steps:\n        yield"].concat();
     let other = [&lines, "def early(count):\n    return count * 2\n"].concat();
-    assert_eq!(joined(&Text, Token, &initial, &other), None);
+    assert_eq!(join(&Text, Token, &initial, &other), None);
 }
 
 const SETUP: &str = "# Setup\n\nInstall the package first, then write a small script that loads your data and shows what is in it.\n\n";
@@ -298,7 +294,7 @@ fn a_last_sentence_is_no_remark_because_a_short_text_knows_none_of_its_words() {
             let text = [SETUP, middle, last].concat();
             for (from, at) in [(Unknown, 12), (Unknown, 95), (Cut, 47), (Token, 30)] {
                 let (initial, rest) = text.split_at(at);
-                assert_eq!(joined(&Text, from, initial, rest), Some(text.clone()), "{last} {at}");
+                assert_eq!(join(&Text, from, initial, rest), Some(text.clone()), "{last} {at}");
             }
         }
     }
@@ -310,7 +306,7 @@ fn a_remark_behind_a_short_text_is_one() {
         ["Let me know if you have any questions.", "I hope this helps!", "This is the end of the text."]
     {
         let rest = [&SETUP[12..], CODE.trim_end()].concat();
-        let text = joined(&Text, Unknown, &SETUP[..12], &format!("{rest}\n\n{remark}"));
+        let text = join(&Text, Unknown, &SETUP[..12], &format!("{rest}\n\n{remark}"));
         assert_eq!(text, Some([SETUP, CODE.trim_end()].concat()), "{remark}");
     }
 }
@@ -331,7 +327,7 @@ fn a_block_that_names_a_language_of_code_is_no_wrapper_of_sentences() {
         is_never_wrong(&Text, from, initial, ("", &rest, ""));
     }
     let wrapped = "```text\n- three\n- four\n```";
-    assert_eq!(joined(&Text, Unknown, initial, wrapped), Some([initial, "- three\n- four"].concat()));
+    assert_eq!(join(&Text, Unknown, initial, wrapped), Some([initial, "- three\n- four"].concat()));
 }
 
 #[test]
@@ -339,5 +335,5 @@ fn an_offer_of_help_behind_a_line_of_code_is_none_of_it() {
     let initial = "    assert sends(0) == 0\n    assert sends(1) == 0\n ";
     let rest = "   assert sends(2) == 0\n    assert sends(3) == 0";
     let offer = "\n\nLet me know if you'd like me to explain any part of it.";
-    assert_eq!(joined(&Text, Token, initial, &[rest, offer].concat()), Some([initial, rest].concat()));
+    assert_eq!(join(&Text, Token, initial, &[rest, offer].concat()), Some([initial, rest].concat()));
 }

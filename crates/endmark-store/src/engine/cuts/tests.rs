@@ -89,7 +89,7 @@ fn happen(connection: &Connection, at: usize, event: &Event) {
 type Found = (Vec<CutSummary>, BTreeMap<(String, String), u64>);
 
 /// Returns the contents of a span by day.
-fn found(reader: &Reader, since: &str, until: &str) -> Found {
+fn contents_by_day(reader: &Reader, since: &str, until: &str) -> Found {
     let (summaries, periods) = reader.cut_replies(since, until).unwrap();
     let mut days = BTreeMap::new();
     for period in periods {
@@ -119,7 +119,7 @@ proptest! {
         let moment = |hour: u32| format!("2026-11-{:02} {:02}:00:00", 1 + hour / 24, hour % 24);
         let mut spans: Vec<_> = spans.into_iter().map(|(from, to)| (moment(from), moment(to))).collect();
         spans.push((moment(0), moment(96)));
-        let all = || spans.iter().map(|(since, until)| found(&reader, since, until)).collect::<Vec<_>>();
+        let all = || spans.iter().map(|(since, until)| contents_by_day(&reader, since, until)).collect::<Vec<_>>();
         let summed = all();
         connection.execute("DELETE FROM cut_sums", []).unwrap();
         prop_assert_eq!(summed, all());
@@ -139,8 +139,9 @@ fn summed_days_are_read_from_their_sums_and_wrong_ones_are_found() {
     }
     assert!(!step_before(&connection, "'9999'").unwrap(), "the calls come first");
     happen(&connection, 4, &Event::Summed { calls: true });
-    let replies =
-        |since, until| -> u64 { found(&reader, since, until).0.iter().map(|cut| cut.replies).sum() };
+    let replies = |since, until| -> u64 {
+        contents_by_day(&reader, since, until).0.iter().map(|cut| cut.replies).sum()
+    };
     assert_eq!(replies("2026-11-01 00:00:00", "2026-11-04 00:00:00"), 4);
     connection.execute("UPDATE cut_sums SET replies = replies + 10 WHERE day = '2026-11-01'", []).unwrap();
     assert_eq!(replies("2026-11-01 00:00:00", "2026-11-04 00:00:00"), 24, "two models");

@@ -26,7 +26,7 @@ pub(crate) enum Column {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CallRows {
     /// The number of the last row in the journal, or 0 without rows.
-    pub(crate) through: i64,
+    pub(crate) last_change: i64,
     /// Whether there may be more.
     pub(crate) is_more: bool,
     /// Number of values in each column. Rows deleted since are skipped.
@@ -64,7 +64,7 @@ impl RowReader {
 
     /// Returns the oldest rows that the database does not have, at most this many.
     pub(crate) fn oldest(&self, most: u32) -> Result<CallRows, StoreError> {
-        oldest(&self.connection, most).map_err(|error| StoreError::of_sqlite(&self.path, &error))
+        oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
     }
 }
 
@@ -74,7 +74,7 @@ fn oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows> {
     let mut statement = connection.prepare_cached(&format!("{}{most}", *OLDEST))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        (found.through, read) = (row.get(0)?, read + 1);
+        (found.last_change, read) = (row.get(0)?, read + 1);
         if row.get(1)? {
             found.push(row, 2)?;
         }
@@ -154,7 +154,7 @@ mod tests {
             .unwrap();
         let reader = RowReader::open(&path).unwrap();
         let rows = reader.oldest(4).unwrap();
-        assert_eq!((rows.through, rows.count, rows.is_more), (3, 2, false));
+        assert_eq!((rows.last_change, rows.count, rows.is_more), (3, 2, false));
         assert_eq!(rows.oldest.as_deref(), Some("2026-11-27 08:45:58.194+00"));
         let column =
             |name: &str| &rows.columns[CALL_COLUMNS.iter().position(|(known, _)| *known == name).unwrap()];

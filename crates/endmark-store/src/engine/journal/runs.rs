@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::engine::Fault;
-use crate::owner::ELSEWHERE;
+use crate::owner::EXTERNAL_OWNER;
 
 /// Triggers that note changed runs and new events.
 pub(super) const TRIGGERS: &str = "
@@ -135,7 +135,7 @@ fn run_as_json() -> String {
         ("revision", _) => "'revision', j.number".to_owned(),
         ("name", _) => "'name', t.name".to_owned(),
         ("is_supervised", _) => {
-            format!("'is_supervised', json(iif(r.owner <> '{ELSEWHERE}', 'true', 'false'))")
+            format!("'is_supervised', json(iif(r.owner <> '{EXTERNAL_OWNER}', 'true', 'false'))")
         }
         (name, "boolean") => format!("'{name}', json(iif(r.{name}, 'true', 'false'))"),
         (name, _) => format!("'{name}', r.{name}"),

@@ -7,33 +7,33 @@ use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 
-/// Selects the columns of a call. The `usage` table and then [`BESIDE`] are appended.
+/// Selects the columns of a call. The `usage` table and then [`EXTRA_TABLES`] are appended.
 pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
   w.tokens_1h, t.prompt, t.output, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
 /// Joins the tables that contain further columns of a call.
-pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
+pub(crate) const EXTRA_TABLES: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates t USING (request_id, call)
   LEFT JOIN usage_billing b USING (request_id, call)";
 
 impl Reader {
     /// Returns the upstream calls of one request, in the order in which they were made.
-    pub fn calls_of(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
-        self.calls(&format!("{ROW} usage {BESIDE} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
+    pub fn request_calls(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
+        self.calls(&format!("{ROW} usage {EXTRA_TABLES} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
     /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. The first
     /// `but_for` calls are skipped.
-    pub fn calls_of_client(
+    pub fn client_calls(
         &self,
         identity: &str,
         since: &str,
         but_for: u32,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
-            "{ROW} usage {BESIDE} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
+            "{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
         );
         self.calls(&sql, &[&since, &identity, &but_for])
     }
@@ -41,14 +41,16 @@ impl Reader {
     /// Returns the newest upstream calls, newest first, at most `limit`.
     pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(
-            &format!("{ROW} usage {BESIDE} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
+            &format!(
+                "{ROW} usage {EXTRA_TABLES} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"
+            ),
             &[&limit],
         )
     }
 
     /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived
     /// from sums of tokens. If a session is given, only its calls are returned.
-    pub fn calls_billed_apart(
+    pub fn separately_billed_calls(
         &self,
         session: Option<&str>,
         since: &str,
@@ -57,20 +59,20 @@ impl Reader {
         let sql = format!(
             "{ROW} (SELECT usage.* FROM usage_billing n CROSS JOIN usage
                ON usage.request_id = n.request_id AND usage.call = n.call
-               WHERE usage.started_at >= ?1 AND usage.started_at < ?2 AND usage.session = coalesce(?3, usage.session)) {BESIDE}"
+               WHERE usage.started_at >= ?1 AND usage.started_at < ?2 AND usage.session = coalesce(?3, usage.session)) {EXTRA_TABLES}"
         );
         self.calls(&sql, &[&since, &until, &session])
     }
 
     /// Returns the time `seconds` ago, by the store's clock and in the store's format.
-    pub fn before(&self, seconds: u64) -> Result<String, StoreError> {
+    pub fn time_before(&self, seconds: u64) -> Result<String, StoreError> {
         let span = i64::try_from(seconds).unwrap_or(i64::MAX);
         let read = self.connection().query_row(
             "SELECT coalesce(datetime('now', '-' || ?1 || ' seconds'), '0000-01-01 00:00:00')",
             [span],
             |row| row.get(0),
         );
-        read.map_err(|error| self.failed(&error))
+        read.map_err(|error| self.store_error(&error))
     }
 
     fn calls(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<UsageRow>, StoreError> {
@@ -80,7 +82,7 @@ impl Reader {
                 .query_map(values, usage_row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 }
 

@@ -8,7 +8,7 @@ use endmark_context::budget::{Period, Scope, Unit, Zone};
 use crate::calls::UsageRow;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
-use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
 use crate::error::StoreError;
 
 /// A budget that differs from the ledger.
@@ -47,7 +47,7 @@ impl Reader {
                 return Ok(None);
             };
             let sql = format!(
-                "{ROW} usage {BESIDE} LEFT JOIN (SELECT request_id, call, subject AS charged_to, window, held, spent
+                "{ROW} usage {EXTRA_TABLES} LEFT JOIN (SELECT request_id, call, subject AS charged_to, window, held, spent
                    FROM budget_entries WHERE scope = ?1 AND unit = ?2) e USING (request_id, call)
                  WHERE started_at >= ?3"
             )
@@ -61,7 +61,7 @@ impl Reader {
                 if let Some(place) = charged {
                     let (held, spent): (i64, Option<i64>) = (row.get("held")?, row.get("spent")?);
                     let is_wrong = unit == Unit::Tokens
-                        && spent.is_some_and(|spent| !is_charge_of(&call, natural(held), natural(spent)));
+                        && spent.is_some_and(|spent| !may_have_charged(&call, natural(held), natural(spent)));
                     if let Some(budget) = budgets.get_mut(&place).filter(|_| is_wrong) {
                         budget.wrong_calls += 1;
                     }
@@ -82,36 +82,36 @@ impl Reader {
                 .collect();
             wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
             let first = wrong.into_iter().next();
-            Ok(first.map(|((subject, window), Compared { uncharged_calls, wrong_calls, .. })| {
+            Ok(first.map(|((subject, window), ComparedCharges { uncharged_calls, wrong_calls, .. })| {
                 BudgetDifference { scope, subject, window, unit, uncharged_calls, wrong_calls }
             }))
         };
-        compared().map_err(|error| self.failed(&error))
+        compared().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the start time of the first call that was charged to each budget.
-    fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, Compared>> {
+    fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, ComparedCharges>> {
         self.connection()
             .prepare(
                 "SELECT subject, window, min(started_at) FROM budget_entries JOIN usage USING (request_id, call)
                  WHERE scope = ?1 AND unit = ?2 GROUP BY subject, window",
             )?
             .query_map([scope.name(), unit.name()], |row| {
-                let compared = Compared { since: row.get(2)?, uncharged_calls: 0, wrong_calls: 0 };
+                let compared = ComparedCharges { since: row.get(2)?, uncharged_calls: 0, wrong_calls: 0 };
                 Ok(((row.get(0)?, row.get(1)?), compared))
             })?
             .collect()
     }
 }
 
-struct Compared {
+struct ComparedCharges {
     since: String,
     uncharged_calls: u64,
     wrong_calls: u64,
 }
 
 fn is_billed(call: &UsageRow) -> bool {
-    was_killed(call) || call.tokens.or_estimated(call.estimate).is_some()
+    was_killed(call) || call.tokens.with_estimate(call.estimate).is_some()
 }
 
 /// Whether the gateway was killed before the call ended.
@@ -120,10 +120,10 @@ fn was_killed(call: &UsageRow) -> bool {
 }
 
 /// Whether this amount is a valid charge for a call with this reservation.
-fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
+fn may_have_charged(call: &UsageRow, held: u64, spent: u64) -> bool {
     if was_killed(call) {
         return spent == held;
     }
-    let tokens = call.tokens.or_estimated(call.estimate);
+    let tokens = call.tokens.with_estimate(call.estimate);
     spent == tokens.map_or(0, |(prompt, output)| prompt.saturating_add(output))
 }

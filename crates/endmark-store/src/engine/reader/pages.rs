@@ -8,7 +8,7 @@ use endmark_context::budget::Rule;
 
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
-use crate::engine::compactions::dropped_of;
+use crate::engine::compactions::parse_dropped;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
@@ -70,7 +70,7 @@ pub struct BudgetPlace {
 
 impl BudgetPlace {
     /// Returns the position of a row.
-    pub fn of(row: &BudgetRow) -> Self {
+    pub fn new(row: &BudgetRow) -> Self {
         Self {
             window: row.window.clone(),
             scope: row.scope.clone(),
@@ -87,7 +87,7 @@ impl Reader {
     }
 
     /// Returns the compactions of a session, the newest first, at most `limit`.
-    pub fn compactions_of(&self, session: &str, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
+    pub fn session_compactions(&self, session: &str, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
         self.compactions_where("s.session = ?1", &[&session, &limit])
     }
 
@@ -102,11 +102,11 @@ impl Reader {
             let mut statement = self.connection().prepare(&sql)?;
             statement.query_map(values, compaction)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the outputs that were shortened in a session and are still kept, the newest first, at most `limit`.
-    pub fn outputs_of(&self, session: &str, limit: u32) -> Result<Vec<SessionOutput>, StoreError> {
+    pub fn session_outputs(&self, session: &str, limit: u32) -> Result<Vec<SessionOutput>, StoreError> {
         let read = || {
             self.connection()
                 .prepare(
@@ -125,11 +125,11 @@ impl Reader {
                 })?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the runs whose own key made calls in a session, newest first, at most `limit`.
-    pub fn runs_of(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
+    pub fn session_runs(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "id IN (SELECT substr(credential, 5) FROM usage
                WHERE usage.session = ?1 AND credential >= 'key:' AND credential < 'key;')
@@ -140,7 +140,7 @@ impl Reader {
 
     /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This
     /// function reads the counters instead of recomputing the sums of entries: `recomputed` repeats the counters.
-    pub fn budgets_behind(
+    pub fn budgets_after(
         &self,
         place: Option<&BudgetPlace>,
         limit: u32,
@@ -167,12 +167,12 @@ impl Reader {
                 )?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the budgets of a rule in one window of which at least `percent` percent are spent or reserved,
     /// fullest first.
-    pub fn budgets_near_their_end(
+    pub fn budgets_near_limit(
         &self,
         rule: Rule,
         window: &str,
@@ -202,7 +202,7 @@ impl Reader {
                 )?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 }
 
@@ -220,7 +220,7 @@ fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
         handle: row.get(7)?,
         created_at: row.get(8)?,
         session: row.get(9)?,
-        dropped: dropped_of(&row.get::<_, String>(10)?),
+        dropped: parse_dropped(&row.get::<_, String>(10)?),
     })
 }
 

@@ -2,10 +2,10 @@
 
 use rusqlite::{ToSql, params_from_iter};
 
-use super::summary::FOR_REPLIES;
+use super::summary::REPLY_PURPOSES;
 use crate::calls::UsageRow;
 use crate::engine::Reader;
-use crate::engine::reader::calls::{BESIDE, ROW};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW};
 use crate::error::StoreError;
 use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
 use crate::refusals::RefusedRequest;
@@ -17,7 +17,7 @@ const MAX_SCANNED: u32 = 250_000;
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
 /// Maximum number of candidates whose calls one page reads.
-const MAX_READ: u32 = 1_000;
+const MAX_CANDIDATES: u32 = 1_000;
 
 /// Outcomes of cut replies, from best to worst.
 const CUT_OUTCOMES: [&str; 7] =
@@ -85,21 +85,21 @@ pub struct RequestChoices {
 }
 
 impl RequestRow {
-    fn of(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
+    fn new(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
         let worst =
             cuts.iter().filter_map(|cut| CUT_OUTCOMES.iter().position(|word| *word == cut.outcome)).max();
-        let reply = calls.iter().rev().find(|call| FOR_REPLIES.contains(&call.purpose.as_str()));
+        let reply = calls.iter().rev().find(|call| REPLY_PURPOSES.contains(&call.purpose.as_str()));
         let outcome = match (worst.and_then(|worst| CUT_OUTCOMES.get(worst)), reply.or_else(|| calls.last()))
         {
             (Some(outcome), _) => outcome,
-            (None, Some(call)) => of_call(call),
+            (None, Some(call)) => call_outcome(call),
             (None, None) => "unread",
         };
         Self { outcome: outcome.to_owned(), calls, cuts, refusal: None }
     }
 
     /// Returns the row of a request that the gateway refused.
-    pub fn refused(refusal: RefusedRequest) -> Self {
+    pub fn from_refusal(refusal: RefusedRequest) -> Self {
         Self { outcome: REFUSED.to_owned(), refusal: Some(refusal), ..Self::default() }
     }
 
@@ -110,7 +110,7 @@ impl RequestRow {
 
     /// Returns the start time.
     pub fn started_at(&self) -> &str {
-        self.field(|call| &call.started_at, |refusal| &refusal.at)
+        self.field(|call| &call.started_at, |refusal| &refusal.refused_at)
     }
 
     /// Returns the requested model.
@@ -145,7 +145,7 @@ impl RequestRow {
     }
 
     /// Returns whether the client did not get the complete reply that it wanted.
-    pub fn is_worth_a_look(&self) -> bool {
+    pub fn needs_attention(&self) -> bool {
         match self.outcome.as_str() {
             "exhausted" | "interrupted" => true,
             "cut" => self.cuts.iter().any(|cut| cut.outcome == "cut" && cut.reason != LEFT_BY_OWN_LIMIT),
@@ -155,14 +155,14 @@ impl RequestRow {
 
     fn has_outcome(&self, wanted: &str) -> bool {
         match wanted {
-            "look" => self.is_worth_a_look(),
+            "look" => self.needs_attention(),
             "any-cut" => !self.cuts.is_empty() || self.outcome == "cut",
             wanted => self.outcome == wanted,
         }
     }
 }
 
-fn of_call(call: &UsageRow) -> &'static str {
+fn call_outcome(call: &UsageRow) -> &'static str {
     match (call.verdict.as_deref(), call.ending.as_str(), call.http_status) {
         (Some("cut"), ..) => "cut",
         (None, "cancelled", _) => "cancelled",
@@ -187,7 +187,7 @@ impl Reader {
                 if page.rows.iter().any(|row| row.calls[0].request_id == *id) {
                     continue;
                 }
-                let Some(row) = self.request_of(id)? else { continue };
+                let Some(row) = self.request_row(id)? else { continue };
                 if filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome)) {
                     page.rows.push(row);
                 }
@@ -196,25 +196,25 @@ impl Reader {
                 page.next = Some(end);
                 return Ok((page, true));
             }
-            let goes_on = candidates.0.len() >= MAX_READ as usize;
+            let goes_on = candidates.0.len() >= MAX_CANDIDATES as usize;
             Ok((page, goes_on))
         };
-        let (mut page, goes_on) = read().map_err(|error: rusqlite::Error| self.failed(&error))?;
+        let (mut page, goes_on) = read().map_err(|error: rusqlite::Error| self.store_error(&error))?;
         page.next = page.next.filter(|_| goes_on);
         Ok(page)
     }
 
     /// Returns one request.
     pub fn request(&self, id: &str) -> Result<Option<RequestRow>, StoreError> {
-        self.request_of(id).map_err(|error| self.failed(&error))
+        self.request_row(id).map_err(|error| self.store_error(&error))
     }
 
-    fn request_of(&self, id: &str) -> rusqlite::Result<Option<RequestRow>> {
+    fn request_row(&self, id: &str) -> rusqlite::Result<Option<RequestRow>> {
         let calls = self.calls_where("usage", "request_id = ?1 ORDER BY call", &[&id])?;
         if calls.is_empty() {
             return Ok(None);
         }
-        let mut row = RequestRow::of(calls, self.cuts_of(id)?);
+        let mut row = RequestRow::new(calls, self.request_cuts(id)?);
         if row.outcome == "cut" && row.cuts.is_empty() {
             let sql = "SELECT EXISTS (SELECT 1 FROM open_recoveries WHERE request_id = ?1)";
             if self.connection().prepare_cached(sql)?.query_row([id], |row| row.get(0))? {
@@ -288,7 +288,7 @@ impl Reader {
         }
         let sql = format!(
             "SELECT started_at, request_id FROM (SELECT started_at, request_id, model, upstream, credential, verdict
-               {scanned} {most}) u WHERE {} LIMIT {MAX_READ}",
+               {scanned} {most}) u WHERE {} LIMIT {MAX_CANDIDATES}",
             conditions.join(" AND ")
         );
         let place = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -297,7 +297,7 @@ impl Reader {
             .prepare(&sql)?
             .query_map(params_from_iter(values), place)?
             .collect::<rusqlite::Result<_>>()?;
-        if found.len() >= MAX_READ as usize || filter.session.is_some() {
+        if found.len() >= MAX_CANDIDATES as usize || filter.session.is_some() {
             return Ok((found, None));
         }
         let mut end = self.connection().prepare(&end)?;
@@ -306,13 +306,13 @@ impl Reader {
     }
 
     /// Returns the newest calls of a session, newest first, at most `limit`.
-    pub fn calls_of_session(&self, session: &str, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
+    pub fn session_calls(&self, session: &str, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = self.calls_where(
             "usage INDEXED BY usage_sessions",
             "usage.session = ?1 ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?2",
             &[&session, &limit],
         );
-        read.map_err(|error| self.failed(&error))
+        read.map_err(|error| self.store_error(&error))
     }
 
     /// Returns the newest call of each session that occurs among the newest `requests` requests, newest first.
@@ -336,20 +336,20 @@ impl Reader {
             }
             Ok(newest)
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the start time of the oldest recorded call, or `None` without calls.
     pub fn first_call(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT min(started_at) FROM usage";
-        self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.failed(&error))
+        self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.store_error(&error))
     }
 
     /// Returns the number of calls that a session made.
-    pub fn count_calls_of_session(&self, session: &str) -> Result<u64, StoreError> {
+    pub fn count_session_calls(&self, session: &str) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM usage INDEXED BY usage_sessions WHERE session = ?1";
         let read = self.connection().query_row(sql, [session], |row| row.get::<_, i64>(0));
-        read.map(crate::engine::integers::natural).map_err(|error| self.failed(&error))
+        read.map(crate::engine::integers::natural).map_err(|error| self.store_error(&error))
     }
 
     /// Returns the existing values by which requests can be filtered.
@@ -371,7 +371,7 @@ impl Reader {
                 )?,
             })
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     fn calls_where(
@@ -381,7 +381,7 @@ impl Reader {
         values: &[&dyn ToSql],
     ) -> rusqlite::Result<Vec<UsageRow>> {
         self.connection()
-            .prepare_cached(&format!("{ROW} {from} {BESIDE} WHERE {condition}"))?
+            .prepare_cached(&format!("{ROW} {from} {EXTRA_TABLES} WHERE {condition}"))?
             .query_map(values, super::calls::usage_row)?
             .collect()
     }

@@ -32,7 +32,7 @@ impl Reader {
     pub(crate) fn instance(&self) -> Result<String, StoreError> {
         let read =
             || self.connection.query_row("SELECT instance FROM journal", [], |row| row.get(0)).optional();
-        read().map(Option::unwrap_or_default).map_err(|error| self.failed(&error))
+        read().map(Option::unwrap_or_default).map_err(|error| self.store_error(&error))
     }
 
     pub(super) fn runs_where(
@@ -43,28 +43,29 @@ impl Reader {
         let read = || {
             self.connection
                 .prepare(&format!("{COLUMNS} WHERE {end}"))?
-                .query_map(values, |row| self.run_of(row))?
+                .query_map(values, |row| self.read_run(row))?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns one run by its id, or by a unique prefix of it.
     pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
         let read = || {
             let of = |end: &str| format!("{COLUMNS} WHERE {end}");
-            let exact = self.connection.query_row(&of("id = ?1"), [id], |row| self.run_of(row)).optional()?;
+            let exact =
+                self.connection.query_row(&of("id = ?1"), [id], |row| self.read_run(row)).optional()?;
             if exact.is_some() || id.is_empty() {
                 return Ok(exact);
             }
             let mut found = self
                 .connection
                 .prepare(&of("substr(id, 1, length(?1)) = ?1 LIMIT 2"))?
-                .query_map([id], |row| self.run_of(row))?
+                .query_map([id], |row| self.read_run(row))?
                 .collect::<rusqlite::Result<Vec<_>>>()?;
             Ok(if found.len() == 1 { found.pop() } else { None })
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the events after this number, in order, of one run or of all runs, at most `limit`.
@@ -80,20 +81,20 @@ impl Reader {
                     "SELECT id, run_id, at, name, attempt, state, reason, message FROM run_events
                      WHERE id > ?1 AND (?2 IS NULL OR run_id = ?2) ORDER BY id LIMIT ?3",
                 )?
-                .query_map((after, run_id, limit), event_of)?
+                .query_map((after, run_id, limit), read_event)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Returns the number of the newest event, or 0 without events.
     pub fn newest_run_event(&self) -> Result<i64, StoreError> {
         let newest =
             self.connection.query_row("SELECT coalesce(max(id), 0) FROM run_events", [], |row| row.get(0));
-        newest.map_err(|error| self.failed(&error))
+        newest.map_err(|error| self.store_error(&error))
     }
 
-    fn run_of(&self, row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+    fn read_run(&self, row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         let count = |index| row.get::<_, Option<i64>>(index).map(|value| value.map(natural));
         let ended_at: Option<String> = row.get(24)?;
         let owner: String = row.get(25)?;
@@ -124,7 +125,7 @@ impl Reader {
                 name: row.get(26)?,
                 task: match row.get(27)? {
                     Some(asked) => Some(RunTask {
-                        asked,
+                        prompt_text: asked,
                         seconds: natural(row.get(28)?),
                         session_input_tokens: natural(row.get(29)?),
                         session_output_tokens: natural(row.get(30)?),
@@ -141,11 +142,11 @@ impl Reader {
     }
 }
 
-fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredRunEvent> {
+fn read_event(row: &Row<'_>) -> rusqlite::Result<StoredRunEvent> {
     Ok(StoredRunEvent {
         id: row.get(0)?,
         run_id: row.get(1)?,
-        at: row.get(2)?,
+        occurred_at: row.get(2)?,
         name: row.get(3)?,
         attempt: row.get(4)?,
         state: row.get(5)?,

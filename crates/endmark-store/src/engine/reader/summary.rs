@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::Summed;
+use super::CountedCalls;
 use crate::calls::UsageRow;
 use crate::counted::CallSums;
 use crate::engine::Reader;
@@ -84,12 +84,12 @@ pub struct UsageReport {
 }
 
 /// A timestamp that sorts after every row.
-const AFTER_ALL: &str = "9999-12-31 23:59:59";
+const END_OF_TIME: &str = "9999-12-31 23:59:59";
 
 /// The purposes of calls that request a reply.
-pub(in crate::engine) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
+pub(in crate::engine) const REPLY_PURPOSES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
-const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
+const RECOVERY_PURPOSES: [&str; 2] = ["resume", "correction"];
 
 impl Reader {
     /// Returns the ledger's data for the last `seconds` seconds. The sums of calls that recovered replies are
@@ -97,17 +97,17 @@ impl Reader {
     pub fn usage_since(
         &self,
         seconds: u64,
-        of_recovery: impl FnMut(&Summed<'_>),
+        of_recovery: impl FnMut(&CountedCalls<'_>),
     ) -> Result<UsageReport, StoreError> {
         let from = self.exactly_before(seconds)?;
-        self.usage_between(&from, AFTER_ALL, of_recovery)
+        self.usage_between(&from, END_OF_TIME, of_recovery)
     }
 
     /// Returns the ledger's data for the span of the same length before the last `seconds` seconds.
     pub fn usage_before(
         &self,
         seconds: u64,
-        of_recovery: impl FnMut(&Summed<'_>),
+        of_recovery: impl FnMut(&CountedCalls<'_>),
     ) -> Result<UsageReport, StoreError> {
         let (from, until) = (self.exactly_before(seconds.saturating_mul(2))?, self.exactly_before(seconds)?);
         self.usage_between(&from, &until, of_recovery)
@@ -122,31 +122,31 @@ impl Reader {
             [seconds],
             |row| row.get(0),
         );
-        read.map_err(|error| self.failed(&error))
+        read.map_err(|error| self.store_error(&error))
     }
 
     fn usage_between(
         &self,
         from: &str,
         until: &str,
-        mut of_recovery: impl FnMut(&Summed<'_>),
+        mut of_recovery: impl FnMut(&CountedCalls<'_>),
     ) -> Result<UsageReport, StoreError> {
-        let (cuts, cut_periods) = self.cut_replies(from, until).map_err(|error| self.failed(&error))?;
+        let (cuts, cut_periods) = self.cut_replies(from, until).map_err(|error| self.store_error(&error))?;
         let (mut days, mut requests) = (BTreeMap::new(), 0);
         self.sums((Dimension::Nothing, None), from, until, |summed| {
-            let Summed { at, class, sums, .. } = summed;
+            let CountedCalls { sample_time: at, class, sums, .. } = summed;
             requests += sums.requests;
-            if FOR_REPLIES.contains(&class.purpose.as_str()) {
-                let day = Grain::Day.of(at).to_owned();
+            if REPLY_PURPOSES.contains(&class.purpose.as_str()) {
+                let day = Grain::Day.period_of(at).to_owned();
                 let place = (Reverse(day), class.upstream.clone(), class.model.clone());
                 let day: &mut CallSums = days.entry(place).or_default();
-                *day = day.and(sums);
-            } else if FOR_RECOVERY.contains(&class.purpose.as_str()) {
+                *day = day.plus(sums);
+            } else if RECOVERY_PURPOSES.contains(&class.purpose.as_str()) {
                 of_recovery(summed);
             }
         })?;
-        let mut recoveries_billed_apart = self.calls_billed_apart(None, from, until)?;
-        recoveries_billed_apart.retain(|call| FOR_RECOVERY.contains(&call.purpose.as_str()));
+        let mut recoveries_billed_apart = self.separately_billed_calls(None, from, until)?;
+        recoveries_billed_apart.retain(|call| RECOVERY_PURPOSES.contains(&call.purpose.as_str()));
         let days = days.into_iter().map(day).collect();
         Ok(UsageReport { days, cuts, cut_periods, requests, recoveries_billed_apart })
     }

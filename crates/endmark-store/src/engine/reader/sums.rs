@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Row, ToSql, params};
 
 use crate::calls::UsageRow;
-use crate::counted::{CallClass, CallSums, counted};
+use crate::counted::{CallClass, CallSums, classify};
 use crate::engine::integers::natural;
-use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
-use crate::engine::sums::{Dimension, Grain, Place, Summing, UNSUMMED};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
+use crate::engine::sums::{Dimension, Grain, SumKey, Summing, UNSUMMED_CALLS};
 use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
 
 /// Sums of calls that are counted together.
 #[derive(Debug, Clone, Copy)]
-pub struct Summed<'a> {
+pub struct CountedCalls<'a> {
     /// When the calls began: the day, as `YYYY-MM-DD` in UTC, and optionally the time.
-    pub at: &'a str,
+    pub sample_time: &'a str,
     /// The session or the client's key, if the sums are grouped by it.
     pub key: &'a str,
     /// The class of the calls.
@@ -35,7 +35,7 @@ impl<'a> Span<'a> {
     /// Returns the days or hours at the ends of the span that are only partly inside it.
     fn ends(&self, grain: Grain) -> Vec<&'a str> {
         let (opens, closes) = bounds(grain);
-        let mut ends = vec![grain.of(self.since), grain.of(self.until)];
+        let mut ends = vec![grain.period_of(self.since), grain.period_of(self.until)];
         ends.dedup();
         ends.retain(|end| {
             format!("{end}{opens}").as_str() < self.since || format!("{end}{closes}").as_str() > self.until
@@ -61,7 +61,7 @@ impl Reader {
         (by, only): (Dimension, Option<&str>),
         since: &str,
         until: &str,
-        mut each: impl FnMut(&Summed<'_>),
+        mut each: impl FnMut(&CountedCalls<'_>),
     ) -> Result<(), StoreError> {
         let mut read = || -> rusqlite::Result<()> {
             // Read everything in one transaction, because calls move into the table of sums meanwhile.
@@ -69,7 +69,7 @@ impl Reader {
             let span = Span { since, until };
             let by_key = (by, only);
             let classes = self.classes()?;
-            let days = (Grain::Day.of(since), Grain::Day.of(until));
+            let days = (Grain::Day.period_of(since), Grain::Day.period_of(until));
             self.whole_periods(Grain::Day, by_key, &span, days, &classes, &mut each)?;
             for day in span.ends(Grain::Day) {
                 self.whole_periods(
@@ -86,16 +86,21 @@ impl Reader {
                 if only.is_some_and(|only| only != by.key(call)) {
                     return;
                 }
-                let (class, sums) = counted(call);
-                each(&Summed { at: &call.started_at, key: by.key(call), class: &class, sums: &sums });
+                let (class, sums) = classify(call);
+                each(&CountedCalls {
+                    sample_time: &call.started_at,
+                    key: by.key(call),
+                    class: &class,
+                    sums: &sums,
+                });
             };
             for hour in &hours {
                 let (from, to) = (since.max(hour).to_owned(), format!("{hour}:60"));
-                let sql = format!("{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2");
+                let sql = format!("{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND started_at < ?2");
                 self.each_row(&sql, &[&from, &to.as_str().min(until)], &mut each_call)?;
             }
             let sql = format!(
-                "{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 AND started_at >= ?1 AND started_at < ?2"
+                "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 AND started_at >= ?1 AND started_at < ?2"
             );
             self.each_row(&sql, &[&since, &until], &mut |call| {
                 if !hours.iter().any(|hour| call.started_at.starts_with(hour)) {
@@ -104,7 +109,7 @@ impl Reader {
             })?;
             moment.finish()
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
     /// Passes the days or hours between two times that lie completely inside the span.
@@ -115,7 +120,7 @@ impl Reader {
         span: &Span<'_>,
         (first, last): (&str, &str),
         classes: &HashMap<i64, CallClass>,
-        each: &mut impl FnMut(&Summed<'_>),
+        each: &mut impl FnMut(&CountedCalls<'_>),
     ) -> rusqlite::Result<()> {
         let sql = format!(
             "SELECT period, key, class, {} FROM usage_sums WHERE grain = ?1 AND dimension = ?2 AND period >= ?3 AND period <= ?4
@@ -139,7 +144,7 @@ impl Reader {
             // Skip a sum without a class, which cannot occur.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
-            each(&Summed { at: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
+            each(&CountedCalls { sample_time: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
         }
         Ok(())
     }
@@ -192,7 +197,7 @@ impl Reader {
                 .query_map([], |row| row.get(0))?
                 .collect::<rusqlite::Result<_>>()?;
             for day in days {
-                if self.sums_as_written(&day, &classes)? != self.sums_anew(&day)?
+                if self.stored_sums(&day, &classes)? != self.recomputed_sums(&day)?
                     || cuts::are_wrong(self.connection(), &day)?
                 {
                     return Ok(Some(day));
@@ -200,14 +205,14 @@ impl Reader {
             }
             Ok(None)
         };
-        read().map_err(|error| self.failed(&error))
+        read().map_err(|error| self.store_error(&error))
     }
 
-    fn sums_as_written(
+    fn stored_sums(
         &self,
         day: &str,
         classes: &HashMap<i64, CallClass>,
-    ) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
+    ) -> rusqlite::Result<BTreeMap<SumKey, CallSums>> {
         let mut written = BTreeMap::new();
         let sql = format!(
             "SELECT period, key, class, {} FROM usage_sums WHERE grain = ?1 AND dimension = ?2 AND period >= ?3 AND period < ?4",
@@ -220,17 +225,18 @@ impl Reader {
             while let Some(row) = rows.next()? {
                 let Some(class) = classes.get(&row.get(2)?).cloned() else { continue };
                 let place =
-                    Place { grain, dimension: by.name(), period: row.get(0)?, key: row.get(1)?, class };
+                    SumKey { grain, dimension: by.name(), period: row.get(0)?, key: row.get(1)?, class };
                 written.insert(place, counts(row, 3)?);
             }
         }
         Ok(written)
     }
 
-    fn sums_anew(&self, day: &str) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
+    fn recomputed_sums(&self, day: &str) -> rusqlite::Result<BTreeMap<SumKey, CallSums>> {
         let mut summing = Summing::default();
-        let sql =
-            format!("{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2 AND is_summed = 1");
+        let sql = format!(
+            "{ROW} usage {EXTRA_TABLES} WHERE started_at >= ?1 AND started_at < ?2 AND is_summed = 1"
+        );
         self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| summing.add(call))?;
         Ok(summing.places().into_iter().collect())
     }
@@ -241,5 +247,5 @@ fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<CallSums> {
     for (column, count) in counts.iter_mut().enumerate() {
         *count = natural(row.get(first + column)?);
     }
-    Ok(CallSums::of_counts(counts))
+    Ok(CallSums::from_counts(counts))
 }

@@ -6,20 +6,20 @@ use crate::engine::{Fault, Session};
 use crate::writer::Tuning;
 use crate::{LogFilter, NoSecrets, Store, StoreError, StoreLocation};
 
-const PATIENT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
+const LONG_TIMEOUT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
 
 fn location(folder: &tempfile::TempDir) -> StoreLocation {
     StoreLocation::sqlite(folder.path().join("a.db"))
 }
 
 /// Takes the database's write lock, so that the writer waits and its queue fills.
-fn locked(location: &StoreLocation) -> Connection {
+fn lock_database(location: &StoreLocation) -> Connection {
     let connection = Connection::open(location.path()).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     connection
 }
 
-fn remembered(location: &StoreLocation) -> i64 {
+fn count_capabilities(location: &StoreLocation) -> i64 {
     Connection::open(location.path())
         .unwrap()
         .query_row("SELECT count(*) FROM capabilities", [], |row| row.get(0))
@@ -30,8 +30,8 @@ fn remembered(location: &StoreLocation) -> i64 {
 async fn what_waits_is_committed_together() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, Tuning { queue: 200, ..PATIENT }, true).unwrap();
-    let lock = locked(&location);
+    let store = Store::open_with(&location, Tuning { queue: 200, ..LONG_TIMEOUT }, true).unwrap();
+    let lock = lock_database(&location);
     let writes: Vec<_> = (0..100)
         .map(|number| {
             let store = store.clone();
@@ -50,15 +50,15 @@ async fn what_waits_is_committed_together() {
     let (commits, written) = (counts.commits, counts.writes);
     assert_eq!(written, 100);
     assert!(commits <= 2, "one transaction for the first, one for those that waited; it took {commits}");
-    assert_eq!(remembered(&location), 100);
+    assert_eq!(count_capabilities(&location), 100);
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT, true).unwrap();
-    let lock = locked(&location);
+    let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
+    let lock = lock_database(&location);
     let writes: Vec<_> = (0..60)
         .map(|number| {
             let store = store.clone();
@@ -73,29 +73,29 @@ async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     for write in writes {
         write.await.unwrap().unwrap();
     }
-    assert_eq!(remembered(&location), 60);
+    assert_eq!(count_capabilities(&location), 60);
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT, true).unwrap();
-    let lock = locked(&location);
+    let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
+    let lock = lock_database(&location);
     let recorder = store.recorder(NoSecrets);
     let write = recorder.remember_capability("u", "m", "plain");
     assert!(tokio::time::timeout(Duration::from_millis(50), write).await.is_err());
     drop(lock);
     store.close().await;
-    assert_eq!(remembered(&location), 1);
+    assert_eq!(count_capabilities(&location), 1);
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_failed_write_is_undone_alone() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT, true).unwrap();
-    let lock = locked(&location);
+    let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
+    let lock = lock_database(&location);
     let insert = |model: &'static str, broken: bool| {
         store.writer.write(move |session: &Session| -> Result<(), Fault> {
             session.connection.execute(
@@ -117,7 +117,7 @@ async fn a_failed_write_is_undone_alone() {
     first.unwrap();
     assert!(matches!(second, Err(StoreError::Failed { .. })), "{second:?}");
     third.unwrap();
-    assert_eq!(remembered(&location), 2);
+    assert_eq!(count_capabilities(&location), 2);
     assert_eq!(store.recorder(NoSecrets).capability("u", "b").await.unwrap(), None);
 }
 
@@ -127,7 +127,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     let location = location(&folder);
     let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
     let store = Store::open_with(&location, impatient, true).unwrap();
-    let lock = locked(&location);
+    let lock = lock_database(&location);
     let busy = store.recorder(NoSecrets).remember_capability("u", "m", "plain").await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
     drop(lock);
@@ -143,18 +143,18 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
     assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
-    assert_eq!(remembered(&location), 0);
+    assert_eq!(count_capabilities(&location), 0);
     pages(1_000_000).await.unwrap();
     store.recorder(NoSecrets).remember_capability("u", "m", &large).await.unwrap();
-    assert_eq!(remembered(&location), 1);
+    assert_eq!(count_capabilities(&location), 1);
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn closing_writes_what_waits_and_refuses_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT, true).unwrap();
-    let lock = locked(&location);
+    let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
+    let lock = lock_database(&location);
     let writes: Vec<_> = (0..20)
         .map(|number| {
             let store = store.clone();
@@ -179,7 +179,7 @@ async fn closing_writes_what_waits_and_refuses_the_rest() {
     let names: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "journal and sign of life are gone: {names:?}");
-    assert_eq!(remembered(&location), kept);
+    assert_eq!(count_capabilities(&location), kept);
     // A new reader needs no writer.
     assert!(store.recent(1, &LogFilter::default()).unwrap().is_empty(), "reading needs no writer");
 }

@@ -5,9 +5,9 @@ use rusqlite::Connection;
 
 use super::{Dimension, Grain, step};
 use crate::calls::{Billing, Call, CallSettled, CallStarted, Estimate, Purpose, Tokens};
-use crate::counted::{CallClass, CallSums, counted};
+use crate::counted::{CallClass, CallSums, classify};
 use crate::engine::Recorded;
-use crate::engine::usage::{insert, record_all, row_of};
+use crate::engine::usage::{insert, record_all, usage_row_from};
 use crate::{Reader, Store, StoreLocation};
 
 /// The first of November 2026.
@@ -110,11 +110,11 @@ type Sums = BTreeMap<(String, String, CallClass), CallSums>;
 
 fn by_sums(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
     let mut sums = Sums::new();
-    let add = |summed: &crate::Summed<'_>| {
+    let add = |summed: &crate::CountedCalls<'_>| {
         let sum = sums
-            .entry((summed.at[..10].to_owned(), summed.key.to_owned(), summed.class.clone()))
+            .entry((summed.sample_time[..10].to_owned(), summed.key.to_owned(), summed.class.clone()))
             .or_default();
-        *sum = sum.and(summed.sums);
+        *sum = sum.plus(summed.sums);
     };
     reader.sums((by, None), since, until, add).unwrap();
     sums
@@ -124,10 +124,10 @@ fn by_calls(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
     let mut sums = Sums::new();
     for call in reader.recent_calls(u32::MAX).unwrap() {
         if (since..until).contains(&call.started_at.as_str()) {
-            let (class, counts) = counted(&call);
-            let place = (Grain::Day.of(&call.started_at).to_owned(), by.key(&call).to_owned(), class);
+            let (class, counts) = classify(&call);
+            let place = (Grain::Day.period_of(&call.started_at).to_owned(), by.key(&call).to_owned(), class);
             let sum = sums.entry(place).or_default();
-            *sum = sum.and(&counts);
+            *sum = sum.plus(&counts);
         }
     }
     sums
@@ -218,7 +218,7 @@ fn a_call_is_summed_as_it_is_read_back() {
             let request_id = format!("r{number}");
             let call = call(request_id.clone(), number % 5_000, number);
             insert(&connection, &call).unwrap();
-            assert_eq!(reader.calls_of(&request_id).unwrap(), [row_of(&call)], "{number:x}");
+            assert_eq!(reader.request_calls(&request_id).unwrap(), [usage_row_from(&call)], "{number:x}");
         }
     }
 }

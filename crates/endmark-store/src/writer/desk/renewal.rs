@@ -25,17 +25,17 @@ impl Desk {
                  recorded before"
             );
             old.abandon();
-            self.files.remove_left_behind();
+            self.files.remove_leftovers();
         }
         let renewed =
-            noted.map_err(|error| StoreError::of_io(&self.path, &error)).and_then(|()| self.renew());
-        renewed.map_err(|error| self.gone(&error.to_string()))
+            noted.map_err(|error| StoreError::from_io(&self.path, &error)).and_then(|()| self.renew());
+        renewed.map_err(|error| self.files_gone_error(&error.to_string()))
     }
 
     /// Ends the session of a journal whose files are gone. A new file would contain no shares and no keys.
     /// The instance would then admit every budget in full, and its rows would never reach the database.
     fn without_journal(&mut self) -> StoreError {
-        let error = self.gone(
+        let error = self.files_gone_error(
             "it is the journal of this instance, which cannot be recreated: stop the gateway and put the file back, or \
              start with a new one and free the old share with `endmark budget forfeit`",
         );
@@ -47,7 +47,7 @@ impl Desk {
     }
 
     fn renew(&mut self) -> Result<(), StoreError> {
-        self.session = Some(Session::open_anew(&self.path, self.busy_timeout)?);
+        self.session = Some(Session::reopen(&self.path, self.busy_timeout)?);
         self.files = Files::note(&self.path);
         self.leases.clear();
         self.counters.renewals.note();
@@ -55,7 +55,7 @@ impl Desk {
     }
 
     /// Returns the error for a store whose files are gone, with the reason why they were not recreated.
-    pub(super) fn gone(&self, detail: &str) -> StoreError {
+    pub(super) fn files_gone_error(&self, detail: &str) -> StoreError {
         StoreError::Gone { path: self.path.to_path_buf(), detail: detail.to_owned() }
     }
 }

@@ -4,9 +4,9 @@ use crate::{CompleteError, CompletedText, Format, complete};
 
 /// What a text comes to: the closed text, and the unfinished places as `kind pointer`, with a `-` before
 /// those that are left out.
-fn shown(completed: &CompletedText) -> (String, String) {
+fn completion_summary(completed: &CompletedText) -> (String, String) {
     let places = completed.unfinished().map(|place| {
-        let sign = if place.left_out { "-" } else { "" };
+        let sign = if place.is_omitted { "-" } else { "" };
         format!("{sign}{} {}", place.kind.name(), place.pointer)
     });
     (completed.text.clone(), places.collect::<Vec<_>>().join(", "))
@@ -16,7 +16,7 @@ fn shown(completed: &CompletedText) -> (String, String) {
 fn check(format: &Format, cases: &[(&str, &str, &str)]) {
     for (cut, text, places) in cases {
         let completed = complete(cut.as_bytes(), format).unwrap_or_else(|error| panic!("{cut}: {error}"));
-        assert_eq!(shown(&completed), ((*text).to_owned(), (*places).to_owned()), "{cut}");
+        assert_eq!(completion_summary(&completed), ((*text).to_owned(), (*places).to_owned()), "{cut}");
     }
 }
 
@@ -49,7 +49,7 @@ fn a_cut_string_keeps_its_settled_part() {
         ],
     );
     let in_character = complete(b"[\"a\xF0\x9F\x98", &Format::Json).unwrap();
-    assert_eq!(shown(&in_character), ("[\"a\"]".to_owned(), "array , string /0".to_owned()));
+    assert_eq!(completion_summary(&in_character), ("[\"a\"]".to_owned(), "array , string /0".to_owned()));
 }
 
 #[test]

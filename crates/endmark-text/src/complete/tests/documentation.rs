@@ -17,7 +17,7 @@ fn the_worked_examples_hold() {
         let unfinished: Vec<Value> = found
             .unfinished()
             .map(|place| {
-                json!({"pointer": place.pointer, "kind": place.kind.name(), "left_out": place.left_out})
+                json!({"pointer": place.pointer, "kind": place.kind.name(), "left_out": place.is_omitted})
             })
             .collect();
         let completed = json!({

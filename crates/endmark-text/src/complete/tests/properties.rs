@@ -7,16 +7,16 @@ use crate::detect::detect;
 use crate::detect::tests::json_documents::{document, source};
 use crate::{CompleteError, CompletedText, Format, complete};
 
-fn marks_of(completed: &CompletedText) -> Vec<(String, &'static str, bool)> {
+fn completion_marks(completed: &CompletedText) -> Vec<(String, &'static str, bool)> {
     completed
         .unfinished()
-        .map(|place| (place.pointer.to_owned(), place.kind.name(), place.left_out))
+        .map(|place| (place.pointer.to_owned(), place.kind.name(), place.is_omitted))
         .collect()
 }
 
 /// Whether `closed` says nothing but what `complete` says: what is not marked is equal, and what is marked
 /// is a beginning. Answers what is untrue.
-fn untrue(
+fn find_untrue(
     closed: &Node,
     complete: &Node,
     pointer: &str,
@@ -40,9 +40,9 @@ fn untrue(
                 return wrong();
             }
             let pairs = said.iter().zip(meant).enumerate();
-            pairs
-                .into_iter()
-                .find_map(|(index, (said, meant))| untrue(said, meant, &format!("{pointer}/{index}"), marks))
+            pairs.into_iter().find_map(|(index, (said, meant))| {
+                find_untrue(said, meant, &format!("{pointer}/{index}"), marks)
+            })
         }
         (Value::Object(said, _), Value::Object(meant, _)) => {
             let is_long_enough = said.len() == meant.len() || is_marked("object") && said.len() < meant.len();
@@ -55,7 +55,7 @@ fn untrue(
                     return wrong();
                 }
                 let step = String::from_utf16_lossy(units).replace('~', "~0").replace('/', "~1");
-                untrue(said, meant, &format!("{pointer}/{step}"), marks)
+                find_untrue(said, meant, &format!("{pointer}/{step}"), marks)
             })
         }
         _ => wrong(),
@@ -94,7 +94,7 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
         }
         Err(error) => return Err(error.to_string()),
     };
-    let found = marks_of(&completed);
+    let found = completion_marks(&completed);
     if found != expected {
         return Err(format!("{:?}: marked is {found:?}, not {expected:?}", completed.text));
     }
@@ -122,7 +122,7 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
     if parses(text) && !parses(&completed.text) {
         return Err(format!("{:?} is no JSON elsewhere", completed.text));
     }
-    untrue(&closed, tree, "", &found).map_or(Ok(()), Err)
+    find_untrue(&closed, tree, "", &found).map_or(Ok(()), Err)
 }
 
 proptest! {
@@ -151,13 +151,13 @@ proptest! {
         match (many, alone) {
             (Ok(many), Ok(alone)) => {
                 prop_assert_eq!(&many.text, &format!("{before}{}", alone.text));
-                prop_assert_eq!(marks_of(&many), marks_of(&alone));
+                prop_assert_eq!(completion_marks(&many), completion_marks(&alone));
                 let expected = if many.is_finished() { 0 } else { documents.len() - 1 };
                 prop_assert_eq!(many.value, expected);
             }
             (Ok(many), Err(CompleteError::NoValue)) => {
                 prop_assert!(many.text.starts_with(&before));
-                prop_assert!(many.unfinished().all(|place| place.left_out));
+                prop_assert!(many.unfinished().all(|place| place.is_omitted));
             }
             (many, alone) => prop_assert!(many.is_err() && alone.is_err() && before.is_empty(), "{:?} {:?}", many, alone),
         }

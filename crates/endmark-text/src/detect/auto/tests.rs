@@ -3,7 +3,7 @@ use super::*;
 /// The detection of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
 /// The same however the text is split.
 #[track_caller]
-fn judged(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {
+fn judge(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {
     let bytes = text.as_ref();
     let mut single_bytes = AutoMachine::default();
     for byte in bytes {
@@ -14,7 +14,7 @@ fn judged(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static s
         machine.push(&bytes[..split]);
         machine.push(&bytes[split..]);
         assert_eq!(machine.verdict(), single_bytes.verdict(), "{text:?} split at {split}");
-        assert_eq!(machine.detected(), single_bytes.detected(), "{text:?} split at {split}");
+        assert_eq!(machine.detected_format(), single_bytes.detected_format(), "{text:?} split at {split}");
         assert_eq!(machine.hint(), single_bytes.hint(), "{text:?} split at {split}");
         assert_eq!(machine.is_whole(), machine.verdict().is_whole(), "{text:?} split at {split}");
         assert_eq!(
@@ -25,64 +25,64 @@ fn judged(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static s
     }
     let verdict = single_bytes.verdict();
     let index = verdict.truncation().map(|truncation| truncation.truncation_index);
-    (verdict.name(), single_bytes.detected().name(), index)
+    (verdict.name(), single_bytes.detected_format().name(), index)
 }
 
 #[test]
 fn a_text_that_begins_with_a_bracket_is_json_as_long_as_it_can_be() {
-    assert_eq!(judged("{\"a\": 1}\n"), ("whole", "json", None));
-    assert_eq!(judged("\u{FEFF} [1, 2"), ("truncated", "json", Some(8)));
-    assert_eq!(judged("{\"a\": \"Gr\u{fc}"), ("truncated", "json", Some(11)));
-    assert_eq!(judged("{\"a\":1}\n{\"a\":2}\n"), ("whole", "jsonl", None));
-    assert_eq!(judged("{\"a\":1}\n{\"a\":"), ("truncated", "jsonl", Some(13)));
-    assert_eq!(judged("[1]\n[2]\n[3"), ("truncated", "jsonl", Some(9)));
-    assert_eq!(judged("{\"a\": 1,}"), ("malformed", "json", None));
-    assert_eq!(judged("{\"a\":1}\n{\"a\":2]"), ("malformed", "jsonl", None));
+    assert_eq!(judge("{\"a\": 1}\n"), ("whole", "json", None));
+    assert_eq!(judge("\u{FEFF} [1, 2"), ("truncated", "json", Some(8)));
+    assert_eq!(judge("{\"a\": \"Gr\u{fc}"), ("truncated", "json", Some(11)));
+    assert_eq!(judge("{\"a\":1}\n{\"a\":2}\n"), ("whole", "jsonl", None));
+    assert_eq!(judge("{\"a\":1}\n{\"a\":"), ("truncated", "jsonl", Some(13)));
+    assert_eq!(judge("[1]\n[2]\n[3"), ("truncated", "jsonl", Some(9)));
+    assert_eq!(judge("{\"a\": 1,}"), ("malformed", "json", None));
+    assert_eq!(judge("{\"a\":1}\n{\"a\":2]"), ("malformed", "jsonl", None));
 }
 
 #[test]
 fn json_is_found_within_fences() {
-    assert_eq!(judged("```json\n{\"a\": [1, 2"), ("truncated", "json", Some(18)));
-    assert_eq!(judged("```json\n{\"a\": 1}\n```"), ("whole", "json", None));
-    assert_eq!(judged("```json\n{\"a\": 1}\n"), ("whole", "json", None));
-    assert_eq!(judged("```\n[true, fal"), ("truncated", "json", Some(11)));
-    assert_eq!(judged("Here it is:\n\n```JSON\n[1, \"x"), ("truncated", "json", Some(27)));
-    assert_eq!(judged("Here it is:\n~~~~json\n{\"a\":1}\n~~~~\nDone."), ("whole", "json", None));
-    assert_eq!(judged("```jsonl\n{\"a\":1}\n{\"a\""), ("truncated", "jsonl", Some(21)));
-    assert_eq!(judged("```json\n{\"a\": [1\n```\n"), ("malformed", "json", None));
-    assert_eq!(judged("First:\n```json\n{}\n```\nThen:\n```json\n{\"b\""), ("truncated", "json", Some(40)));
+    assert_eq!(judge("```json\n{\"a\": [1, 2"), ("truncated", "json", Some(18)));
+    assert_eq!(judge("```json\n{\"a\": 1}\n```"), ("whole", "json", None));
+    assert_eq!(judge("```json\n{\"a\": 1}\n"), ("whole", "json", None));
+    assert_eq!(judge("```\n[true, fal"), ("truncated", "json", Some(11)));
+    assert_eq!(judge("Here it is:\n\n```JSON\n[1, \"x"), ("truncated", "json", Some(27)));
+    assert_eq!(judge("Here it is:\n~~~~json\n{\"a\":1}\n~~~~\nDone."), ("whole", "json", None));
+    assert_eq!(judge("```jsonl\n{\"a\":1}\n{\"a\""), ("truncated", "jsonl", Some(21)));
+    assert_eq!(judge("```json\n{\"a\": [1\n```\n"), ("malformed", "json", None));
+    assert_eq!(judge("First:\n```json\n{}\n```\nThen:\n```json\n{\"b\""), ("truncated", "json", Some(40)));
 }
 
 #[test]
 fn what_stands_behind_values_is_one_more_only_if_it_is_of_their_kind() {
-    assert_eq!(judged("{\"a\": 1} [2, see above"), ("whole", "json", None));
-    assert_eq!(judged("{\"a\": 1} {\"b"), ("truncated", "jsonl", Some(12)));
-    assert_eq!(judged("```json\n{\"a\":1}\n2\n```"), ("whole", "json", None));
-    assert_eq!(judged("Both: {\"a\":1} {\"a\":2}."), ("whole", "jsonl", None));
-    assert_eq!(judged("One: {\"a\":1}. Two: {\"a\":2}."), ("whole", "json", None));
+    assert_eq!(judge("{\"a\": 1} [2, see above"), ("whole", "json", None));
+    assert_eq!(judge("{\"a\": 1} {\"b"), ("truncated", "jsonl", Some(12)));
+    assert_eq!(judge("```json\n{\"a\":1}\n2\n```"), ("whole", "json", None));
+    assert_eq!(judge("Both: {\"a\":1} {\"a\":2}."), ("whole", "jsonl", None));
+    assert_eq!(judge("One: {\"a\":1}. Two: {\"a\":2}."), ("whole", "json", None));
 }
 
 #[test]
 fn json_that_broke_stays_json_whatever_else_is_open() {
-    assert_eq!(judged("```json\n{\"a\": 1,,\n"), ("malformed", "json", None));
-    assert_eq!(judged("{\"a\": 1,,}\n```sh\nls"), ("malformed", "json", None));
-    assert_eq!(judged("{\"a\": 1,,}\n<b>\nx"), ("malformed", "json", None));
+    assert_eq!(judge("```json\n{\"a\": 1,,\n"), ("malformed", "json", None));
+    assert_eq!(judge("{\"a\": 1,,}\n```sh\nls"), ("malformed", "json", None));
+    assert_eq!(judge("{\"a\": 1,,}\n<b>\nx"), ("malformed", "json", None));
 }
 
 #[test]
 fn a_line_behind_what_was_no_json_is_a_line_of_its_own() {
-    assert_eq!(judged("[1]\n<answer>42"), ("truncated", "tags", Some(14)));
-    assert_eq!(judged("[1] \n \t<answer>42"), ("truncated", "tags", Some(17)));
-    assert_eq!(judged("[1] <answer>42"), ("whole", "text", None));
-    assert_eq!(judged("See [1]\n[{\"a\": 1"), ("truncated", "json", Some(15)));
+    assert_eq!(judge("[1]\n<answer>42"), ("truncated", "tags", Some(14)));
+    assert_eq!(judge("[1] \n \t<answer>42"), ("truncated", "tags", Some(17)));
+    assert_eq!(judge("[1] <answer>42"), ("whole", "text", None));
+    assert_eq!(judge("See [1]\n[{\"a\": 1"), ("truncated", "json", Some(15)));
 }
 
 #[test]
 fn json_is_found_within_prose() {
-    assert_eq!(judged("Sure! {\"a\": {\"b\": \"c"), ("truncated", "json", Some(20)));
-    assert_eq!(judged("The result:\n[{\"a\": 1}, "), ("truncated", "json", Some(23)));
-    assert_eq!(judged("{\"a\": 1}\n\nThat is all."), ("whole", "json", None));
-    assert_eq!(judged("Use {x} and {{\"a\": 1"), ("truncated", "json", Some(19)));
+    assert_eq!(judge("Sure! {\"a\": {\"b\": \"c"), ("truncated", "json", Some(20)));
+    assert_eq!(judge("The result:\n[{\"a\": 1}, "), ("truncated", "json", Some(23)));
+    assert_eq!(judge("{\"a\": 1}\n\nThat is all."), ("whole", "json", None));
+    assert_eq!(judge("Use {x} and {{\"a\": 1"), ("truncated", "json", Some(19)));
 }
 
 #[test]
@@ -101,39 +101,39 @@ fn what_may_as_well_be_prose_is_text() {
         "{} is the empty object",
         "[Verse 1]\nLa la",
     ] {
-        assert_eq!(judged(text), ("whole", "text", None), "{text:?}");
+        assert_eq!(judge(text), ("whole", "text", None), "{text:?}");
     }
-    assert_eq!(judged(""), ("truncated", "text", Some(0)));
-    assert_eq!(judged(" \n"), ("truncated", "text", Some(0)));
+    assert_eq!(judge(""), ("truncated", "text", Some(0)));
+    assert_eq!(judge(" \n"), ("truncated", "text", Some(0)));
 }
 
 #[test]
 fn markdown_is_cut_where_something_is_open() {
     for text in ["```python\nx = {\"a\": 1", "```python\n{\"a\": 1", "```\nsome output\n{\"a\": 1"] {
-        assert_eq!(judged(text), ("truncated", "markdown", Some(text.len())), "{text:?}");
+        assert_eq!(judge(text), ("truncated", "markdown", Some(text.len())), "{text:?}");
     }
     for text in
         ["[link](https://example.org)", "- [ ] a task\n- [x] a", "# Title\n\nText", "```\nx\n```\n", "> a"]
     {
-        assert_eq!(judged(text), ("whole", "markdown", None), "{text:?}");
+        assert_eq!(judge(text), ("whole", "markdown", None), "{text:?}");
     }
-    assert_eq!(judged("See [the page](http"), ("truncated", "markdown", Some(19)));
-    assert_eq!(judged("<!-- note"), ("truncated", "tags", Some(9)));
+    assert_eq!(judge("See [the page](http"), ("truncated", "markdown", Some(19)));
+    assert_eq!(judge("<!-- note"), ("truncated", "tags", Some(9)));
     assert_eq!(
-        judged("<h1 align=\"center\">T</h1>\n<p>\n\n## A\n```\nx"),
+        judge("<h1 align=\"center\">T</h1>\n<p>\n\n## A\n```\nx"),
         ("truncated", "markdown", Some(41))
     );
     assert_eq!(
-        judged("<h1 align=\"center\">T</h1>\n<p>\n\n## A\nList<String> a<b"),
+        judge("<h1 align=\"center\">T</h1>\n<p>\n\n## A\nList<String> a<b"),
         ("whole", "markdown", None)
     );
 }
 
 #[test]
 fn what_is_open_behind_json_is_seen() {
-    assert_eq!(judged("```json\n{}\n```\n```sh\nls"), ("truncated", "markdown", Some(23)));
-    assert_eq!(judged("```json\n{}\n```\n```sh\nls\n```\n"), ("whole", "json", None));
-    assert_eq!(judged("```json\n{}\n"), ("whole", "json", None));
+    assert_eq!(judge("```json\n{}\n```\n```sh\nls"), ("truncated", "markdown", Some(23)));
+    assert_eq!(judge("```json\n{}\n```\n```sh\nls\n```\n"), ("whole", "json", None));
+    assert_eq!(judge("```json\n{}\n"), ("whole", "json", None));
 }
 
 #[test]
@@ -158,15 +158,15 @@ fn tags_are_found_where_nothing_else_is() {
         ("<answer>\n\n# Title\n\n- item", ("truncated", "tags", Some(25))),
         ("<p>\n\n# Title\n\n- item", ("whole", "markdown", None)),
     ] {
-        assert_eq!(judged(text), judgement, "{text:?}");
+        assert_eq!(judge(text), judgement, "{text:?}");
     }
 }
 
 #[test]
 fn a_closed_fence_is_prose_again() {
-    assert_eq!(judged("```python\nx\n```\n{\"a\": 1"), ("truncated", "json", Some(22)));
-    assert_eq!(judged("````\n```\n{\"a\": 1"), ("truncated", "markdown", Some(16)));
-    assert_eq!(judged("```python\n``` x\n{\"a\": 1"), ("truncated", "markdown", Some(23)));
+    assert_eq!(judge("```python\nx\n```\n{\"a\": 1"), ("truncated", "json", Some(22)));
+    assert_eq!(judge("````\n```\n{\"a\": 1"), ("truncated", "markdown", Some(16)));
+    assert_eq!(judge("```python\n``` x\n{\"a\": 1"), ("truncated", "markdown", Some(23)));
 }
 
 #[test]
@@ -198,9 +198,9 @@ fn what_was_whole_behind_other_json_or_a_tag_is_where_the_text_was_balanced_last
 
 #[test]
 fn what_is_open_where_json_ended_is_not_behind_it() {
-    assert_eq!(judged("{\"a\":1}```\nx"), ("whole", "json", None));
-    assert_eq!(judged("{\"a\":1}\n```\nx"), ("truncated", "markdown", Some(13)));
-    assert_eq!(judged("{\"a\":1}\n<b"), ("whole", "json", None));
+    assert_eq!(judge("{\"a\":1}```\nx"), ("whole", "json", None));
+    assert_eq!(judge("{\"a\":1}\n```\nx"), ("truncated", "markdown", Some(13)));
+    assert_eq!(judge("{\"a\":1}\n<b"), ("whole", "json", None));
 }
 
 #[test]
@@ -218,12 +218,12 @@ fn broken_characters_are_malformed_wherever_they_stand() {
 
 #[test]
 fn a_byte_order_mark_stands_at_the_beginning_alone() {
-    assert_eq!(judged("\u{FEFF}{\"a\": 1"), ("truncated", "json", Some(9)));
-    assert_eq!(judged(b"[[\xBF"), ("malformed", "text", None));
-    assert_eq!(judged(b"[\xBB1"), ("malformed", "text", None));
-    assert_eq!(judged(b"[\xBB\xBF1"), ("malformed", "text", None));
-    assert_eq!(judged(b"\xEF\xBF{\"a\": 1"), ("malformed", "json", None));
-    assert_eq!(judged("\u{FEFA}[1, 2"), ("whole", "text", None));
+    assert_eq!(judge("\u{FEFF}{\"a\": 1"), ("truncated", "json", Some(9)));
+    assert_eq!(judge(b"[[\xBF"), ("malformed", "text", None));
+    assert_eq!(judge(b"[\xBB1"), ("malformed", "text", None));
+    assert_eq!(judge(b"[\xBB\xBF1"), ("malformed", "text", None));
+    assert_eq!(judge(b"\xEF\xBF{\"a\": 1"), ("malformed", "json", None));
+    assert_eq!(judge("\u{FEFA}[1, 2"), ("whole", "text", None));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn the_first_fault_is_named_whatever_follows() {
         (b"{\"a\":1 \xC3(", 7),
         (b"{\"a\":\"\xFF\"}", 6),
     ] {
-        judged(text);
+        judge(text);
         let mut machine = AutoMachine::default();
         for byte in text {
             machine.push(&[*byte]);
@@ -270,7 +270,7 @@ fn raw_control_characters_are_passed_in_json_that_the_text_begins_with() {
         ("```json\n{\"a\": \"x\ny\"}\n```", ("whole", "json", None), Some(16)),
         ("Say {\"a\": \"x\nand no more.", ("whole", "text", None), None),
     ] {
-        assert_eq!(judged(text), judgement, "{text:?}");
+        assert_eq!(judge(text), judgement, "{text:?}");
         let mut machine = AutoMachine::default();
         machine.push(text.as_bytes());
         assert_eq!(machine.control_character(), control, "{text:?}");
@@ -286,7 +286,7 @@ fn a_text_with_too_many_open_elements_is_malformed() {
         machine.push(text.as_bytes());
         machine.push(b"<item>\n\n# Heading\n");
         assert_eq!(machine.is_malformed(), machine.verdict().name() == "malformed");
-        (machine.verdict().name(), machine.detected().name())
+        (machine.verdict().name(), machine.detected_format().name())
     };
     assert_eq!(judged(&elements), ("malformed", "tags"));
     assert_eq!(judged(&format!("\u{FEFF}{elements}")), ("malformed", "tags"));

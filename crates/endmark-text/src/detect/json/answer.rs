@@ -10,7 +10,7 @@ impl JsonMachine {
     }
 
     /// Where the source begins that a later answer may have to show.
-    pub(super) fn kept_from(&self) -> usize {
+    pub(super) fn kept_start(&self) -> usize {
         if self.only_quote() { self.settled.speaking_before } else { self.settled.speaking }
     }
 
@@ -20,7 +20,7 @@ impl JsonMachine {
     }
 
     /// The first byte that is not permitted there, and why, if no continuation makes it valid.
-    pub(in crate::detect) fn malformed(&self) -> Option<(usize, &str)> {
+    pub(in crate::detect) fn malformation(&self) -> Option<(usize, &str)> {
         self.malformed.as_ref().map(|(index, reason)| (*index, reason.as_ref()))
     }
 
@@ -50,7 +50,7 @@ impl JsonMachine {
 
     /// Returns the verdict as if the text ended here.
     pub(in crate::detect) fn verdict(&self) -> Verdict {
-        if let Some((index, reason)) = self.malformed() {
+        if let Some((index, reason)) = self.malformation() {
             return Verdict::Malformed { index, reason: reason.to_owned() };
         }
         if let State::Marked = self.state {
@@ -60,7 +60,7 @@ impl JsonMachine {
         if self.is_whole() {
             return Verdict::Whole;
         }
-        let open = OpenStack::of_json(&self.nesting, matches!(self.state, State::String { .. }));
+        let open = OpenStack::from_json(&self.nesting, matches!(self.state, State::String { .. }));
         Verdict::Truncated(Truncation {
             truncation_index: self.truncation_index(),
             balanced_index: self.balanced,
@@ -81,16 +81,16 @@ impl JsonMachine {
 
     fn last_valid_token(&self) -> String {
         if self.settled.end == 0 {
-            self.tail.unsettled()
+            self.tail.unsettled_tail()
         } else if self.only_quote() {
             self.tail.settled_from(self.settled.speaking_before)
         } else {
-            self.tail.settled_from(self.settled_token())
+            self.tail.settled_from(self.settled_token_start())
         }
     }
 
     /// Where the last settled token begins.
-    fn settled_token(&self) -> usize {
+    fn settled_token_start(&self) -> usize {
         // Before it stands a comma, a colon or `[`, unless it is one of many values.
         let after_sign = self.nesting.depth() > 0
             && matches!(self.state, State::Key | State::Value | State::Number(_) | State::Literal);
@@ -99,8 +99,8 @@ impl JsonMachine {
 
     fn in_token(&self) -> Option<InToken> {
         match &self.state {
-            State::String { .. } if self.string.in_escape() => Some(InToken::Escape),
-            State::String { .. } if self.string.in_character() => Some(InToken::Utf8),
+            State::String { .. } if self.string.is_in_escape() => Some(InToken::Escape),
+            State::String { .. } if self.string.is_in_character() => Some(InToken::Utf8),
             State::String { .. } => Some(InToken::String),
             State::Number(_) => Some(InToken::Number),
             State::Literal => Some(InToken::Literal),

@@ -43,7 +43,7 @@ impl JsonMachine {
                     }
                     self.member = true;
                     state = State::Value;
-                    token = after_sign(bytes, end);
+                    token = token_after_sign(bytes, end);
                     end += 1;
                     continue;
                 }
@@ -61,7 +61,7 @@ impl JsonMachine {
                 self.nesting.enter(byte == b'{');
                 state = if byte == b'{' { State::FirstKey } else { State::FirstElement };
                 speaking = Some(at);
-                token = after_sign(bytes, at);
+                token = token_after_sign(bytes, at);
                 end = at + 1;
                 continue;
             } else {
@@ -70,8 +70,8 @@ impl JsonMachine {
                 speaking = Some(at);
             }
             if bytes.get(end) == Some(&b',') {
-                state = if self.nesting.in_object() { State::Key } else { State::Value };
-                token = after_sign(bytes, end);
+                state = if self.nesting.is_in_object() { State::Key } else { State::Value };
+                token = token_after_sign(bytes, end);
                 end += 1;
             } else {
                 token = self.after_value(bytes, &mut end, &mut speaking, &mut state);
@@ -101,11 +101,11 @@ impl JsonMachine {
         *state = State::AfterValue;
         loop {
             let (at, sign) = next_token(bytes, *end)?;
-            let in_object = self.nesting.in_object();
+            let in_object = self.nesting.is_in_object();
             if sign == b',' {
                 *state = if in_object { State::Key } else { State::Value };
                 *end = at + 1;
-                return after_sign(bytes, at);
+                return token_after_sign(bytes, at);
             }
             if sign != (if in_object { b'}' } else { b']' }) || self.nesting.depth() == 1 {
                 return None;
@@ -120,7 +120,7 @@ impl JsonMachine {
 /// The token behind the sign at `at`, mostly next to it or behind one space.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "called between any two tokens")]
-fn after_sign(bytes: &[u8], at: usize) -> Token {
+fn token_after_sign(bytes: &[u8], at: usize) -> Token {
     match bytes[at..].first_chunk() {
         Some([_, byte, _]) if *byte > b' ' => Some((at + 1, *byte)),
         Some([_, b' ', byte]) if *byte > b' ' => Some((at + 2, *byte)),

@@ -11,7 +11,7 @@ impl JsonMachine {
 
     /// Whether this machine and another process the following text alike, at any positions. False if that is not
     /// certain.
-    pub(in crate::detect) fn goes_on_like(&self, other: &Self) -> bool {
+    pub(in crate::detect) fn behaves_like(&self, other: &Self) -> bool {
         let between = |machine: &Self| match machine.state {
             State::String { .. } => machine.string.is_between_characters(),
             State::Start | State::ByteOrderMark(_) | State::Marked | State::Malformed => false,
@@ -29,8 +29,8 @@ impl JsonMachine {
     /// Whether the state can be reached, as far as anything rests on it.
     pub(in crate::detect) fn is_consistent(&self) -> bool {
         let depth = self.nesting.depth();
-        let in_object = depth > 0 && self.nesting.in_object();
-        let in_array = depth > 0 && !self.nesting.in_object();
+        let in_object = depth > 0 && self.nesting.is_in_object();
+        let in_array = depth > 0 && !self.nesting.is_in_object();
         let state = match self.state {
             State::Start | State::ByteOrderMark(_) | State::Marked | State::Done { .. } => depth == 0,
             State::FirstKey | State::Key | State::Colon | State::String { key: true } => in_object,

@@ -63,7 +63,7 @@ impl StringScanner {
     }
 
     /// Where the part ends that can no longer change, when `position` bytes of the text were seen.
-    pub(super) fn settled(&self, position: usize) -> usize {
+    pub(super) fn settled_end(&self, position: usize) -> usize {
         match self.inside {
             StringState::Plain => position,
             _ => self.pending,
@@ -76,12 +76,12 @@ impl StringScanner {
     }
 
     /// Whether the text ends inside an escape, or between the halves of a surrogate pair.
-    pub(super) fn in_escape(&self) -> bool {
+    pub(super) fn is_in_escape(&self) -> bool {
         matches!(self.inside, StringState::Escape | StringState::Unicode { .. } | StringState::AfterHigh)
     }
 
     /// Whether the text ends inside a character.
-    pub(super) fn in_character(&self) -> bool {
+    pub(super) fn is_in_character(&self) -> bool {
         matches!(self.inside, StringState::Character(_))
     }
 

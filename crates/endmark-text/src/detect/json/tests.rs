@@ -119,17 +119,17 @@ fn brackets_have_a_bound_and_take_a_bit_each() {
     for (bracket, closed) in [("[", "]"), ("{\"a\":", "1}")] {
         let mut machine = JsonMachine::new(Values::One);
         machine.push(bracket.repeat(MAX_DEPTH).as_bytes());
-        assert_eq!(truncation_of(&machine).open.len(), MAX_DEPTH);
+        assert_eq!(expect_truncation(&machine).open.len(), MAX_DEPTH);
         let mut closes = machine.clone();
         closes.push(closed.as_bytes());
-        assert_eq!(truncation_of(&closes).open.len(), MAX_DEPTH - 1);
+        assert_eq!(expect_truncation(&closes).open.len(), MAX_DEPTH - 1);
         machine.push(bracket.as_bytes());
         let Verdict::Malformed { index, reason } = machine.verdict() else { panic!("it is not refused") };
         assert_eq!((index, reason.as_str()), (MAX_DEPTH * bracket.len(), TOO_DEEP));
     }
 }
 
-fn truncation_of(machine: &JsonMachine) -> Truncation {
+fn expect_truncation(machine: &JsonMachine) -> Truncation {
     machine.verdict().truncation().cloned().unwrap()
 }
 
@@ -139,7 +139,7 @@ fn a_byte_order_mark_alone_is_malformed_and_before_a_value_allowed() {
     machine.push("\u{FEFF}".as_bytes());
     let reason = "a byte order mark and nothing else".to_owned();
     assert_eq!(machine.verdict(), Verdict::Malformed { index: 0, reason });
-    assert!(machine.malformed().is_none(), "something may still come");
+    assert!(machine.malformation().is_none(), "something may still come");
     machine.push(b"1");
     assert_eq!(machine.verdict(), Verdict::Whole);
 }
@@ -205,7 +205,7 @@ fn what_no_continuation_can_repair() {
         assert_eq!(verdict(text, Values::One), expected, "{:?}", String::from_utf8_lossy(text));
         let mut machine = JsonMachine::new(Values::One);
         machine.push(&text[..index]);
-        assert!(machine.malformed().is_none(), "{index} is the first");
+        assert!(machine.malformation().is_none(), "{index} is the first");
     }
 }
 
@@ -281,7 +281,7 @@ fn a_raw_control_character_is_noted_and_only_the_strict_machine_refuses_it() {
             }
             let shown = String::from_utf8_lossy(text);
             assert_eq!((lenient.control_character(), lenient.is_whole()), (Some(index), is_whole), "{shown}");
-            assert_eq!(strict.malformed(), Some((index, CONTROL_CHARACTER)), "{shown}");
+            assert_eq!(strict.malformation(), Some((index, CONTROL_CHARACTER)), "{shown}");
         }
     }
     assert!(JsonMachine::new(Values::One).control_character().is_none());

@@ -97,9 +97,9 @@ impl Opening {
 /// ```
 /// use endmark_text::CodeFence;
 ///
-/// let opening = CodeFence::of("  ```rust").unwrap();
-/// assert!(opening.is_closed_by(CodeFence::of("````").unwrap()));
-/// assert!(!opening.is_closed_by(CodeFence::of("~~~").unwrap()) && CodeFence::of("```a``` b").is_none());
+/// let opening = CodeFence::parse("  ```rust").unwrap();
+/// assert!(opening.is_closed_by(CodeFence::parse("````").unwrap()));
+/// assert!(!opening.is_closed_by(CodeFence::parse("~~~").unwrap()) && CodeFence::parse("```a``` b").is_none());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeFence {
@@ -110,7 +110,7 @@ pub struct CodeFence {
 
 impl CodeFence {
     /// Returns the fence of a line at any indentation: the caller knows the surrounding list.
-    pub fn of(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
         let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
         let info = line.trim_start_matches(char::from(sign));

@@ -35,7 +35,7 @@ pub(super) struct Inline {
     /// Where the open brackets stand, innermost last; and whether each is an image's.
     brackets: Vec<(usize, bool)>,
     /// The bracket that was closed by the last byte, if it can begin a link.
-    closed: Option<usize>,
+    closed_at: Option<usize>,
     /// Whether the last byte was an exclamation mark.
     exclamation: bool,
     /// Whether the last byte was the bracket that was opened last.
@@ -76,7 +76,7 @@ impl Inline {
     pub(super) fn step(&mut self, byte: u8, offset: usize) {
         if byte == b'`' && !self.escape && self.link == Link::None {
             self.run += 1;
-            (self.closed, self.exclamation, self.empty) = (None, false, false);
+            (self.closed_at, self.exclamation, self.empty) = (None, false, false);
             return;
         }
         if self.run > 0 {
@@ -91,7 +91,7 @@ impl Inline {
             return;
         }
         if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
-            (self.closed, self.exclamation, self.empty) = (None, false, false);
+            (self.closed_at, self.exclamation, self.empty) = (None, false, false);
             if self.link == Link::Begin {
                 self.link = Link::Bare { depth: 0 };
             }
@@ -104,7 +104,7 @@ impl Inline {
     }
 
     fn step_text(&mut self, byte: u8, offset: usize) {
-        let closed = self.closed.take();
+        let closed = self.closed_at.take();
         let empty = std::mem::take(&mut self.empty);
         let exclamation = std::mem::replace(&mut self.exclamation, byte == b'!');
         match byte {
@@ -117,7 +117,7 @@ impl Inline {
             }
             b']' => {
                 // Without a text only an image is one: `[](` begins functions elsewhere.
-                self.closed =
+                self.closed_at =
                     self.brackets.pop().filter(|(_, image)| *image || !empty).map(|(start, _)| start);
             }
             b'(' => {

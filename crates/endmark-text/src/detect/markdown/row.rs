@@ -115,7 +115,7 @@ impl Table {
     }
 
     /// Whether a row like this, at the end of the text, is certain to go on, as all others went on.
-    pub(super) fn misses_the_end_of(self, row: &Row) -> bool {
+    pub(super) fn is_missing_row_end(self, row: &Row) -> bool {
         let is_row = if self.begins { row.begins() } else { row.has_bars() };
         let is_short = self.cells.is_some_and(|cells| row.cells() < cells);
         self.ends && is_row && (is_short || !row.ends())

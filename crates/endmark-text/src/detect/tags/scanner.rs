@@ -89,7 +89,7 @@ impl Scanner {
     }
 
     /// Whether no tag has begun.
-    pub(super) fn in_text(&self) -> bool {
+    pub(super) fn is_in_text(&self) -> bool {
         self.state == State::Text
     }
 
@@ -186,7 +186,7 @@ impl Scanner {
                 State::Name { .. } | State::Attribute(_) => [0, b'a'],
                 _ => [0; 2],
             };
-            *self = Self { state: State::Less, start: offset, settled: offset, before, ..self.kept() };
+            *self = Self { state: State::Less, start: offset, settled: offset, before, ..self.reset_tag() };
             return if failed { Step::Text { start } } else { Step::Inside };
         }
         self.previous = [if failed { 0 } else { self.previous[1] }, byte];
@@ -195,7 +195,7 @@ impl Scanner {
     }
 
     /// What outlasts a tag.
-    fn kept(&mut self) -> Self {
+    fn reset_tag(&mut self) -> Self {
         let mut name = std::mem::take(&mut self.name);
         name.clear();
         Self { name, raw: self.raw, ..Self::default() }
@@ -369,7 +369,7 @@ impl Scanner {
     }
 
     /// Up to where the text is settled that ends in a tag; none if all of it is.
-    pub(super) fn settled(&self) -> Option<usize> {
+    pub(super) fn settled_end(&self) -> Option<usize> {
         match self.state {
             State::Text | State::Quoted(_) | State::Bare { .. } | State::Markup(..) => None,
             _ => Some(self.settled),

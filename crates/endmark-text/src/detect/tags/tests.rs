@@ -4,7 +4,7 @@ use crate::{InToken, Truncation};
 
 /// The verdict on `text`; the same however the text is split.
 #[track_caller]
-fn judged(text: &str) -> Verdict {
+fn judge(text: &str) -> Verdict {
     let mut single_bytes = TagsMachine::default();
     for byte in text.bytes() {
         single_bytes.push(&[byte]);
@@ -21,7 +21,7 @@ fn judged(text: &str) -> Verdict {
 
 #[track_caller]
 fn cut(text: &str) -> Truncation {
-    judged(text).truncation().unwrap_or_else(|| panic!("{text:?} is whole")).clone()
+    judge(text).truncation().unwrap_or_else(|| panic!("{text:?} is whole")).clone()
 }
 
 fn signs(truncation: &Truncation) -> String {
@@ -53,7 +53,7 @@ fn a_text_is_whole_when_every_tag_is_closed() {
         "<input type=\"text\">",
         "<!doctype html><title>a</title><p>text",
     ] {
-        assert_eq!(judged(text), Verdict::Whole, "{text:?}");
+        assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
 }
 
@@ -83,7 +83,7 @@ fn code_in_tags_is_text() {
         "<b>",
     ] {
         let text = format!("<file path=\"a\"><content>{code}</content></file>");
-        assert_eq!(judged(&text), Verdict::Whole, "{text:?}");
+        assert_eq!(judge(&text), Verdict::Whole, "{text:?}");
         let open = format!("<file path=\"a\"><content>{code} ");
         assert!(signs(&cut(&open)).starts_with("<file><content>"), "{open:?}");
     }
@@ -137,10 +137,10 @@ fn only_tags_beyond_doubt_count_outside_of_tags() {
     for text in
         ["<a/> i<n", "<a/> List<String> x", "<a/> a <b and c> d", "<a/> `<T>`", "<a/> x <- y", "<a/></b>"]
     {
-        assert_eq!(judged(text), Verdict::Whole, "{text:?}");
+        assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
     for text in ["", " \n", "text", "a < b", "List<String>", "</a>", "&lt;a&gt;"] {
-        assert_eq!(judged(text).name(), "truncated", "{text:?}");
+        assert_eq!(judge(text).name(), "truncated", "{text:?}");
     }
 }
 

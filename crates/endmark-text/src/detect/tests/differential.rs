@@ -39,7 +39,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-fn damaged(text: &str, damage: &Damage) -> String {
+fn apply_damage(text: &str, damage: &Damage) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let count = characters.len();
     let place = |at: &Index| at.index(count + 1);
@@ -58,7 +58,7 @@ fn damaged(text: &str, damage: &Damage) -> String {
 }
 
 /// What another parser makes of a text, in the words of detection; else why it refuses it.
-fn other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&'static str, String> {
+fn parse_with_other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&'static str, String> {
     match serde_json::from_str::<T>(text) {
         Ok(_) => Ok("whole"),
         Err(error) if error.is_eof() => Ok("truncated"),
@@ -93,9 +93,10 @@ fn is_explained(
 }
 
 /// What does not hold for a text, if anything.
-fn unexplained(text: &str) -> Option<String> {
+fn find_unexplained(text: &str) -> Option<String> {
     let verdict = detect_strict(text.as_bytes(), &Format::Json).verdict;
-    let (ignored, value) = (other::<IgnoredAny>(text), other::<serde_json::Value>(text));
+    let (ignored, value) =
+        (parse_with_other::<IgnoredAny>(text), parse_with_other::<serde_json::Value>(text));
     let holds = is_explained(&verdict, &ignored, false, text) && is_explained(&verdict, &value, true, text);
     (!holds).then(|| format!("{text:?}: {verdict:?}, {ignored:?}, {value:?}"))
 }
@@ -110,11 +111,11 @@ proptest! {
         let mut all = whole.clone();
         for damage in &damages {
             // Each by itself, and one after the other.
-            all = damaged(&all, damage);
-            for text in [&damaged(&whole, damage), &all] {
+            all = apply_damage(&all, damage);
+            for text in [&apply_damage(&whole, damage), &all] {
                 // A byte order mark is allowed here, and no beginning elsewhere.
                 if !text.starts_with('\u{FEFF}') {
-                    prop_assert_eq!(unexplained(text), None);
+                    prop_assert_eq!(find_unexplained(text), None);
                 }
             }
         }

@@ -22,7 +22,7 @@ fn atom(source: impl Into<String>, kind: AtomKind) -> Atom {
     Atom { source: source.into(), kind }
 }
 
-fn fixed(source: impl Into<String>) -> Vec<Atom> {
+fn fixed_atoms(source: impl Into<String>) -> Vec<Atom> {
     vec![atom(source, AtomKind::Fixed)]
 }
 
@@ -48,14 +48,14 @@ fn string() -> impl Strategy<Value = Vec<Atom>> {
         1 => r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}",
     ];
     prop::collection::vec(character, 0..12).prop_map(|characters| {
-        let inside = characters.into_iter().flat_map(fixed);
-        fixed("\"").into_iter().chain(inside).chain(fixed("\"")).collect()
+        let inside = characters.into_iter().flat_map(fixed_atoms);
+        fixed_atoms("\"").into_iter().chain(inside).chain(fixed_atoms("\"")).collect()
     })
 }
 
 fn scalar() -> impl Strategy<Value = Vec<Atom>> {
     prop_oneof![
-        prop::sample::select(vec!["true", "false", "null"]).prop_map(fixed),
+        prop::sample::select(vec!["true", "false", "null"]).prop_map(fixed_atoms),
         r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?([eE][+-]?[0-9]{1,2})?"
             .prop_map(|source| vec![atom(source, AtomKind::Number)]),
         string(),
@@ -64,10 +64,10 @@ fn scalar() -> impl Strategy<Value = Vec<Atom>> {
 
 /// Any value with whitespace around it.
 pub(crate) fn document() -> impl Strategy<Value = Vec<Atom>> {
-    spaced(scalar()).prop_recursive(4, 40, 5, |value| {
-        let member =
-            (spaced(string()), value.clone()).prop_map(|(key, value)| [key, fixed(":"), value].concat());
-        spaced(prop_oneof![
+    with_spaces(scalar()).prop_recursive(4, 40, 5, |value| {
+        let member = (with_spaces(string()), value.clone())
+            .prop_map(|(key, value)| [key, fixed_atoms(":"), value].concat());
+        with_spaces(prop_oneof![
             (prop::collection::vec(value, 0..5), whitespace())
                 .prop_map(|(items, empty)| list("[", &items, empty, "]")),
             (prop::collection::vec(member, 0..5), whitespace())
@@ -76,13 +76,13 @@ pub(crate) fn document() -> impl Strategy<Value = Vec<Atom>> {
     })
 }
 
-fn spaced(value: impl Strategy<Value = Vec<Atom>> + 'static) -> BoxedStrategy<Vec<Atom>> {
+fn with_spaces(value: impl Strategy<Value = Vec<Atom>> + 'static) -> BoxedStrategy<Vec<Atom>> {
     (whitespace(), value, whitespace())
         .prop_map(|(before, value, after)| [before, value, after].concat())
         .boxed()
 }
 
 fn list(open: &str, items: &[Vec<Atom>], empty: Vec<Atom>, close: &str) -> Vec<Atom> {
-    let inside = if items.is_empty() { empty } else { items.join(&fixed(",")[..]) };
-    [fixed(open), inside, fixed(close)].concat()
+    let inside = if items.is_empty() { empty } else { items.join(&fixed_atoms(",")[..]) };
+    [fixed_atoms(open), inside, fixed_atoms(close)].concat()
 }

@@ -30,7 +30,7 @@ fn is_mark(text: &[u8]) -> bool {
 }
 
 /// Where the first `cut` bytes of a document are settled.
-fn settled(atoms: &[Atom], cut: usize) -> usize {
+fn settled_end(atoms: &[Atom], cut: usize) -> usize {
     let mut start = 0;
     let mut settled = 0;
     for atom in atoms {
@@ -67,7 +67,7 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// The shortest text found that makes a truncated `text` a value.
-fn completed(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
+fn complete(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
     const TOKENS: [&[u8]; 29] = [
         b"",
         b"\"",
@@ -131,7 +131,7 @@ proptest! {
                 Verdict::Whole => prop_assert!(is_value(prefix), "whole when cut at {}", cut),
                 Verdict::Truncated(found) => {
                     prop_assert!(!is_value(prefix), "truncated when cut at {}", cut);
-                    prop_assert_eq!(found.truncation_index, settled(&atoms, cut), "cut at {}", cut);
+                    prop_assert_eq!(found.truncation_index, settled_end(&atoms, cut), "cut at {}", cut);
                     prop_assert_eq!(found.balanced_index, 0);
                     prop_assert_eq!(found.last_valid_token.is_empty(), cut == 0, "cut at {}", cut);
                     let before = &text[..found.truncation_index];
@@ -215,7 +215,7 @@ proptest! {
             Verdict::Whole => prop_assert!(is_value(without_mark)),
             Verdict::Truncated(found) => {
                 prop_assert!(!is_value(without_mark));
-                prop_assert!(completed(&text, &found).is_some(), "nothing completes {:?}", String::from_utf8_lossy(&text));
+                prop_assert!(complete(&text, &found).is_some(), "nothing completes {:?}", String::from_utf8_lossy(&text));
             }
             Verdict::Malformed { index, .. } if is_mark(&text) => prop_assert_eq!(index, 0),
             Verdict::Malformed { index, .. } => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Format;
 use crate::detect::Detector;
 
-fn saved(format: &Format, text: &[u8]) -> Value {
+fn save(format: &Format, text: &[u8]) -> Value {
     let mut detector = Detector::new(format);
     detector.push(text);
     serde_json::to_value(&detector).unwrap()
@@ -16,8 +16,8 @@ fn restores(state: &Value) -> bool {
 }
 
 /// Changes one thing of what is saved of `text`; answers whether the state is still taken.
-fn is_taken(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
-    let mut state = saved(format, text);
+fn is_accepted(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
+    let mut state = save(format, text);
     assert!(restores(&state), "{format}: {state}");
     let place = state.pointer_mut(&format!("/machine{pointer}"));
     *place.unwrap_or_else(|| panic!("{format}: there is no {pointer}")) = value;
@@ -25,16 +25,16 @@ fn is_taken(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
 }
 
 #[track_caller]
-fn refused(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
+fn assert_refused(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
     for (pointer, value) in changes {
-        assert!(!is_taken(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
+        assert!(!is_accepted(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
     }
 }
 
 #[track_caller]
-fn taken(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
+fn assert_accepted(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
     for (pointer, value) in changes {
-        assert!(is_taken(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
+        assert!(is_accepted(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
     }
 }
 
@@ -47,36 +47,36 @@ fn what_may_come_next_in_json_has_to_fit_what_is_open() {
     for outside in
         [json!("Start"), json!({"ByteOrderMark": 1}), json!("Marked"), json!({"Done": {"scalar": true}})]
     {
-        refused(&Format::Json, b"[", &[(state, outside.clone())]);
-        refused(&Format::Json, b"{", &[(state, outside.clone())]);
-        taken(&Format::Json, b"[]", &[(state, outside)]);
+        assert_refused(&Format::Json, b"[", &[(state, outside.clone())]);
+        assert_refused(&Format::Json, b"{", &[(state, outside.clone())]);
+        assert_accepted(&Format::Json, b"[]", &[(state, outside)]);
     }
     for in_object in [json!("FirstKey"), json!("Key"), json!("Colon")] {
-        refused(&Format::Json, b"[", &[(state, in_object.clone())]);
-        refused(&Format::Json, b"[]", &[(state, in_object.clone())]);
-        taken(&Format::Json, b"{", &[(state, in_object)]);
+        assert_refused(&Format::Json, b"[", &[(state, in_object.clone())]);
+        assert_refused(&Format::Json, b"[]", &[(state, in_object.clone())]);
+        assert_accepted(&Format::Json, b"{", &[(state, in_object)]);
     }
-    refused(&Format::Json, b"[\"a", &[(state, json!({"String": {"key": true}}))]);
-    taken(&Format::Json, b"{\"a", &[(state, json!({"String": {"key": false}}))]);
-    refused(&Format::Json, b"{", &[(state, json!("FirstElement"))]);
-    refused(&Format::Json, b"[]", &[(state, json!("FirstElement"))]);
-    refused(&Format::Json, b"{}", &[(state, json!("FirstKey")), (state, json!("AfterValue"))]);
-    taken(&Format::Json, b"[", &[(state, json!("AfterValue"))]);
-    taken(&Format::Json, b"{", &[(state, json!("AfterValue"))]);
+    assert_refused(&Format::Json, b"[\"a", &[(state, json!({"String": {"key": true}}))]);
+    assert_accepted(&Format::Json, b"{\"a", &[(state, json!({"String": {"key": false}}))]);
+    assert_refused(&Format::Json, b"{", &[(state, json!("FirstElement"))]);
+    assert_refused(&Format::Json, b"[]", &[(state, json!("FirstElement"))]);
+    assert_refused(&Format::Json, b"{}", &[(state, json!("FirstKey")), (state, json!("AfterValue"))]);
+    assert_accepted(&Format::Json, b"[", &[(state, json!("AfterValue"))]);
+    assert_accepted(&Format::Json, b"{", &[(state, json!("AfterValue"))]);
 }
 
 #[test]
 fn the_open_brackets_of_json_have_to_be_as_many_as_their_depth_says() {
     let depth = "/Json/nesting/depth";
-    refused(&Format::Json, b"[", &[(depth, json!(65)), ("/Json/nesting/outer", json!([1]))]);
+    assert_refused(&Format::Json, b"[", &[(depth, json!(65)), ("/Json/nesting/outer", json!([1]))]);
     let deep = "[".repeat(65);
-    refused(&Format::Json, deep.as_bytes(), &[(depth, json!(64)), (depth, json!(129))]);
-    taken(&Format::Json, deep.as_bytes(), &[(depth, json!(66)), (depth, json!(128))]);
+    assert_refused(&Format::Json, deep.as_bytes(), &[(depth, json!(64)), (depth, json!(129))]);
+    assert_accepted(&Format::Json, deep.as_bytes(), &[(depth, json!(66)), (depth, json!(128))]);
 }
 
 #[test]
 fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
-    refused(
+    assert_refused(
         &Format::Json,
         b"[true, 1",
         &[
@@ -95,7 +95,7 @@ fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
             ("/Json/state", json!("Literal")),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Json,
         b"[true, 1",
         &[
@@ -106,16 +106,24 @@ fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
             ("/Json/settled/speaking_before", json!(1)),
         ],
     );
-    refused(&Format::Json, b"[}", &[("/Json/malformed/0", json!(2)), ("/Json/malformed", Value::Null)]);
-    taken(&Format::Json, b"[}", &[("/Json/malformed/0", json!(0))]);
-    refused(&Format::Json, b"[tru", &[("/Json/literal", json!("")), ("/Json/literal", json!("x"))]);
-    taken(&Format::Json, b"[tru", &[("/Json/literal", json!("alse")), ("/Json/literal", json!("l"))]);
+    assert_refused(
+        &Format::Json,
+        b"[}",
+        &[("/Json/malformed/0", json!(2)), ("/Json/malformed", Value::Null)],
+    );
+    assert_accepted(&Format::Json, b"[}", &[("/Json/malformed/0", json!(0))]);
+    assert_refused(&Format::Json, b"[tru", &[("/Json/literal", json!("")), ("/Json/literal", json!("x"))]);
+    assert_accepted(
+        &Format::Json,
+        b"[tru",
+        &[("/Json/literal", json!("alse")), ("/Json/literal", json!("l"))],
+    );
 }
 
 #[test]
 fn the_end_of_a_string_has_to_stand_in_it() {
     let (inside, pending, escape) = ("/Json/string/inside", "/Json/string/pending", "/Json/string/escape");
-    refused(
+    assert_refused(
         &Format::Json,
         b"[\"a\\u00",
         &[
@@ -130,7 +138,7 @@ fn the_end_of_a_string_has_to_stand_in_it() {
             ("/Json/settled/speaking", json!(3)),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Json,
         b"[\"a\\u00",
         &[
@@ -143,16 +151,16 @@ fn the_end_of_a_string_has_to_stand_in_it() {
         ],
     );
     // In a character there is no escape, and between two of them neither anything.
-    taken(&Format::Json, b"[\"a\xF0\x9F", &[(escape, json!(99))]);
-    refused(&Format::Json, b"[\"a\xF0\x9F", &[(pending, json!(99)), (pending, json!(1))]);
-    taken(&Format::Json, b"[\"a", &[(pending, json!(99)), (escape, json!(99))]);
-    refused(&Format::Json, b"[\"a\\", &[(escape, json!(99)), (pending, json!(99))]);
-    refused(&Format::Json, b"[\"a\\uD800", &[(escape, json!(99))]);
+    assert_accepted(&Format::Json, b"[\"a\xF0\x9F", &[(escape, json!(99))]);
+    assert_refused(&Format::Json, b"[\"a\xF0\x9F", &[(pending, json!(99)), (pending, json!(1))]);
+    assert_accepted(&Format::Json, b"[\"a", &[(pending, json!(99)), (escape, json!(99))]);
+    assert_refused(&Format::Json, b"[\"a\\", &[(escape, json!(99)), (pending, json!(99))]);
+    assert_refused(&Format::Json, b"[\"a\\uD800", &[(escape, json!(99))]);
 }
 
 #[test]
 fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes() {
-    refused(
+    assert_refused(
         &Format::Text,
         b"ab\xF0\x9F",
         &[
@@ -168,7 +176,7 @@ fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes(
             ("/Text/malformed", json!(4)),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Text,
         b"ab\xF0\x9F",
         &[
@@ -186,17 +194,17 @@ fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes(
 #[test]
 fn of_a_long_text_no_more_is_kept_than_its_end() {
     let text = b"a".repeat(5_000);
-    refused(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_601]))]);
-    taken(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_600]))]);
+    assert_refused(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_601]))]);
+    assert_accepted(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_600]))]);
     let spaces = [&b"1"[..], &b" ".repeat(5_000)].concat();
-    refused(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_601]))]);
-    taken(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_600]))]);
+    assert_refused(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_601]))]);
+    assert_accepted(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_600]))]);
 }
 
 #[test]
 fn of_a_marker_no_more_can_be_matched_than_it_is_long() {
     let marker = Format::Marker("<END>".to_owned());
-    refused(
+    assert_refused(
         &marker,
         b"ab<EN",
         &[
@@ -205,14 +213,14 @@ fn of_a_marker_no_more_can_be_matched_than_it_is_long() {
             ("/Marker/marker", json!("<E")),
         ],
     );
-    taken(&marker, b"ab<EN", &[("/Marker/matched", json!(5))]);
+    assert_accepted(&marker, b"ab<EN", &[("/Marker/matched", json!(5))]);
 }
 
 #[test]
 fn offsets_of_tags_have_to_stand_in_the_text() {
     let scanner = |field: &str| format!("/Tags/scanner/{field}");
     let long_name = |length: usize| json!(vec![b'a'; length]);
-    refused(
+    assert_refused(
         &Format::Tags,
         b"<a>x</a><b",
         &[
@@ -224,7 +232,7 @@ fn offsets_of_tags_have_to_stand_in_the_text() {
             (&scanner("name"), long_name(101)),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Tags,
         b"<a>x</a><b",
         &[
@@ -241,7 +249,7 @@ fn offsets_of_tags_have_to_stand_in_the_text() {
 fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
     let blocks = |field: &str| format!("/Markdown/blocks/{field}");
     let text = b"> - a\n> - ```sh\n>   x";
-    refused(
+    assert_refused(
         &Format::Markdown,
         text,
         &[
@@ -270,7 +278,7 @@ fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
             (&blocks("line"), json!({"Digits": {"indent": LONGEST + 1, "count": 1, "is_one": true}})),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Markdown,
         text,
         &[
@@ -291,7 +299,7 @@ fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
 #[test]
 fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
     let signs = b"````";
-    refused(
+    assert_refused(
         &Format::Markdown,
         signs,
         &[
@@ -300,7 +308,7 @@ fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
             ("/Markdown/blocks/line/Signs/sign", json!(200)),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Markdown,
         signs,
         &[
@@ -308,19 +316,19 @@ fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
             ("/Markdown/blocks/line/Signs/info_length", json!(9)),
         ],
     );
-    refused(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(13))]);
-    taken(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(12))]);
+    assert_refused(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(13))]);
+    assert_accepted(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(12))]);
     let matched = "/Markdown/blocks/leaf/Html/block/UntilSigns/matched/length";
-    refused(&Format::Markdown, b"<pre>", &[(matched, json!(14))]);
-    taken(&Format::Markdown, b"<pre>", &[(matched, json!(13))]);
+    assert_refused(&Format::Markdown, b"<pre>", &[(matched, json!(14))]);
+    assert_accepted(&Format::Markdown, b"<pre>", &[(matched, json!(13))]);
     let line_start = "/Markdown/blocks/leaf/Html/line_start";
-    refused(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST + 1))]);
-    taken(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST))]);
+    assert_refused(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST + 1))]);
+    assert_accepted(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST))]);
 }
 
 #[test]
 fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
-    refused(
+    assert_refused(
         &Format::Auto,
         b"{\"a\":1}{\"b",
         &[
@@ -336,7 +344,7 @@ fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
             ("/Auto/broken", json!({"index": 10, "reason": ""})),
         ],
     );
-    taken(
+    assert_accepted(
         &Format::Auto,
         b"{\"a\":1}{\"b",
         &[
@@ -346,10 +354,10 @@ fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
             ("/Auto/broken", json!({"index": 9, "reason": ""})),
         ],
     );
-    let mut broken = saved(&Format::Json, b"[}")["machine"]["Json"].take();
-    assert!(is_taken(&Format::Auto, b"[1", "/Auto/candidate/machine/member", json!(true)));
-    assert!(!is_taken(&Format::Auto, b"[1", "/Auto/candidate/machine", broken.take()));
-    refused(
+    let mut broken = save(&Format::Json, b"[}")["machine"]["Json"].take();
+    assert!(is_accepted(&Format::Auto, b"[1", "/Auto/candidate/machine/member", json!(true)));
+    assert!(!is_accepted(&Format::Auto, b"[1", "/Auto/candidate/machine", broken.take()));
+    assert_refused(
         &Format::Auto,
         b"<a>x",
         &[
@@ -362,7 +370,7 @@ fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
 
 #[test]
 fn a_state_of_another_version_or_shape_is_refused() {
-    let state = saved(&Format::Text, b"ab");
+    let state = save(&Format::Text, b"ab");
     for (pointer, value) in [("/version", json!(0)), ("/version", json!("2")), ("/machine", json!({}))] {
         let mut other = state.clone();
         *other.pointer_mut(pointer).unwrap() = value.clone();

@@ -11,7 +11,7 @@ use crate::sse::Frame;
 impl MessageWriter {
     /// Returns a held frame, with the number that its block has for the client.
     pub(super) fn pass_held(&mut self, frame: &Frame) -> Vec<u8> {
-        let own = self.numbers.as_ref().and_then(|_| block_of(frame));
+        let own = self.numbers.as_ref().and_then(|_| block_number(frame));
         let given = self.numbers.as_mut().zip(own).and_then(|(numbers, own)| {
             if begins_block(frame) {
                 numbers.insert(own, self.next);
@@ -23,7 +23,7 @@ impl MessageWriter {
             self.note(frame);
             return frame.raw.clone();
         };
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         edits.set_field(root, "index", &given.to_string());
         let bytes = frame.with_data(&edits.finish());
         self.note(&Frame::read(bytes.clone()));
@@ -35,7 +35,7 @@ impl MessageWriter {
         let mut bytes = Vec::new();
         let mut begun = HashSet::new();
         for (frame, _) in held {
-            let Some(block) = block_of(frame) else { continue };
+            let Some(block) = block_number(frame) else { continue };
             if begins_block(frame) {
                 begun.insert(block);
             }
@@ -48,12 +48,12 @@ impl MessageWriter {
 
     /// Returns a call whose block is held and of which the client has nothing, with these arguments. The held blocks
     /// before it come first. Returns `None` if none of its block is held.
-    pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
-        self.held.gather(|frame, _| block_of(frame));
+    pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
+        self.held.gather(|frame, _| block_number(frame));
         let position = self.held.events().position(|event| has_piece_of(event, call.index))?;
         let held = self.held.take_first(position);
-        let block = self.held.frames().next().and_then(block_of);
-        let own = self.held.take_while(|frame, _| block.is_some() && block_of(frame) == block);
+        let block = self.held.frames().next().and_then(block_number);
+        let own = self.held.take_while(|frame, _| block.is_some() && block_number(frame) == block);
         let mut bytes = self.end_blocks();
         bytes.extend(self.pass_blocks(&held));
         let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
@@ -63,24 +63,24 @@ impl MessageWriter {
         if came.collect::<String>() == call.arguments {
             bytes.extend(self.pass_blocks(&own));
         } else {
-            bytes.extend(self.written_call(call));
+            bytes.extend(self.write_call(call));
         }
         Some(bytes)
     }
 
     /// Removes the held blocks of these calls, and the held rest of open ones. Returns the calls that were held from
     /// their beginning.
-    pub(super) fn take_calls_out(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
+    pub(super) fn remove_calls(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
         let held = self.held.take();
         let begun = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
-            let call = event.pieces.iter().find_map(|delta| call_of(&delta.piece))?;
+            let call = event.pieces.iter().find_map(|delta| piece_call(&delta.piece))?;
             let is_it = calls.contains(&call) && !open.contains_key(&call);
-            is_it.then_some((block_of(frame)?, call))
+            is_it.then_some((block_number(frame)?, call))
         });
         let begun: HashMap<u64, u32> = begun.collect();
         let open: HashSet<u64> = open.values().copied().collect();
         let is_out = |block: u64| begun.contains_key(&block) || open.contains(&block);
-        let left = held.into_iter().filter(|(frame, _)| !block_of(frame).is_some_and(is_out)).collect();
+        let left = held.into_iter().filter(|(frame, _)| !block_number(frame).is_some_and(is_out)).collect();
         self.held.put_back(left);
         if !begun.is_empty() {
             self.numbers.get_or_insert_default();
@@ -89,7 +89,7 @@ impl MessageWriter {
     }
 
     /// Returns a separate block for a call.
-    pub(super) fn written_call(&mut self, call: &ToolCall) -> Vec<u8> {
+    pub(super) fn write_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let mut bytes = self.begin_call(call);
         bytes.extend(self.end_blocks());
         bytes
@@ -98,19 +98,19 @@ impl MessageWriter {
 
 pub(super) fn begins_block(frame: &Frame) -> bool {
     let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-    root.is_some_and(|root| root.says("type", "content_block_start"))
+    root.is_some_and(|root| root.has_text("type", "content_block_start"))
 }
 
 /// Returns the number of the block that a frame belongs to.
-pub(super) fn block_of(frame: &Frame) -> Option<u64> {
+pub(super) fn block_number(frame: &Frame) -> Option<u64> {
     Value::parse_str(frame.data.as_deref()?).ok()?.field("index").and_then(Value::as_u64)
 }
 
 fn has_piece_of(event: &Event, call: u32) -> bool {
-    event.pieces.iter().any(|delta| call_of(&delta.piece) == Some(call))
+    event.pieces.iter().any(|delta| piece_call(&delta.piece) == Some(call))
 }
 
 /// Returns the number of the call that a piece belongs to.
-fn call_of(piece: &Piece) -> Option<u32> {
+fn piece_call(piece: &Piece) -> Option<u32> {
     if let Piece::ToolCall { index, .. } = piece { Some(*index) } else { None }
 }

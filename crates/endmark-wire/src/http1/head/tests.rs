@@ -9,17 +9,20 @@ fn read(head: &str) -> Result<Head<'_>, Fault> {
 }
 
 /// Reads an HTTP/1.1 request with these fields after its host.
-fn with(fields: &str) -> Result<BodyLength, Fault> {
+fn read_with_fields(fields: &str) -> Result<BodyLength, Fault> {
     read(&format!("POST /v1 HTTP/1.1\r\nhost: a\r\n{fields}\r\n")).map(|head| head.body)
 }
 
 #[test]
 fn what_clients_send_is_read() {
-    assert_eq!(with(""), Ok(BodyLength::Bytes(0)));
-    assert_eq!(with("Content-Length: 12\r\n"), Ok(BodyLength::Bytes(12)));
-    assert_eq!(with("content-length:0012 \r\n"), Ok(BodyLength::Bytes(12)));
-    assert_eq!(with("Transfer-Encoding: Chunked\r\n"), Ok(BodyLength::Chunked));
-    assert_eq!(with("x-name: caf\u{e9}\t, and more: of it\r\nempty:\r\n"), Ok(BodyLength::Bytes(0)));
+    assert_eq!(read_with_fields(""), Ok(BodyLength::Bytes(0)));
+    assert_eq!(read_with_fields("Content-Length: 12\r\n"), Ok(BodyLength::Bytes(12)));
+    assert_eq!(read_with_fields("content-length:0012 \r\n"), Ok(BodyLength::Bytes(12)));
+    assert_eq!(read_with_fields("Transfer-Encoding: Chunked\r\n"), Ok(BodyLength::Chunked));
+    assert_eq!(
+        read_with_fields("x-name: caf\u{e9}\t, and more: of it\r\nempty:\r\n"),
+        Ok(BodyLength::Bytes(0))
+    );
     let head = read("GET /v1/models?x=%20 HTTP/1.1\r\nHost: [::1]:4141\r\n\r\n").unwrap();
     assert_eq!((head.target, head.host), ("/v1/models?x=%20", Some(&b"[::1]:4141"[..])));
     assert_eq!(read("GET / HTTP/1.0\r\n\r\n").unwrap().host, None);
@@ -28,8 +31,14 @@ fn what_clients_send_is_read() {
 
 #[test]
 fn two_lengths_are_refused_however_they_are_written() {
-    assert_eq!(with("content-length: 5\r\ntransfer-encoding: chunked\r\n"), Err(Fault::TwoLengths));
-    assert_eq!(with("transfer-encoding: chunked\r\ncontent-length: 5\r\n"), Err(Fault::TwoLengths));
+    assert_eq!(
+        read_with_fields("content-length: 5\r\ntransfer-encoding: chunked\r\n"),
+        Err(Fault::TwoLengths)
+    );
+    assert_eq!(
+        read_with_fields("transfer-encoding: chunked\r\ncontent-length: 5\r\n"),
+        Err(Fault::TwoLengths)
+    );
     for length in [
         "5\r\ncontent-length: 6",
         "5\r\ncontent-length: 5",
@@ -43,9 +52,13 @@ fn two_lengths_are_refused_however_they_are_written() {
         "5;a",
         "99999999999999999999",
     ] {
-        assert_eq!(with(&format!("content-length: {length}\r\n")), Err(Fault::ContentLength), "{length}");
+        assert_eq!(
+            read_with_fields(&format!("content-length: {length}\r\n")),
+            Err(Fault::ContentLength),
+            "{length}"
+        );
     }
-    assert_eq!(with("content_length: 5\r\n"), Err(Fault::ContentLength));
+    assert_eq!(read_with_fields("content_length: 5\r\n"), Err(Fault::ContentLength));
 }
 
 #[test]
@@ -61,34 +74,34 @@ fn any_coding_but_chunked_is_refused() {
         "",
         "chunked\r\ntransfer-encoding: chunked",
     ] {
-        let refused = with(&format!("transfer-encoding: {coding}\r\n"));
+        let refused = read_with_fields(&format!("transfer-encoding: {coding}\r\n"));
         assert!(
             matches!(refused, Err(Fault::TransferEncoding | Fault::FieldValue)),
             "{coding:?}: {refused:?}"
         );
     }
-    assert_eq!(with("transfer_encoding: chunked\r\n"), Err(Fault::TransferEncoding));
+    assert_eq!(read_with_fields("transfer_encoding: chunked\r\n"), Err(Fault::TransferEncoding));
     assert_eq!(read("POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n"), Err(Fault::TransferEncoding));
 }
 
 #[test]
 fn names_and_lines_that_servers_read_differently_are_refused() {
-    assert_eq!(with("transfer-encoding : chunked\r\n"), Err(Fault::FieldName));
-    assert_eq!(with(": chunked\r\n"), Err(Fault::FieldName));
-    assert_eq!(with("no colon\r\n"), Err(Fault::FieldName));
-    assert_eq!(with("x: 1\r\n transfer-encoding: chunked\r\n"), Err(Fault::Folded));
-    assert_eq!(with("x: 1\r\n\tmore\r\n"), Err(Fault::Folded));
-    assert_eq!(with("x: 1\ntransfer-encoding: chunked\r\n"), Err(Fault::BareLineFeed));
-    assert_eq!(with("x: 1\rtransfer-encoding: chunked\r\n"), Err(Fault::BareCarriageReturn));
-    assert_eq!(with("x: 1\r\r\n"), Err(Fault::BareCarriageReturn));
-    assert_eq!(with("x: 1\0\r\n"), Err(Fault::FieldValue));
+    assert_eq!(read_with_fields("transfer-encoding : chunked\r\n"), Err(Fault::FieldName));
+    assert_eq!(read_with_fields(": chunked\r\n"), Err(Fault::FieldName));
+    assert_eq!(read_with_fields("no colon\r\n"), Err(Fault::FieldName));
+    assert_eq!(read_with_fields("x: 1\r\n transfer-encoding: chunked\r\n"), Err(Fault::FoldedHeader));
+    assert_eq!(read_with_fields("x: 1\r\n\tmore\r\n"), Err(Fault::FoldedHeader));
+    assert_eq!(read_with_fields("x: 1\ntransfer-encoding: chunked\r\n"), Err(Fault::BareLineFeed));
+    assert_eq!(read_with_fields("x: 1\rtransfer-encoding: chunked\r\n"), Err(Fault::BareCarriageReturn));
+    assert_eq!(read_with_fields("x: 1\r\r\n"), Err(Fault::BareCarriageReturn));
+    assert_eq!(read_with_fields("x: 1\0\r\n"), Err(Fault::FieldValue));
     assert_eq!(read("GET / HTTP/1.1\r\nhost: a\n\r\n"), Err(Fault::BareLineFeed));
 }
 
 #[test]
 fn a_host_is_there_once() {
     assert_eq!(read("GET / HTTP/1.1\r\n\r\n"), Err(Fault::Host));
-    assert_eq!(with("Host: b\r\n"), Err(Fault::Host));
+    assert_eq!(read_with_fields("Host: b\r\n"), Err(Fault::Host));
 }
 
 #[test]
@@ -131,7 +144,7 @@ fn a_request_line_has_three_words_and_a_path() {
 #[test]
 fn a_head_has_bounds() {
     let fields = |count: usize| "x: 1\r\n".repeat(count);
-    assert!(with(&fields(4)).is_ok());
-    assert_eq!(with(&fields(5)), Err(Fault::TooManyFields(5)));
-    assert_eq!(with(&format!("x: {}\r\n", "1".repeat(2_048))), Err(Fault::HeadTooLong(2_048)));
+    assert!(read_with_fields(&fields(4)).is_ok());
+    assert_eq!(read_with_fields(&fields(5)), Err(Fault::TooManyFields(5)));
+    assert_eq!(read_with_fields(&format!("x: {}\r\n", "1".repeat(2_048))), Err(Fault::HeadTooLong(2_048)));
 }

@@ -46,7 +46,7 @@ fn schemas_are_given_as_written() {
         "functions":[{"name":"old","parameters":{}}]}"#;
     let request = ChatRequest::parse(body).unwrap();
     assert_eq!(request.text_schema.as_deref(), Some("{ \"type\" : \"object\" }"));
-    assert_eq!(request.demanded, Some(Format::Json));
+    assert_eq!(request.required_format, Some(Format::Json));
     assert_eq!(request.tool_schema("a").as_deref(), Some("{ \"x\":1.0 }"));
     assert_eq!(request.tool_schema("b"), None);
     assert_eq!(request.tool_schema("old").as_deref(), Some("{}"));

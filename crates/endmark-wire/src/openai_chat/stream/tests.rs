@@ -99,7 +99,7 @@ fn a_choice_with_a_call_of_an_unknown_kind_cannot_be_gone_on_with() {
     stream.chunk(&text(0, "Let me see.")).unwrap();
     let begin = r#"{"index":0,"id":"c","type":"builtin_function","function":{"name":"sh","arguments":""}}"#;
     stream.chunk(&chunk(0, begin)).unwrap();
-    assert!(!stream.choices()[0].can_go_on());
+    assert!(!stream.choices()[0].can_continue());
     stream
         .chunk(&chunk(0, r#"{"index":0,"type":"builtin_function","function":{"arguments":"ls"}}"#))
         .unwrap();
@@ -107,7 +107,7 @@ fn a_choice_with_a_call_of_an_unknown_kind_cannot_be_gone_on_with() {
     stream.chunk(&chunk(0, call)).unwrap();
     stream.chunk(&chunk(1, call)).unwrap();
     stream.chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
-    let can_go_on: Vec<bool> = stream.choices().iter().map(Choice::can_go_on).collect();
+    let can_go_on: Vec<bool> = stream.choices().iter().map(Choice::can_continue).collect();
     assert_eq!(can_go_on, [false, true]);
     assert_eq!(stream.choices()[1].tool_calls[0].arguments, "{}");
 }
@@ -120,7 +120,7 @@ fn frames_that_say_nothing() {
     {
         let chunk = stream.frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
         let nothing = Event {
-            no_choices: chunk.no_choices,
+            has_no_choices: chunk.has_no_choices,
             opens: raw.contains("null"),
             idle: !raw.contains('{'),
             ..Event::default()
@@ -128,7 +128,7 @@ fn frames_that_say_nothing() {
         assert_eq!(chunk, nothing, "{raw:?}");
     }
     assert_eq!(stream.choices(), []);
-    assert!(stream.frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().done);
+    assert!(stream.frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().is_done);
     assert!(stream.is_done());
 }
 

@@ -8,18 +8,18 @@ use crate::reply::ToolCall;
 
 impl ResponseWriter {
     /// Returns the name of the event with more arguments of the call in this item.
-    pub(super) fn delta_of(&self, position: usize) -> String {
+    pub(super) fn delta_event_name(&self, position: usize) -> String {
         format!("{}.delta", self.items[position].form.event)
     }
 
-    pub(super) fn status_of_call(&self, call: &ToolCall) -> &'static str {
+    pub(super) fn call_status(&self, call: &ToolCall) -> &'static str {
         if call.can_be_whole() && !self.cut.contains(&call.index) { COMPLETED } else { INCOMPLETE }
     }
 
     /// Returns whether the item at this place is a call with free text that stays cut. No event may report it
     /// complete.
     pub(super) fn is_cut_text(&self, place: &ItemPlace) -> bool {
-        let known = self.at.get(place).and_then(|position| self.items.get(*position));
+        let known = self.position_by_place.get(place).and_then(|position| self.items.get(*position));
         known.is_some_and(|known| {
             known.kind == Item::Call && known.form.is_free_text() && self.cut.contains(&known.call)
         })

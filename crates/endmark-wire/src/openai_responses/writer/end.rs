@@ -3,33 +3,33 @@
 use super::ResponseWriter;
 use super::known::write_known;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::openai_responses::item::Item;
-use crate::openai_responses::response::{COMPLETED, status_of, write_cut, write_end};
+use crate::openai_responses::response::{COMPLETED, end_status, write_cut, write_end};
 use crate::openai_responses::usage;
 use crate::sse::Frame;
 use crate::writer::{Closing, End};
 
 impl ResponseWriter {
     /// Returns the held last event, with another end.
-    pub(super) fn edited_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
+    pub(super) fn edit_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-        let response = root.field("response")?.of_kind(Kind::Object)?;
-        let mut edits = Edits::of(root);
+        let response = root.field("response")?.as_kind(Kind::Object)?;
+        let mut edits = Edits::for_document(root);
         let end = closing.choices.first().and_then(|end| end.end);
-        let output = response.field("output").and_then(|output| output.of_kind(Kind::Array));
+        let output = response.field("output").and_then(|output| output.as_kind(Kind::Array));
         let mut new = Vec::new();
-        for known in self.items.iter().filter(|known| known.grown) {
-            let item = output.and_then(|output| known.find_in(output));
+        for known in self.items.iter().filter(|known| known.has_grown) {
+            let item = output.and_then(|output| known.find_among(output));
             match item {
                 Some(item) => {
                     write_known(&mut edits, item, known);
                     // It was reported incomplete because of the part that it lacked.
                     if known.kind == Item::Call && item.field("status").is_some() {
-                        edits.set_field(item, "status", &quoted(COMPLETED));
+                        edits.set_field(item, "status", &quote(COMPLETED));
                     }
                 }
-                None => new.extend(known.done.clone()),
+                None => new.extend(known.done_part.clone()),
             }
         }
         // The last item has the status of the response. If another item follows it, it is complete.
@@ -39,11 +39,11 @@ impl ResponseWriter {
                 for item in
                     output.into_iter().flat_map(Value::items).filter(|item| item.field("status").is_some())
                 {
-                    edits.set_field(item, "status", &quoted(COMPLETED));
+                    edits.set_field(item, "status", &quote(COMPLETED));
                 }
                 write_cut(&mut edits, output.into_iter().flat_map(Value::items), &self.cut);
-                edits.set_field(response, "status", &quoted(status_of(end)));
-                if response.filled("incomplete_details").is_some() || end == End::Cut {
+                edits.set_field(response, "status", &quote(end_status(end)));
+                if response.non_empty("incomplete_details").is_some() || end == End::Cut {
                     let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
                     edits.set_field(response, "incomplete_details", why);
                 }
@@ -52,7 +52,7 @@ impl ResponseWriter {
         }
         match output {
             Some(output) => {
-                self.without_left_out(&mut edits, output);
+                self.remove_omitted_items(&mut edits, output);
                 for item in &new {
                     edits.push_item(output, item);
                 }
@@ -65,20 +65,20 @@ impl ResponseWriter {
         if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
             edits.set_field(response, "endmark", endmark.get());
         }
-        let name = end.map(name_of);
+        let name = end.map(end_event_name);
         if let Some(name) = name {
-            edits.set_field(root, "type", &quoted(name));
+            edits.set_field(root, "type", &quote(name));
         }
         let name = name.filter(|name| frame.event.as_deref() != Some(name));
-        Some(self.renumbered(frame, edits, name))
+        Some(self.renumber(frame, edits, name))
     }
 
     /// Returns a new last event if none came, or nothing if the end of the response is unknown.
-    pub(super) fn made_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+    pub(super) fn create_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
         let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
         let Ok(response) = Value::parse_str(&raw) else { return Vec::new() };
-        let mut edits = Edits::of(response);
+        let mut edits = Edits::for_document(response);
         edits.set_field(response, "output", &self.output());
         write_end(&mut edits, response, end, &self.cut);
         if let Some(counts) = &closing.usage {
@@ -88,12 +88,12 @@ impl ResponseWriter {
             edits.set_field(response, "endmark", endmark.get());
         }
         let response = String::from_utf8(edits.finish()).unwrap_or_default();
-        self.event(name_of(end), &format!("\"response\":{response}"))
+        self.event(end_event_name(end), &format!("\"response\":{response}"))
     }
 }
 
 /// Returns the name of the event for an end.
-fn name_of(end: End) -> &'static str {
+fn end_event_name(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => "response.completed",
         End::Cut => "response.incomplete",

@@ -12,25 +12,25 @@ use crate::sse::Frame;
 impl ResponseWriter {
     /// Returns a call whose item is held and of which the client has nothing, with these arguments. The held frames
     /// before it come first. Returns `None` if no item of it is held.
-    pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
+    pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
         self.held.gather(|frame, event| {
-            Some(place_of(frame)).filter(|place| !ends(event) && *place != ItemPlace::Unsaid)
+            Some(frame_place(frame)).filter(|place| !ends(event) && *place != ItemPlace::Unstated)
         });
         let found = self.held.frames().enumerate().filter(|(_, frame)| begins_call(frame)).nth(number);
-        let found = found.map(|(position, frame)| (position, place_of(frame)));
-        let (position, place) = found.filter(|(_, place)| *place != ItemPlace::Unsaid)?;
+        let found = found.map(|(position, frame)| (position, frame_place(frame)));
+        let (position, place) = found.filter(|(_, place)| *place != ItemPlace::Unstated)?;
         let front = self.held.take_first(position);
-        let own = self.held.take_while(|frame, event| !ends(event) && place_of(frame) == place);
-        let (mut bytes, mut kept) = self.passed(front, COMPLETED, true);
+        let own = self.held.take_while(|frame, event| !ends(event) && frame_place(frame) == place);
+        let (mut bytes, mut kept) = self.pass_frames(front, COMPLETED, true);
         bytes.extend(self.complete_all());
         let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
             Piece::ToolCall { index, arguments, .. } if *index == call.index => Some(arguments.as_str()),
             _ => None,
         });
         if came.collect::<String>() == call.arguments {
-            let (passed, ends) = self.passed(own, COMPLETED, false);
+            let (passed, ends) = self.pass_frames(own, COMPLETED, false);
             bytes.extend(passed);
             kept.extend(ends);
         } else {
@@ -39,9 +39,9 @@ impl ResponseWriter {
             }
             let at = self.items.len().saturating_sub(1);
             let fields = self.grow(at, &call.arguments);
-            let name = self.delta_of(at);
+            let name = self.delta_event_name(at);
             bytes.extend(self.event(&name, &fields));
-            bytes.extend(self.complete(at, self.status_of_call(call)));
+            bytes.extend(self.complete(at, self.call_status(call)));
         }
         self.held.put_first(kept);
         Some(bytes)
@@ -52,28 +52,28 @@ impl ResponseWriter {
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
             return frame.raw.clone();
         };
-        let mut edits = Edits::of(root);
+        let mut edits = Edits::for_document(root);
         let item = root.field("item");
-        if let Some(arguments) = item.and_then(|item| item.field(CallForm::of(item).field)) {
+        if let Some(arguments) = item.and_then(|item| item.field(CallForm::from_item(item).field)) {
             edits.replace(arguments, "\"\"");
         }
-        let bytes = self.renumbered(frame, edits, None);
+        let bytes = self.renumber(frame, edits, None);
         self.note(&Frame::read(bytes.clone()), event);
         bytes
     }
 
     /// Drops held items of which the client has nothing, since replacements for them are written.
-    pub(super) fn leave_unknown_out(&mut self) {
+    pub(super) fn drop_unknown_items(&mut self) {
         let mut held = self.held.take();
         held.retain(|(frame, event)| {
             let is_read = frame.data.as_deref().is_some_and(|data| Value::parse_str(data).is_ok());
             if ends(event) || !is_read {
                 return true;
             }
-            let place = place_of(frame);
-            let is_known = place == ItemPlace::Unsaid || self.at.contains_key(&place);
+            let place = frame_place(frame);
+            let is_known = place == ItemPlace::Unstated || self.position_by_place.contains_key(&place);
             if !is_known {
-                self.left_out.insert(place);
+                self.omitted_items.insert(place);
             }
             is_known
         });
@@ -81,10 +81,10 @@ impl ResponseWriter {
     }
 
     /// Removes from a response the items of which the client was given nothing.
-    pub(super) fn without_left_out<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
+    pub(super) fn remove_omitted_items<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
             let is_left_out =
-                |place: Option<ItemPlace>| place.is_some_and(|place| self.left_out.contains(&place));
+                |place: Option<ItemPlace>| place.is_some_and(|place| self.omitted_items.contains(&place));
             let index = u64::try_from(position).ok().map(ItemPlace::Index);
             if is_left_out(index) || is_left_out(item.word("id").map(ItemPlace::Id)) {
                 edits.remove_item(output, position);
@@ -95,17 +95,17 @@ impl ResponseWriter {
 
 /// Returns whether this event ends the response.
 fn ends(event: &Event) -> bool {
-    !event.finishes.is_empty() || event.done || event.error.is_some()
+    !event.finishes.is_empty() || event.is_done || event.error.is_some()
 }
 
-fn place_of(frame: &Frame) -> ItemPlace {
+fn frame_place(frame: &Frame) -> ItemPlace {
     let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-    root.map_or(ItemPlace::Unsaid, ItemPlace::of)
+    root.map_or(ItemPlace::Unstated, ItemPlace::read)
 }
 
 fn begins_call(frame: &Frame) -> bool {
     let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-    root.filter(|root| root.says("type", "response.output_item.added"))
-        .and_then(|root| root.field("item")?.of_kind(Kind::Object))
-        .is_some_and(|item| Item::of(item) == Item::Call)
+    root.filter(|root| root.has_text("type", "response.output_item.added"))
+        .and_then(|root| root.field("item")?.as_kind(Kind::Object))
+        .is_some_and(|item| Item::classify(item) == Item::Call)
 }

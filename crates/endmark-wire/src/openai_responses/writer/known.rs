@@ -2,7 +2,7 @@
 
 use super::ResponseWriter;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Kind, Value, quote};
 use crate::openai_responses::item::{CallForm, Item, texts};
 use crate::openai_responses::response::text_part;
 use crate::openai_responses::stream::ItemPlace;
@@ -36,27 +36,27 @@ pub(super) struct ClientItem {
     /// The text of that part, or the arguments, as the client has them.
     pub(super) text: String,
     /// The item as it was reported complete.
-    pub(super) done: Option<String>,
+    pub(super) done_part: Option<String>,
     /// Whether it was created here.
-    pub(super) made: bool,
+    pub(super) is_own: bool,
     /// Whether text was added to it here.
-    pub(super) grown: bool,
+    pub(super) has_grown: bool,
 }
 
 impl ResponseWriter {
     /// Adds an item of which the client has the beginning.
     pub(super) fn add(&mut self, known: ClientItem) {
         let position = self.items.len();
-        self.at.insert(known.place.clone(), position);
+        self.position_by_place.insert(known.place.clone(), position);
         match known.kind {
             Item::Call => {
-                self.of_call.insert(known.call, position);
+                self.item_by_call.insert(known.call, position);
             }
             Item::Message => {
                 let items = &self.items;
                 while self
                     .messages
-                    .pop_if(|last| items.get(*last).is_none_or(|last| last.done.is_some()))
+                    .pop_if(|last| items.get(*last).is_none_or(|last| last.done_part.is_some()))
                     .is_some()
                 {}
                 self.messages.push(position);
@@ -69,10 +69,10 @@ impl ResponseWriter {
     /// Returns the open item in which this target continues.
     pub(super) fn open(&self, target: Target) -> Option<usize> {
         let is_open =
-            |position: &&usize| self.items.get(**position).is_some_and(|known| known.done.is_none());
+            |position: &&usize| self.items.get(**position).is_some_and(|known| known.done_part.is_none());
         let found = match target {
             Target::Text => self.messages.iter().rev().find(is_open),
-            Target::Call(call) => self.of_call.get(&call).filter(is_open),
+            Target::Call(call) => self.item_by_call.get(&call).filter(is_open),
         };
         found.copied()
     }
@@ -86,20 +86,20 @@ impl ClientItem {
             id,
             kind,
             call: 0,
-            form: CallForm::with(false),
+            form: CallForm::from_free_text(false),
             item,
             content_index: None,
             part: String::new(),
             part_done: false,
             text: String::new(),
-            done: None,
-            made: false,
-            grown: false,
+            done_part: None,
+            is_own: false,
+            has_grown: false,
         }
     }
 
     /// Notes that a part begins: the text that follows belongs to it.
-    pub(super) fn part_begins(&mut self, index: Option<u64>, part: String) {
+    pub(super) fn begin_part(&mut self, index: Option<u64>, part: String) {
         self.content_index = Some(index.unwrap_or(0));
         self.part = part;
         self.part_done = false;
@@ -109,8 +109,8 @@ impl ClientItem {
     /// Returns the last part with all of its text.
     pub(super) fn whole_part(&self) -> String {
         let edited = Value::parse_str(&self.part).ok().and_then(|part| {
-            let mut edits = Edits::of(part);
-            edits.set_field(part.of_kind(Kind::Object)?, "text", &quoted(&self.text));
+            let mut edits = Edits::for_document(part);
+            edits.set_field(part.as_kind(Kind::Object)?, "text", &quote(&self.text));
             String::from_utf8(edits.finish()).ok()
         });
         edited.unwrap_or_else(|| text_part(&self.text))
@@ -119,13 +119,13 @@ impl ClientItem {
     /// Returns the item with all of its text, and this status.
     pub(super) fn whole_item(&self, status: &str) -> String {
         let Ok(item) = Value::parse_str(&self.item) else { return self.item.clone() };
-        let mut edits = Edits::of(item);
+        let mut edits = Edits::for_document(item);
         if item.field("status").is_some() {
-            edits.set_field(item, "status", &quoted(status));
+            edits.set_field(item, "status", &quote(status));
         }
         match self.kind {
             Item::Message => edits.set_field(item, "content", &format!("[{}]", self.whole_part())),
-            Item::Call => edits.set_field(item, self.form.field, &quoted(&self.text)),
+            Item::Call => edits.set_field(item, self.form.field, &quote(&self.text)),
             Item::OtherCall | Item::Reasoning | Item::Other => {}
         }
         String::from_utf8(edits.finish()).unwrap_or_default()
@@ -144,19 +144,19 @@ impl ClientItem {
         if let Some(item) = root.field("item") {
             write_known(edits, item, self);
             if item.field("status").is_some() {
-                edits.set_field(item, "status", &quoted(status));
+                edits.set_field(item, "status", &quote(status));
             }
         }
     }
 
     /// Returns this item among those of a response.
-    pub(super) fn find_in<'a>(&self, output: Value<'a>) -> Option<Value<'a>> {
-        if self.made {
+    pub(super) fn find_among<'a>(&self, output: Value<'a>) -> Option<Value<'a>> {
+        if self.is_own {
             return None;
         }
-        let by_id = output.items().find(|item| !self.id.is_empty() && item.says("id", &self.id));
+        let by_id = output.items().find(|item| !self.id.is_empty() && item.has_text("id", &self.id));
         let place = usize::try_from(self.index).ok();
-        by_id.or_else(|| output.item(place?)).filter(|item| Item::of(*item) == self.kind)
+        by_id.or_else(|| output.item(place?)).filter(|item| Item::classify(*item) == self.kind)
     }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &Cl
         }
         Item::Call => match item.field(known.form.field) {
             Some(held) => edits.set_text(held, &known.text),
-            None => edits.set_field(item, known.form.field, &quoted(&known.text)),
+            None => edits.set_field(item, known.form.field, &quote(&known.text)),
         },
         Item::OtherCall | Item::Reasoning | Item::Other => {}
     }

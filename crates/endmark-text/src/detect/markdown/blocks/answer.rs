@@ -93,7 +93,7 @@ impl Blocks {
             (_, Leaf::Html { block: HtmlBlock::UntilSigns { markup, .. }, line_start }) => {
                 Some((Open::Markup(markup), markup.in_token(), line_start))
             }
-            (Line::Text, Leaf::Table(table)) if table.misses_the_end_of(&self.row) => {
+            (Line::Text, Leaf::Table(table)) if table.is_missing_row_end(&self.row) => {
                 Some((Open::Row, InToken::Row, self.line_start))
             }
             _ => self.inline.open_link().map(|start| (Open::Link, InToken::Link, start)),

@@ -4,8 +4,8 @@ use super::*;
 
 /// What is said of a text: `whole`, or where it is settled, where it was balanced last, its last token, what is
 /// open, and what the cut goes through.
-fn said(text: &str) -> String {
-    let Verdict::Truncated(cut) = judged(text) else { return judged(text).name().to_owned() };
+fn describe_detection(text: &str) -> String {
+    let Verdict::Truncated(cut) = judge(text) else { return judge(text).name().to_owned() };
     let in_token = cut.in_token.map_or("-", InToken::name);
     let (index, balanced) = (cut.truncation_index, cut.balanced_index);
     format!("{index} {balanced} {:?} {} {in_token}", cut.last_valid_token, signs(&cut))
@@ -16,7 +16,7 @@ fn check(pieces: &[(&str, &str)]) {
     let mut text = String::new();
     for (piece, expected) in pieces {
         text.push_str(piece);
-        assert_eq!(said(&text), *expected, "{text:?}");
+        assert_eq!(describe_detection(&text), *expected, "{text:?}");
     }
 }
 

@@ -79,7 +79,7 @@ fn only_elements_without_content_are_whole_as_they_stand() {
 #[test]
 fn a_document_that_says_it_is_html_may_leave_out_ends_that_html_lets_it() {
     for text in ["<!DOCTYPE html><p>a", "<!doctype HTML>\n<ul></ul><li>a", "<!DOCTYPE html><head><p>a"] {
-        assert_eq!(judged(text), Verdict::Whole, "{text:?}");
+        assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
     for (text, open) in [
         // What is open around an element that has to be closed is named with it.
@@ -95,9 +95,9 @@ fn a_document_that_says_it_is_html_may_leave_out_ends_that_html_lets_it() {
         assert_eq!(signs(&cut(text)), open, "{text:?}");
     }
     // Its own end is behind it: what follows stands in the same document.
-    assert_eq!(judged("<html></html><p>a"), Verdict::Whole);
-    assert_eq!(judged("<html></html><html></html><p>a"), Verdict::Whole);
-    assert_eq!(judged("<!DOCTYPE html><!DOCTYPE html><p>a"), Verdict::Whole);
+    assert_eq!(judge("<html></html><p>a"), Verdict::Whole);
+    assert_eq!(judge("<html></html><html></html><p>a"), Verdict::Whole);
+    assert_eq!(judge("<!DOCTYPE html><!DOCTYPE html><p>a"), Verdict::Whole);
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn a_name_of_one_letter_is_a_tag_behind_a_word_only_with_a_value() {
 
 #[test]
 fn comments_alone_are_no_document_but_a_declaration_or_an_instruction_is() {
-    assert_eq!(judged("<!-- c -->").name(), "truncated");
-    assert_eq!(judged("<![CDATA[x]]>").name(), "truncated");
+    assert_eq!(judge("<!-- c -->").name(), "truncated");
+    assert_eq!(judge("<![CDATA[x]]>").name(), "truncated");
     assert_eq!(cut("<!-- c -->").balanced_index, 0);
-    assert_eq!(judged("<!DOCTYPE x>"), Verdict::Whole);
-    assert_eq!(judged("<?xml version='1.0'?>"), Verdict::Whole);
-    assert_eq!(judged("<!ENTITY x>").name(), "truncated");
+    assert_eq!(judge("<!DOCTYPE x>"), Verdict::Whole);
+    assert_eq!(judge("<?xml version='1.0'?>"), Verdict::Whole);
+    assert_eq!(judge("<!ENTITY x>").name(), "truncated");
     let found = cut("<x/><!-- c --><b>");
     assert_eq!((found.balanced_index, found.last_valid_token.as_str()), (14, "<b>"));
     assert_eq!(cut("<x><!-- c --><b>").balanced_index, 0);
