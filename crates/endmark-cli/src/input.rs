@@ -13,7 +13,7 @@ use crate::view::terminal::Terminal;
 
 /// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Names of standard input besides `-`.
+/// Paths that mean standard input.
 const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// A file, or standard input if no file is named or its name is `-`.

@@ -79,7 +79,7 @@ pub enum ConversationError {
 /// use endmark_context::conversation::{Edit, Role};
 /// use endmark_wire::conversation::Dialogue;
 /// use endmark_wire::format::find_by_name;
-/// let format = named("openai_chat").unwrap();
+/// let format = find_by_name("openai_chat").unwrap();
 /// let body = br#"{"model": "m", "messages": [ {"role":"user","content":"Hi"}, {"role":"assistant","content":"Hello"} ]}"#;
 /// let dialogue = Dialogue::read(format, body)?;
 /// assert_eq!(dialogue.conversation().turns[1].role, Role::Assistant);

@@ -154,7 +154,7 @@ fn find_session(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<Strin
     }
     match found.as_slice() {
         [] => Err(unknown_session(typed, unit)),
-        // The first match is the shortest. It has exactly this name if any session has.
+        // The matches are sorted, so an exact match comes first.
         [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),
         _ => Err(CommandError::input(
             "ambiguous_session",

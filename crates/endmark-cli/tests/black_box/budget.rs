@@ -58,7 +58,7 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
         assert_eq!(place.run(&["budget", "raise", "nobody", "+5"]).code, 2);
         assert_eq!(place.run(&["budget", "raise", "", "+5"]).code, 2);
         assert_eq!(place.run(&["budget", "raise", &session, "-5"]).code, 2);
-        let too_much = place.run(&["budget", "raise", &session, "+1152921504606846977"]);
+        let too_much = place.run(&["budget", "raise", &session, "+1152921504606846976"]);
         assert_eq!(too_much.code, 2);
         assert!(too_much.errors.contains("Add at most 1152921504606796476 tokens."), "{}", too_much.errors);
         let doctor = place.run(&["doctor", "--json"]);

@@ -11,7 +11,7 @@ use crate::cap::Limits;
 /// Pages and bytes are unchanged. Lines and values are capped like an output.
 ///
 /// ```
-/// use endmark_context::{cap::Limits, read::{Part, part_of}};
+/// use endmark_context::{cap::Limits, read::{Part, read_part}};
 ///
 /// let output = b"one\ntwo\nthree\n";
 /// let limits = Limits::default();

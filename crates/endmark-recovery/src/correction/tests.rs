@@ -71,7 +71,7 @@ fn a_document_in_a_fence_is_found_among_brackets() {
     ] {
         assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
     }
-    // Of two fenced documents none is the one, nor is what the prose between them quotes.
+    // Two fenced documents are ambiguous, and a quote in the prose between them is not the document either.
     assert_eq!(extract_json("```\n1\n```\nor [2] or\n```\n3\n```"), None);
 }
 

@@ -13,7 +13,7 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Recorded, budgets, sums};
 use crate::ledger::encoding::clip;
 
-/// Rows deleted in one transaction: others wait for milliseconds, not for seconds.
+/// Maximum rows deleted in one transaction, so that other writers wait for milliseconds and not for seconds.
 const DELETION_BATCH_ROWS: u32 = 5_000;
 
 /// Rows written by one statement: most of its cost is its start and its end.
