@@ -13,7 +13,7 @@ impl Store {
     /// the output, the output is fetched from the database, and the reader finds only this output.
     ///
     /// # Errors
-    /// [`StoreError::OutputElsewhere`] if this instance does not have it and the database does not respond.
+    /// [`StoreError::OutputNotHere`] if this instance does not have it and the database does not respond.
     pub async fn read_output<T: Send + 'static>(
         &self,
         handle: &Handle,
@@ -38,7 +38,7 @@ impl Reader {
     /// function blocks: do not use it in an async task.
     ///
     /// # Errors
-    /// [`StoreError::OutputElsewhere`] if this instance does not have it and the shared database does not respond.
+    /// [`StoreError::OutputNotHere`] if this instance does not have it and the shared database does not respond.
     pub fn read_output<T>(
         location: &StoreLocation,
         handle: &Handle,
