@@ -1,4 +1,4 @@
-//! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
+//! SQL statements for PostgreSQL. They are typed, unnamed and independent of session state, so that they work through a
 //! transaction pooler.
 
 use endmark_context::budget::{Pool, RateLimits, Share, ShareReport, TENURE_MS, Unit};
@@ -26,11 +26,11 @@ const TABLES: &str = concat!(
     include_str!("../../migrations/0004_usage.postgres.sql")
 );
 
-/// Maximum attempts to create a schema that another instance creates at the same time.
+/// Maximum attempts to create the tables while another instance creates them.
 const MAX_SCHEMA_ATTEMPTS: u32 = 5;
 
 impl PostgresAddress {
-    /// Error if the database has a newer schema than this version.
+    /// Returns an error if the database has a newer schema than this program supports.
     pub(crate) fn check_schema(&self, found: i64) -> Result<(), StoreError> {
         if found > SCHEMA {
             return Err(StoreError::NewerDatabase { address: self.to_string(), found, known: SCHEMA });
@@ -45,7 +45,8 @@ pub(crate) enum Exchanged {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database knows this instance by another token or not at all: it was forfeited, or another process took over.
+    /// The database has another token for this instance, or no instance of this id. It was forfeited, or another process
+    /// took over.
     Unknown,
 }
 
@@ -54,14 +55,14 @@ pub(crate) enum Exchanged {
 pub(crate) enum Registered {
     /// It is accepted.
     Accepted,
-    /// A process with a newer journal of this instance runs, or ran less than [`TENURE_MS`] ago.
+    /// A process with a newer journal of this instance is running, or ran less than [`TENURE_MS`] ago.
     InUse,
-    /// No other process runs, but the journal is older than the database's record of this instance: it is a copy, or a
-    /// power failure lost its newest commits. It is not accepted yet.
+    /// The journal is older than the database's record of this instance, and no other process is running. The journal is
+    /// a copy, or a power failure lost its newest commits. The instance is not accepted yet.
     Outdated,
 }
 
-/// Returns the schema of the database; `None` if it has no tables.
+/// Returns the schema version of the database, or `None` if it has no tables.
 pub(crate) async fn schema(client: &Client) -> Result<Option<i64>, Error> {
     let found = "SELECT to_regclass('em_meta') IS NOT NULL";
     if !client.query_typed_one(found, &[]).await?.get::<_, bool>(0) {
@@ -91,7 +92,7 @@ pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     }
 }
 
-/// Registers an instance by its pending token. `has_caught_up` accepts a journal that was behind.
+/// Registers an instance with its pending token. `has_caught_up` accepts an outdated journal after it was updated.
 pub(crate) async fn register(
     client: &mut Client,
     instance: &Instance,
@@ -107,8 +108,8 @@ pub(crate) async fn register(
     if let Some(found) = found {
         let (token, is_forfeited, is_alive): (String, bool, bool) =
             (found.get(0), found.get(1), found.get(2));
-        // A journal writes its next token before the database learns it. So the newest journal knows the database's
-        // token, even if the process was killed, and a copy from before the last token does not.
+        // A journal stores its next token before it sends it to the database. So the newest journal always contains the
+        // database's token, even after a kill. A copy made before the last token does not.
         if token != instance.token && token != instance.pending {
             if is_alive && !is_forfeited {
                 return Ok(Registered::InUse);
@@ -133,7 +134,8 @@ pub(crate) async fn register(
     Ok(Registered::Accepted)
 }
 
-/// Ends the session of an instance that reported everything: another process may continue its journal at once.
+/// Ends the session of an instance that has reported everything, so that another process can continue its journal at
+/// once.
 pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Error> {
     let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1 AND token = $2";
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =
@@ -141,7 +143,8 @@ pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Er
     client.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-/// Returns the budgets of which this instance has an open share, or all its budgets, with what it reported as spent.
+/// Returns the budgets in which this instance has an open share, or all its budgets, each with the amount that it
+/// reported as spent.
 pub(crate) async fn instance_shares(
     client: &Client,
     id: &str,
@@ -152,7 +155,7 @@ pub(crate) async fn instance_shares(
     Ok(rows.iter().map(read_spending).collect())
 }
 
-/// Returns the budget of a row, and what was spent in it: scope, subject, span, unit and amount.
+/// Reads a budget and its spent amount from the columns scope, subject, span, unit and amount.
 pub(super) fn read_spending(row: &Row) -> (BudgetKey, u64) {
     let key = BudgetKey::from_columns(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
     (key, natural(row.get(4)))
@@ -161,7 +164,7 @@ pub(super) fn read_spending(row: &Row) -> (BudgetKey, u64) {
 /// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
 pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // From here on its reports are rejected until it registers again.
+    // After this statement its reports are rejected until it registers again.
     let sql = "UPDATE em_instances SET is_forfeited = true WHERE id = $1 AND expires <= clock_timestamp()";
     if transaction.execute_typed(sql, &[(&id, Type::TEXT)]).await? == 0 {
         return Ok(false);
@@ -249,7 +252,7 @@ async fn confirm(
     Ok(known.map(|known| (natural(known.get(0)), known.get(1), is_late(&known))))
 }
 
-/// Deletes the windows of rate limits before this one.
+/// Deletes rate limit windows that are older than `oldest_kept`.
 pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(), Error> {
     for table in ["em_shares", "em_budgets"] {
         let sql = format!("DELETE FROM {table} WHERE scope = 'rate' AND span < $1");
@@ -278,7 +281,7 @@ fn unescaped(subject: &str) -> String {
     text
 }
 
-/// Budgets of one transaction, one array per column.
+/// The budgets of one transaction, as one array per column.
 struct Columns {
     scopes: Vec<String>,
     subjects: Vec<String>,
@@ -405,7 +408,7 @@ async fn write_shares(
     tokio::try_join!(biased; write_budgets, write_shares).map(|_| ())
 }
 
-/// Returns the sessions with a budget in this unit whose names begin like this: some, if there are many.
+/// Returns sessions with a budget in this unit whose names have this prefix. The number is limited.
 pub(crate) async fn sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
     let sql = "SELECT DISTINCT subject FROM em_budgets
                WHERE scope = 'session' AND unit = $2 AND left(subject, length($1)) = $1 ORDER BY subject LIMIT 100";
@@ -458,7 +461,7 @@ pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u6
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.
 pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), Error> {
-    // One snapshot for all three values.
+    // One statement reads one snapshot of all three values.
     let row = client
         .query_typed_one(
             "SELECT (SELECT value FROM em_meta WHERE name = 'key_version'),
@@ -532,13 +535,13 @@ async fn add_secret(transaction: &Transaction<'_>, name: &str, sha256: &str) -> 
     raise_version(transaction).await
 }
 
-/// Notes a change of keys. Transactions that change keys follow each other on this row.
+/// Increments the version of the keys. The row's lock serialises transactions that change keys.
 pub(super) async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
     let sql = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
     transaction.execute_typed(sql, &[]).await.map(|_| ())
 }
 
-/// Gives a key a new secret. Its other secrets end after the overlap. Returns whether there is such a key.
+/// Adds a new secret to a key. Its other secrets expire after the overlap. Returns whether the key exists.
 pub(crate) async fn rotate_key(
     client: &mut Client,
     name: &str,
