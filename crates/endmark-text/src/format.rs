@@ -1,4 +1,4 @@
-//! The formats a text can be in, under the names they have everywhere.
+//! The formats of texts, and their names in commands, settings and answers.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::Verdict;
 pub enum Format {
     /// One strict RFC 8259 value; a byte order mark is allowed.
     Json,
-    /// JSON values one after the other: JSON Lines, or concatenated.
+    /// Several JSON values: JSON Lines, or concatenated.
     Jsonl,
     /// Markdown; truncated only by what is certain, such as an open fence.
     Markdown,
@@ -25,23 +25,23 @@ pub enum Format {
     Text,
     /// Text that must end in this marker (trailing whitespace aside).
     Marker(String),
-    /// Guessed from the text itself; the detection says what was found.
+    /// Detected from the text itself. The detection reports the format.
     Auto,
 }
 
-/// A format's name that is not known, or a marker that is missing.
+/// Error of an unknown format name or a missing marker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// No format has this name.
     #[error("unknown format `{0}`: use json, jsonl, markdown, tags, text, marker or auto")]
     Unknown(String),
-    /// `marker` was named without the marker itself.
+    /// The format is `marker`, but the marker is missing.
     #[error("the format `marker` needs a marker that is not empty")]
     NoMarker,
 }
 
 impl Format {
-    /// Reads a format's literal name; `marker` is used, and required, by the format of that name.
+    /// Parses a format's name. The format `marker` requires the argument `marker`; other formats ignore it.
     pub fn parse(name: &str, marker: Option<&str>) -> Result<Self, FormatError> {
         match name {
             "json" => Ok(Self::Json),
@@ -71,20 +71,21 @@ impl Format {
         }
     }
 
-    /// Whether a grammar says where a text of this format ends, so that one which is whole needs no more.
+    /// Whether a grammar defines the end of a text, so that nothing can follow a whole text.
     pub fn has_grammar(&self) -> bool {
         matches!(self, Self::Json | Self::Jsonl | Self::Tags | Self::Marker(_))
     }
 
-    /// Whether a client that names this format demands something of the text (PC-8). Markdown does not say
-    /// where it ends, but what is open in it has to be closed; plain text and a guess demand nothing.
+    /// Whether the format can be required of a text (PC-8). Markdown has no defined end, but its open constructs must
+    /// be closed. Plain text and the detected format require nothing.
     pub fn can_be_required(&self) -> bool {
         self.has_grammar() || *self == Self::Markdown
     }
 
-    /// Whether this verdict on a text counts as evidence where the format is demanded (PC-8). That it is cut always
-    /// does; that it is whole only where nothing can follow: behind a JSON document, but not behind a number that stands
-    /// alone, behind one element that holds all others, and behind a marker. Of rows and elements more may be to come.
+    /// Whether a verdict is evidence about a text if the format is required (PC-8). A verdict that the text is cut
+    /// always is. A verdict that it is whole counts only if nothing can follow: after a JSON document other than a
+    /// number, after one element that encloses all others, and after a marker. More rows or elements may follow
+    /// otherwise.
     ///
     /// ```
     /// use endmark_text::{Format, Verdict};
@@ -104,7 +105,7 @@ impl Format {
     }
 }
 
-/// Whether a document is a number, which its last digit may not be the end of.
+/// Whether a document is only a number. More digits may follow.
 fn is_a_number_alone(text: &str) -> bool {
     text.ends_with(|sign: char| sign.is_ascii_digit())
         && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))

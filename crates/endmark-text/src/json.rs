@@ -16,17 +16,17 @@ pub use scan::{Visit, string_end, visit};
 pub(crate) use string::decode;
 pub use string::{append_escaped, quote};
 
-/// Bytes that are no JSON document.
+/// Error of bytes that are not a JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid JSON at byte {offset}: {reason}")]
 pub struct JsonError {
-    /// Byte offset of the first byte that cannot stand where it stands; the length if the text ends early.
+    /// Byte offset of the first invalid byte, or the length if the text ends early.
     pub offset: usize,
-    /// What is wrong there: a lowercase fragment.
+    /// Description of the fault, as a lowercase fragment.
     pub reason: &'static str,
 }
 
-/// What kind of value a span holds.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `{…}`
@@ -35,7 +35,7 @@ pub enum Kind {
     Array,
     /// `"…"`
     String,
-    /// A number, however it is spelled.
+    /// A number in any notation.
     Number,
     /// `true` or `false`.
     Bool,
@@ -43,17 +43,17 @@ pub enum Kind {
     Null,
 }
 
-/// A string's characters, and whether JSON's escapes could all be turned into characters.
+/// The decoded characters of a string, and whether all escapes could be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The characters, with U+FFFD for half a surrogate pair.
+    /// The characters. Half a surrogate pair becomes U+FFFD.
     pub text: Cow<'a, str>,
     /// False if half a surrogate pair was replaced.
     pub exact: bool,
 }
 
-/// The bytes of a body without the byte order mark that some servers and proxies put in front of it. RFC 8259 forbids
-/// them to write one, and allows a reader to pass over it.
+/// Returns the body without the byte order mark that some servers and proxies put before it. RFC 8259 forbids writers
+/// to add one, and allows readers to ignore it.
 ///
 /// ```
 /// assert_eq!(endmark_text::json::without_byte_order_mark(b"\xEF\xBB\xBF{}"), b"{}");
@@ -62,7 +62,7 @@ pub fn without_byte_order_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
 }
 
-/// One value inside a document that was checked as a whole.
+/// One value in a document that was checked as a whole.
 ///
 /// ```
 /// use endmark_text::json::Value;
@@ -80,7 +80,7 @@ pub struct Value<'a> {
 }
 
 impl PartialEq for Value<'_> {
-    /// Mostly of one document, which is not to be read again for each comparison.
+    /// Two values mostly belong to one document. Comparing positions avoids reading it again.
     fn eq(&self, other: &Self) -> bool {
         (self.start, self.end) == (other.start, other.end)
             && (std::ptr::eq(self.document, other.document) || self.document == other.document)
@@ -94,12 +94,14 @@ fn to_text(bytes: &[u8]) -> Result<&str, JsonError> {
 }
 
 impl<'a> Value<'a> {
-    /// Checks that the bytes are one JSON document, and gives its value; 100 000 levels deep is no problem.
+    /// Checks that the bytes are one JSON document, and returns its value. Deep nesting is supported: memory alone
+    /// limits it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
         Self::parse_str(to_text(bytes)?)
     }
 
-    /// The same for a body, in front of which a byte order mark may stand; it stays part of the document.
+    /// As [`parse`](Self::parse), for a body that may begin with a byte order mark. The mark stays part of the
+    /// document.
     pub fn parse_body(bytes: &'a [u8]) -> Result<Self, JsonError> {
         let document = to_text(bytes)?;
         let unmarked = without_byte_order_mark(bytes);
@@ -109,28 +111,28 @@ impl<'a> Value<'a> {
         Ok(Self { document, start: span.start + mark, end: span.end + mark })
     }
 
-    /// The same for text that is known to be UTF-8.
+    /// As [`parse`](Self::parse), for text that is known to be UTF-8.
     pub fn parse_str(text: &'a str) -> Result<Self, JsonError> {
         let span = scan::check(text.as_bytes())?;
         Ok(Self { document: text, start: span.start, end: span.end })
     }
 
-    /// The value at a span that an earlier check of the very same text gave.
+    /// Returns the value at a span that an earlier check of the same text returned.
     pub fn from_checked(document: &'a str, span: Range<usize>) -> Self {
         Self { document, start: span.start, end: span.end }
     }
 
-    /// The whole document that the value is part of.
+    /// Returns the document that contains the value.
     pub fn document(self) -> &'a str {
         self.document
     }
 
-    /// The value's bytes in the document.
+    /// Returns the position of the value in the document.
     pub fn span(self) -> Range<usize> {
         self.start..self.end
     }
 
-    /// The value as it is written.
+    /// Returns the source text of the value.
     pub fn raw(self) -> &'a str {
         self.document.get(self.start..self.end).unwrap_or_default()
     }
@@ -152,12 +154,12 @@ impl<'a> Value<'a> {
         self.kind() == Kind::Null
     }
 
-    /// The value of a boolean.
+    /// Returns a boolean, or `None` for another kind.
     pub fn as_bool(self) -> Option<bool> {
         (self.kind() == Kind::Bool).then(|| self.raw() == "true")
     }
 
-    /// The value of a whole number that is not negative; `4096.0` and `4e3` are whole numbers too.
+    /// Returns a non-negative whole number, or `None` for another value. `4096.0` and `4e3` are whole numbers, too.
     pub fn as_u64(self) -> Option<u64> {
         if self.kind() != Kind::Number {
             return None;
@@ -171,33 +173,33 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The characters of a string; none for any other kind.
+    /// Returns the characters of a string, or `None` for another kind.
     pub fn text(self) -> Option<Cow<'a, str>> {
         self.decode().map(|decoded| decoded.text)
     }
 
-    /// The characters of a string, and whether they are exactly what it holds; none for any other kind.
+    /// Returns the characters of a string and whether they are exact, or `None` for another kind.
     pub fn decode(self) -> Option<Decoded<'a>> {
         (self.kind() == Kind::String).then(|| string::decode(self.inside()))
     }
 
-    /// The same for a piece of a text that is sent in several, behind the first half of a character; and the half that waits
-    /// for the next piece.
+    /// As [`decode`](Self::decode), for a piece of a text that is sent in several pieces. `half` is the first half of
+    /// a surrogate pair at the end of the previous piece. Also returns such a half at the end of this piece.
     pub fn decode_after(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
         (self.kind() == Kind::String).then(|| string::decode_piece(half, self.inside()))
     }
 
-    /// The value of the last field of this name; none where this is no object.
+    /// Returns the value of the last field with this name, or `None` if this is not an object.
     pub fn field(self, name: &str) -> Option<Value<'a>> {
         self.fields().filter(|field| field.has_name(name)).last().map(|field| field.value)
     }
 
-    /// The item at this position; none where this is no array.
+    /// Returns the item at this position, or `None` if this is not an array.
     pub fn item(self, position: usize) -> Option<Value<'a>> {
         self.items().nth(position)
     }
 
-    /// The value at a path such as `choices[0].message["odd key"]`.
+    /// Returns the value at a path such as `choices[0].message["odd key"]`.
     pub fn at(self, path: &str) -> Option<Value<'a>> {
         Steps::new(path).try_fold(self, |value, step| match step {
             Step::Field(name) => value.field(name),
@@ -206,12 +208,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The characters of a string field; none where it is empty, of another kind or not there.
+    /// Returns the characters of a string field, or `None` if it is missing, empty or of another kind.
     pub fn word(self, name: &str) -> Option<String> {
         self.field(name).and_then(Value::text).map(Cow::into_owned).filter(|word| !word.is_empty())
     }
 
-    /// A string field, or a number as its digits.
+    /// Returns a string field, or the digits of a number.
     pub fn word_or_number(self, name: &str) -> Option<String> {
         let value = self.field(name)?;
         match value.kind() {
@@ -221,33 +223,33 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether a field is this string.
+    /// Whether a field has this string as its value.
     pub fn has_text(self, name: &str, word: &str) -> bool {
         self.field(name).and_then(Value::text).as_deref() == Some(word)
     }
 
-    /// Whether it says nothing: null, an empty string, an empty array.
+    /// Whether the value is null, an empty string or an empty array.
     pub fn is_blank(self) -> bool {
         match self.kind() {
             Kind::Null => true,
             Kind::String => self.inside().is_empty(),
-            // The first item is not to be read to its end for this.
+            // Avoids reading the first item to its end.
             Kind::Array => scan::next_start(self.document.as_bytes(), self.start + 1).is_none(),
             Kind::Object | Kind::Number | Kind::Bool => false,
         }
     }
 
-    /// A field that says something.
+    /// Returns a field that is neither null nor empty.
     pub fn non_empty(self, name: &str) -> Option<Value<'a>> {
         self.field(name).filter(|value| !value.is_blank())
     }
 
-    /// The value, if it is of this kind.
+    /// Returns the value if it is of this kind.
     pub fn as_kind(self, kind: Kind) -> Option<Value<'a>> {
         (self.kind() == kind).then_some(self)
     }
 
-    /// The fields of an object as they stand, duplicates too; nothing for any other kind.
+    /// Returns the fields of an object in order, including duplicates. Empty for other kinds.
     pub fn fields(self) -> impl Iterator<Item = Field<'a>> {
         let mut next = (self.kind() == Kind::Object).then_some(self.start + 1);
         std::iter::from_fn(move || {
@@ -259,7 +261,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The items of an array; nothing for any other kind.
+    /// Returns the items of an array. Empty for other kinds.
     pub fn items(self) -> impl Iterator<Item = Value<'a>> {
         let mut next = (self.kind() == Kind::Array).then_some(self.start + 1);
         std::iter::from_fn(move || {
@@ -273,17 +275,17 @@ impl<'a> Value<'a> {
         Self { start, end: scan::value_end(self.document.as_bytes(), start), ..self }
     }
 
-    /// What stands between the quotes.
+    /// Returns the source between the quotes.
     fn inside(self) -> &'a str {
         self.document.get(self.start + 1..self.end.saturating_sub(1)).unwrap_or_default()
     }
 }
 
-/// All fields of an object, found in one walk: for asking after many of them.
+/// All fields of an object, found in one pass. Use it to look up several of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields<'a>(Vec<NamedField<'a>>);
 
-/// A field, and its name as written between the quotes.
+/// A field, and the source of its name between the quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedField<'a> {
     name: &'a str,
@@ -292,31 +294,31 @@ struct NamedField<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of this object; none for any other kind.
+    /// Reads the fields of an object. Empty for other kinds.
     pub fn new(object: Value<'a>) -> Self {
         let named = |field: Field<'a>| {
             let name = field.key.inside();
             NamedField { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
         };
-        // As many as most objects have: to find room again and again costs more than to find the fields.
+        // Enough for most objects. Growing the vector repeatedly would cost more than finding the fields.
         let mut all = Vec::with_capacity(8);
         all.extend(object.fields().map(named));
         Self(all)
     }
 
-    /// The value of the last field of this name.
+    /// Returns the value of the last field with this name.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         let is_it =
             |named: &&NamedField<'a>| named.name == name || (named.is_escaped && named.field.has_name(name));
         self.0.iter().rfind(is_it).map(|named| named.field.value)
     }
 
-    /// A field that says something.
+    /// Returns a field that is neither null nor empty.
     pub fn non_empty(&self, name: &str) -> Option<Value<'a>> {
         self.get(name).filter(|value| !value.is_blank())
     }
 
-    /// All of them as they stand, duplicates too.
+    /// Returns all fields in order, including duplicates.
     pub fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
         self.0.iter().map(|named| &named.field)
     }
@@ -332,7 +334,7 @@ pub struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Whether this is the field's name, however it is escaped.
+    /// Whether the field has this name, with or without escapes.
     pub fn has_name(&self, name: &str) -> bool {
         let inside = self.key.inside();
         // An escape is longer than the character it encodes.

@@ -1,13 +1,13 @@
-//! Which brackets are open: one bit a level, on the heap, never on the call stack.
+//! The open brackets, with one bit per level on the heap. The call stack is not used.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Open;
 
-/// How many brackets can be open. No JSON that anything writes nests this deep; serde's limit is 128.
+/// Maximum number of open brackets. Real JSON never nests this deep: serde's limit is 128.
 pub(crate) const MAX_DEPTH: usize = 1 << 20;
 
-/// Why a bracket beyond that is refused.
+/// The fault of a bracket beyond [`MAX_DEPTH`].
 pub(crate) const TOO_DEEP: &str = "more than 1,048,576 brackets are open";
 
 const LEVELS_PER_WORD: usize = u64::BITS as usize;
@@ -16,7 +16,7 @@ const LEVELS_PER_WORD: usize = u64::BITS as usize;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Nesting {
     depth: usize,
-    /// The innermost levels, the lowest bit the very innermost; 1 is an object.
+    /// The innermost levels. The lowest bit is the innermost level, and 1 means an object.
     innermost: u64,
     /// Full words of the levels around them, outermost first.
     outer: Vec<u64>,
@@ -48,7 +48,7 @@ impl Nesting {
         self.depth += 1;
     }
 
-    /// Leaves the innermost level; there must be one.
+    /// Leaves the innermost level, which must exist.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
@@ -65,7 +65,7 @@ impl Nesting {
         self.depth <= MAX_DEPTH && self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
     }
 
-    /// What is open, outermost first.
+    /// Returns the open brackets, outermost first.
     pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = Open> + '_ {
         let innermost_levels = self.depth - self.outer.len() * LEVELS_PER_WORD;
         let outer = self.outer.iter().flat_map(|&word| unpack_levels(word, LEVELS_PER_WORD));
@@ -73,7 +73,7 @@ impl Nesting {
     }
 }
 
-/// The levels in a word, outermost first.
+/// Returns the levels in a word, outermost first.
 fn unpack_levels(word: u64, levels: usize) -> impl DoubleEndedIterator<Item = Open> {
     (0..levels).rev().map(move |level| if word >> level & 1 == 1 { Open::Object } else { Open::Array })
 }

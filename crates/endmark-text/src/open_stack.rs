@@ -1,9 +1,9 @@
-//! What is open at a cut.
+//! The open constructs at a cut.
 
 use crate::Open;
 use crate::nesting::Nesting;
 
-/// What is still open at a cut, outermost first: brackets of JSON take one bit each.
+/// The open constructs at a cut, outermost first. JSON brackets take one bit each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenStack {
     brackets: Nesting,
@@ -19,7 +19,7 @@ impl OpenStack {
         self.inner.push(open);
     }
 
-    /// How many constructs are open.
+    /// Returns the number of open constructs.
     pub fn len(&self) -> usize {
         self.brackets.depth() + self.inner.len()
     }
@@ -29,12 +29,12 @@ impl OpenStack {
         self.len() == 0
     }
 
-    /// The innermost construct.
+    /// Returns the innermost construct.
     pub fn last(&self) -> Option<Open> {
         self.iter().next_back()
     }
 
-    /// All of them, outermost first.
+    /// Returns all constructs, outermost first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Open> + '_ {
         self.brackets.open().chain(self.inner.iter().cloned())
     }

@@ -1,4 +1,4 @@
-//! Guesses what a text is: JSON, also within Markdown fences and prose; otherwise text.
+//! Detects the format of a text: JSON, also within Markdown fences and prose, or otherwise text.
 
 mod place;
 
@@ -27,21 +27,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(super) struct AutoMachine {
     whole: WholeText,
     places: Places,
-    /// How many bytes of a byte order mark the text begins with.
+    /// Number of byte order mark bytes at the beginning of the text.
     mark: usize,
-    /// The part that the text ends in, if it may be JSON.
+    /// The last part of the text, if it may be JSON.
     candidate: Option<Candidate>,
-    /// What was found before that part.
+    /// The complete JSON before that part.
     found: Option<WholeJson>,
-    /// A text that was JSON up to there.
+    /// The end of the JSON of a text that ceased to be JSON.
     broken: Option<JsonFault>,
 }
 
-/// The whole text, whatever else it may be.
+/// The whole text in formats other than JSON.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct WholeText {
     markdown: MarkdownMachine,
-    /// The part that the text ends in, if it may have tags.
+    /// The last part of the text, if it may have tags.
     tags: Option<TaggedPart>,
 }
 
@@ -50,24 +50,24 @@ struct WholeText {
 struct TaggedPart {
     machine: TagsMachine,
     start: usize,
-    /// Whether nothing stands before it in the text.
+    /// Whether the text begins with it.
     first: bool,
 }
 
-/// Where and why a text ceased to be JSON.
+/// The position and reason at which a text ceased to be JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct JsonFault {
     index: usize,
     reason: String,
 }
 
-/// JSON that was found whole.
+/// Complete JSON that was found.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct WholeJson {
-    /// Where the first of them begins that was found.
+    /// Start of the first value.
     start: usize,
     end: usize,
-    /// Whether several values stand one after the other.
+    /// Whether there are several values in sequence.
     several: bool,
     /// The first raw control character in one of their strings.
     #[serde(default)]
@@ -81,7 +81,7 @@ struct Candidate {
     start: usize,
     bracket: u8,
     place: JsonPlace,
-    /// Whether a value stands right before it.
+    /// Whether a value directly precedes it.
     follows: bool,
     /// Whether it counts without an object's colon.
     trusted: bool,
@@ -91,7 +91,7 @@ struct Candidate {
 
 impl Candidate {
     fn new(start: usize, bracket: u8, place: JsonPlace) -> Self {
-        // In prose a quotation mark that is never closed would take all that follows for a string.
+        // In prose an unclosed quotation mark would turn all following text into a string.
         let mut machine = JsonMachine::new(Values::One);
         if !matches!(place, JsonPlace::First | JsonPlace::FirstFence) {
             machine.refuse_control_characters();
@@ -100,13 +100,13 @@ impl Candidate {
         Self { machine, start, bracket, place, follows: false, trusted, blank_line: false }
     }
 
-    /// A value right after this one, at `start`.
+    /// Creates a candidate for a value that directly follows, at `start`.
     fn next(&self, start: usize, bracket: u8) -> Self {
         let trusted = self.bracket == bracket;
         Self { follows: true, trusted, ..Self::new(start, bracket, self.place) }
     }
 
-    /// Takes bytes; answers how many of them may belong to it.
+    /// Processes bytes. Returns how many of them may belong to it.
     fn push(&mut self, bytes: &[u8]) -> usize {
         let base = self.machine.position();
         self.machine.push(bytes);
@@ -117,12 +117,12 @@ impl Candidate {
         taken
     }
 
-    /// Whether it is taken for JSON as long as it follows the grammar.
+    /// Whether it counts as JSON while it follows the grammar.
     fn counts(&self) -> bool {
         self.trusted || self.machine.has_member()
     }
 
-    /// Whether it is taken for JSON, whole as it is, when `byte` follows.
+    /// Whether it counts as complete JSON if `byte` follows.
     fn counts_before(&self, byte: u8) -> bool {
         self.machine.has_member()
             || matches!(self.place, JsonPlace::FirstFence | JsonPlace::JsonFence)
@@ -134,7 +134,7 @@ impl Candidate {
         self.machine.control_character().map(|index| self.start + index)
     }
 
-    /// Whether nothing stands before it but values of its kind.
+    /// Whether only values of its kind precede it.
     fn is_first(&self) -> bool {
         matches!(self.place, JsonPlace::First | JsonPlace::FirstFence)
     }
@@ -148,7 +148,7 @@ impl WholeText {
         }
     }
 
-    /// Follows the tags from here on, unless the text has some already.
+    /// Looks for tags from here on, unless the text already has some.
     fn begin_tags(&mut self, first: bool) {
         if self.tags.as_ref().is_none_or(|tags| tags.machine.is_mere_text()) {
             let start = self.markdown.position();
@@ -158,7 +158,7 @@ impl WholeText {
 }
 
 impl AutoMachine {
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.position();
         let mut at = self.byte_order_mark(chunk, base);
@@ -181,7 +181,8 @@ impl AutoMachine {
         self.whole.push(&chunk[at..]);
     }
 
-    /// How many bytes at the beginning of `chunk`, itself at `base`, belong to a byte order mark.
+    /// Returns the number of bytes at the beginning of `chunk` that belong to a byte order mark. The chunk is at
+    /// `base`.
     fn byte_order_mark(&mut self, chunk: &[u8], base: usize) -> usize {
         if self.mark < base {
             return 0;
@@ -231,12 +232,12 @@ impl AutoMachine {
         earlier.or_else(|| self.final_candidate().and_then(Candidate::control_character))
     }
 
-    /// The part that the text ends in, if it is taken for JSON.
+    /// Returns the last part of the text, if it counts as JSON.
     fn final_candidate(&self) -> Option<&Candidate> {
         self.candidate.as_ref().filter(|candidate| candidate.counts())
     }
 
-    /// The tags, if the text is taken for one that has them.
+    /// Returns the tags, if the text counts as one with tags.
     fn tags(&self) -> Option<&TaggedPart> {
         let tags = self.whole.tags.as_ref()?;
         let json =
@@ -255,7 +256,7 @@ impl AutoMachine {
         counts.then_some(tags)
     }
 
-    /// The tags, if the text is taken for one that has them, and has more open elements than there can be.
+    /// Returns the tags, if the text counts as one with tags and exceeds the limit of open elements.
     fn too_deep(&self) -> Option<&TaggedPart> {
         self.tags().filter(|tags| tags.machine.is_too_deep())
     }
@@ -315,7 +316,7 @@ impl AutoMachine {
         if several { Format::Jsonl } else { Format::Json }
     }
 
-    /// Whether it is Markdown that says whether something is open: behind JSON, only what began there counts.
+    /// Whether Markdown decides if a construct is open. After JSON only constructs that began there count.
     fn ends_in_markdown(&self) -> bool {
         let open = self.whole.markdown.blocks().open();
         self.broken.is_none()
@@ -337,7 +338,7 @@ impl AutoMachine {
     pub(super) fn verdict(&self) -> Verdict {
         let text = self.whole.markdown.text();
         if let Some(JsonFault { index, reason }) = &self.broken {
-            // Half a byte order mark is a fault of the text before the JSON that follows it.
+            // An incomplete byte order mark before the JSON is a fault of the text.
             return match text.verdict() {
                 Verdict::Malformed { index: earlier, reason } if earlier < *index => {
                     Verdict::Malformed { index: earlier, reason }

@@ -1,4 +1,5 @@
-//! RFC 8259 as a push machine: one value, or one after the other. Raw control characters in strings are passed and noted.
+//! A push machine for RFC 8259: one value, or several in sequence. Raw control characters in strings are accepted and
+//! recorded.
 
 mod answer;
 mod literal;
@@ -30,12 +31,12 @@ pub(super) enum Values {
     Many,
 }
 
-/// What may come next, or what token the text ends in.
+/// The expected next token, or the token in which the text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// The beginning of the text: a byte order mark, whitespace or a value.
     Start,
-    /// That many bytes of a byte order mark.
+    /// This many bytes of a byte order mark.
     ByteOrderMark(u8),
     /// A value, after a whole byte order mark.
     Marked,
@@ -51,8 +52,8 @@ enum State {
     Colon,
     /// A comma, or the end of what is open.
     AfterValue,
-    /// The end of the text, or another value if there may be many. After a `scalar` that is no string
-    /// it must stand apart.
+    /// The end of the text, or another value if several are allowed. After a `scalar` other than a string it must be
+    /// separated.
     Done { scalar: bool },
     /// Inside a string.
     String { key: bool },
@@ -60,67 +61,67 @@ enum State {
     Number(Number),
     /// Inside `true`, `false` or `null`.
     Literal,
-    /// Beyond repair.
+    /// Malformed.
     Malformed,
 }
 
-/// What is missing of a literal. Under a name of its own it is not borrowed from what is deserialised.
+/// The missing part of a literal. It is a separate type so that deserialisation does not borrow it from its input.
 type Missing = &'static [u8];
 
-/// Bytes, and where they begin in the text.
+/// Bytes, and their position in the text.
 #[derive(Clone, Copy)]
 struct Chunk<'c> {
     bytes: &'c [u8],
     base: usize,
 }
 
-/// Which source was settled last.
+/// The source that was settled last.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct LastSource {
     /// The end of the last settled token; within a string, the end of its settled part; 0 without any.
     end: usize,
-    /// The last settled token that is no comma or colon, or the string the text ends in.
+    /// The last settled token other than a comma or colon, or the string in which the text ends.
     speaking: usize,
-    /// The token of that kind before it.
+    /// The previous token of that kind.
     speaking_before: usize,
 }
 
-/// The machine. Its size is that of the nesting, and of the last token's last characters.
+/// The machine. Its size depends on the nesting and on the last characters of the last token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct JsonMachine {
     values: Values,
     state: State,
-    /// The string that the text ends in, if it does.
+    /// The string in which the text ends, if any.
     string: StringScanner,
-    /// What is missing of the literal that the text ends in, if it does.
+    /// The missing part of the literal in which the text ends, if any.
     #[serde(with = "literal")]
     literal: Missing,
     nesting: Nesting,
     /// Bytes read so far.
     position: usize,
-    /// Where the number or literal begins that is not settled.
+    /// Start of the unsettled number or literal.
     pending: usize,
-    /// Where every bracket was closed last.
+    /// The last position at which every bracket was closed.
     balanced: usize,
     settled: LastSource,
     tail: SettledTail,
-    /// Whether an object's member was seen, as far as its colon.
+    /// Whether an object's member was seen up to its colon.
     member: bool,
-    /// The first byte that is not permitted there, and why.
+    /// The first invalid byte, and the reason.
     malformed: Option<(usize, Cow<'static, str>)>,
     /// The first raw control character in a string.
     #[serde(default)]
     control: Option<usize>,
-    /// Whether such a character makes the text malformed.
+    /// Whether a raw control character makes the text malformed.
     #[serde(default)]
     is_strict: bool,
 }
 
-/// Why a raw control character is refused in strict JSON.
+/// The fault of a raw control character in strict JSON.
 pub(super) const CONTROL_CHARACTER: &str = "an unescaped control character in a string";
 
 impl JsonMachine {
-    /// A machine before the text's first byte.
+    /// Creates a machine for a new text.
     pub(super) fn new(values: Values) -> Self {
         Self {
             values,
@@ -140,15 +141,15 @@ impl JsonMachine {
         }
     }
 
-    /// From here on a raw control character makes the text malformed.
+    /// Rejects raw control characters from now on.
     pub(super) fn refuse_control_characters(&mut self) {
         self.is_strict = true;
     }
 }
 
-/// Reading: from one token to the next, and only at the end of a chunk by way of a state within a token.
+/// Reading goes from token to token. Only at the end of a chunk a state within a token is needed.
 impl JsonMachine {
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let chunk = Chunk { bytes, base: self.position };
         self.position += bytes.len();
@@ -174,8 +175,8 @@ impl JsonMachine {
         self.tail.advance(bytes, chunk.base, self.kept_start(), self.settled.end);
     }
 
-    /// Takes the token that begins at `at`, or as much of it as is there at once. What stands inside of containers
-    /// only, and can be there at once, a run has taken: keys, commas, and brackets that close empty containers.
+    /// Reads the token that begins at `at`, as far as it is in the chunk. A run has already read complete keys, commas,
+    /// and brackets that close empty containers.
     fn token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
             (_, byte) if is_whitespace(byte) => return self.whitespace(at),
@@ -230,7 +231,7 @@ impl JsonMachine {
         at + 1
     }
 
-    /// Begins a string of which `settled` bytes behind the quote are known to be settled.
+    /// Begins a string of which `settled` bytes after the quote are known to be settled.
     fn open_string(&mut self, chunk: Chunk<'_>, at: usize, settled: usize, key: bool) -> usize {
         let offset = chunk.base + at;
         self.settled.speaking_before = if self.settled.end == 0 { offset } else { self.settled.speaking };
@@ -304,7 +305,7 @@ impl JsonMachine {
         at + 1
     }
 
-    /// Whitespace sets values apart, and ends the place of a byte order mark.
+    /// Whitespace separates values. A byte order mark cannot follow it.
     fn whitespace(&mut self, at: usize) -> usize {
         match self.state {
             State::Done { .. } => self.state = State::Done { scalar: false },

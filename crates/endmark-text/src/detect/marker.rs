@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::text::TextMachine;
 use crate::Verdict;
 
-/// The machine for text that is whole when it ends in a marker, trailing whitespace aside.
+/// The machine for text that is whole when it ends in a marker, ignoring trailing whitespace.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MarkerMachine {
     text: TextMachine,
     #[serde(with = "marker_text")]
     marker: Arc<Marker>,
-    /// How many bytes of the marker the text ends in.
+    /// Number of matching marker bytes at the end of the text.
     matched: usize,
-    /// Whether the marker was seen with nothing but whitespace after it.
+    /// Whether only whitespace follows the last marker.
     ended: bool,
 }
 
@@ -57,7 +57,7 @@ impl Marker {
         Self { bytes, shorter }
     }
 
-    /// How many bytes match after `byte`, when `matched` did before it.
+    /// Returns the number of matching bytes after `byte`, if `matched` bytes matched before it.
     fn step(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {
@@ -72,12 +72,12 @@ impl Marker {
 }
 
 impl MarkerMachine {
-    /// A machine before the text's first byte. Without a marker it is never whole.
+    /// Creates a machine for a new text. With an empty marker the text is never whole.
     pub(super) fn new(marker: &str) -> Self {
         Self { text: TextMachine::default(), marker: Arc::new(Marker::new(marker)), matched: 0, ended: false }
     }
 
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
         let text = chunk.trim_ascii_end();
@@ -88,8 +88,7 @@ impl MarkerMachine {
         self.match_on(&chunk[text.len()..]);
     }
 
-    /// Continues with `bytes`. How much of the marker matches after them depends on no more of them than
-    /// the marker is long.
+    /// Continues with `bytes`. Only as many of the last bytes as the marker is long affect the match.
     fn match_on(&mut self, bytes: &[u8]) {
         let skipped = bytes.len().saturating_sub(self.marker.bytes.len());
         if skipped > 0 {

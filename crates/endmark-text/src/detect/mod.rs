@@ -26,7 +26,7 @@ use text::TextMachine;
 
 use crate::{Detection, Format, Hint, Verdict};
 
-/// Says whether `raw` is whole, truncated or malformed in the given format (PC-1).
+/// Detects whether `raw` is whole, truncated or malformed in the given format (PC-1).
 ///
 /// Models write raw line feeds and other control characters into JSON strings. They are accepted, with the hint
 /// [`Hint::ControlCharacters`]; [`detect_strict`] refuses them.
@@ -50,7 +50,7 @@ pub fn detect(raw: &[u8], format: &Format) -> Detection {
     detector.detection()
 }
 
-/// The same by the letter of RFC 8259: a raw control character in a JSON string makes the text malformed.
+/// As [`detect`], strictly by RFC 8259: a raw control character in a JSON string makes the text malformed.
 ///
 /// ```
 /// use endmark_text::{Format, Hint, detect::{detect, detect_strict}};
@@ -66,10 +66,10 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
     detector.strict_detection()
 }
 
-/// Detection as a machine that is fed chunks and can be asked at any time (PC-2).
+/// A detector that receives chunks and can report a verdict at any time (PC-2).
 ///
-/// A clone is a saved state: it costs the nesting and the last token's end, however long the text was,
-/// and goes on from there independently.
+/// A clone is a saved state that continues independently. Its size is that of the nesting and the end of the last
+/// token, whatever the length of the text.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -83,9 +83,8 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 /// assert!(at_the_cut.is_malformed());
 /// ```
 ///
-/// It can be saved and restored with serde, also in another process, and answers the same from then on. What is
-/// restored is checked: bytes that no detector has saved give an error, or a detector that says something useless,
-/// but never a panic.
+/// It can be saved and restored with serde, also in another process, and then gives the same verdicts. A restored state
+/// is checked. Bytes that no detector saved cause an error or a meaningless verdict, but never a panic.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -107,7 +106,7 @@ pub struct Detector {
     machine: Machine,
 }
 
-/// The longest text that a restored state may be of, in bytes; beyond that, offsets could not be counted.
+/// Longest text of a restored state, in bytes. Offsets beyond it could overflow.
 const MAX_POSITION: usize = usize::MAX >> 4;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -121,7 +120,7 @@ enum Machine {
 }
 
 impl Detector {
-    /// A detector before the text's first byte.
+    /// Creates a detector for a new text.
     pub fn new(format: &Format) -> Self {
         let machine = match format {
             Format::Json => Machine::Json(JsonMachine::new(Values::One)),
@@ -135,28 +134,30 @@ impl Detector {
         Self { machine }
     }
 
-    /// A detector of one JSON value for which a raw control character makes it malformed, as where lines are read one by one.
+    /// Creates a detector of one JSON value in which a raw control character makes the text malformed. It suits text
+    /// that is read line by line.
     pub fn for_strict_json() -> Self {
         let mut detector = Self::new(&Format::Json);
         detector.refuse_control_characters();
         detector
     }
 
-    /// From here on a raw control character in a JSON string makes the text malformed. Those that came before stay accepted.
+    /// Rejects raw control characters in JSON strings from now on. Earlier ones stay accepted.
     pub fn refuse_control_characters(&mut self) {
         if let Machine::Json(machine) = &mut self.machine {
             machine.refuse_control_characters();
         }
     }
 
-    /// The same, unless the text has such a character already: who writes one into a string writes more.
+    /// Rejects raw control characters from now on, unless the text already contains one. A model that writes one into a
+    /// string writes more of them.
     pub fn refuse_new_control_characters(&mut self) {
         if self.control_character().is_none() {
             self.refuse_control_characters();
         }
     }
 
-    /// Reads the text's next bytes; they may begin and end anywhere, also inside a character.
+    /// Reads the next bytes of the text. They may begin and end anywhere, also within a character.
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.machine {
             Machine::Json(machine) => machine.push(bytes),
@@ -168,7 +169,7 @@ impl Detector {
         }
     }
 
-    /// The answer as if the text ended here.
+    /// Returns the detection as if the text ended here.
     pub fn detection(&self) -> Detection {
         let (hint, detected) = match &self.machine {
             Machine::Json(_) | Machine::Tags(_) | Machine::Marker(_) => (None, None),
@@ -181,7 +182,7 @@ impl Detector {
         Detection { verdict: self.verdict(), hint, detected }
     }
 
-    /// The answer of [`detect_strict`] as if the text ended here.
+    /// Returns the result of [`detect_strict`] as if the text ended here.
     pub fn strict_detection(&self) -> Detection {
         let detection = self.detection();
         let Some(index) = self.control_character() else { return detection };
@@ -189,7 +190,7 @@ impl Detector {
         Detection { verdict, hint: None, ..detection }
     }
 
-    /// Where the first raw control character is in a JSON string: what strict JSON does not allow.
+    /// Returns the position of the first raw control character in a JSON string. Strict JSON does not allow it.
     pub fn control_character(&self) -> Option<usize> {
         match &self.machine {
             Machine::Json(machine) => machine.control_character(),
@@ -198,7 +199,7 @@ impl Detector {
         }
     }
 
-    /// The verdict as if the text ended here.
+    /// Returns the verdict as if the text ended here.
     pub fn verdict(&self) -> Verdict {
         match &self.machine {
             Machine::Json(machine) => machine.verdict(),
@@ -210,7 +211,7 @@ impl Detector {
         }
     }
 
-    /// The format that it was made for.
+    /// Returns the format for which the detector was created.
     pub fn format(&self) -> Format {
         match &self.machine {
             Machine::Json(machine) if machine.values() == Values::One => Format::Json,
@@ -223,8 +224,8 @@ impl Detector {
         }
     }
 
-    /// Whether this one and another take whatever follows alike, though they may stand at different places of their
-    /// texts. False where that is not sure.
+    /// Whether this detector and another one process any following text alike, even at different positions. False if
+    /// that is not certain.
     pub fn behaves_like(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
             (Machine::Json(this), Machine::Json(that)) => this.behaves_like(that),
@@ -232,7 +233,7 @@ impl Detector {
         }
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn position(&self) -> usize {
         match &self.machine {
             Machine::Json(machine) => machine.position(),
@@ -244,10 +245,10 @@ impl Detector {
         }
     }
 
-    /// Whether no continuation could make the text valid: once true it stays so. Costs nothing.
+    /// Whether no continuation could make the text valid. Once true, it stays true. It costs constant time.
     ///
-    /// The verdict is malformed just then, but for one text: a byte order mark and nothing else, which is
-    /// malformed as it is, although a value may follow.
+    /// It agrees with the verdict except for a text that consists only of a byte order mark. That is malformed,
+    /// although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.malformation().is_some(),
@@ -259,7 +260,7 @@ impl Detector {
         }
     }
 
-    /// Whether the text would be whole if it ended here. Costs nothing, unlike the full answer.
+    /// Whether the text would be whole if it ended here. It costs constant time, unlike the full detection.
     pub fn is_whole(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.is_whole(),

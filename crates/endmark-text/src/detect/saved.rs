@@ -1,13 +1,13 @@
-//! The saved form of a detector, and what is demanded of one that is restored (PC-2).
+//! The saved form of a detector, and the checks of a restored one (PC-2).
 
 use serde::{Deserialize, Serialize};
 
 use super::{Detector, Machine};
 
-/// The shape of what is saved. Another one has another number.
+/// Version of the saved form. It changes with the form.
 const SAVED_STATE_VERSION: u32 = 2;
 
-/// A detector as it is saved.
+/// The saved form of a detector.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedDetector {
@@ -15,7 +15,7 @@ pub(super) struct SavedDetector {
     machine: Machine,
 }
 
-/// Why a saved state cannot be gone on with.
+/// Error of a saved state that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
     /// It was saved by another version.
@@ -23,7 +23,7 @@ pub(super) enum RestoreError {
         "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text again"
     )]
     Version(u32),
-    /// No text leads to it.
+    /// No text produces this state.
     #[error("no text leads to the saved state: detect the text again")]
     Inconsistent,
 }

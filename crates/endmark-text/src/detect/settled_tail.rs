@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many characters of a token's source are handed out, and so kept (PC-1).
+/// Number of characters of a token's source that are reported, and therefore kept (PC-1).
 pub(super) const TOKEN_CHARACTERS: usize = 200;
 
 /// Enough bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is cut back to this only
@@ -18,13 +18,13 @@ pub(super) struct SettledTail {
     settled: Vec<u8>,
     /// Where the settled source ends in the text.
     end: usize,
-    /// The last bytes of the text after `end`: whitespace, then a token that may still go on. It
-    /// begins at `end` unless it grew too long; then nothing before it is ever asked for.
+    /// The last bytes of the text after `end`: whitespace, then a token that may continue. It begins at `end` unless it
+    /// became too long. In that case the part before it is never needed.
     rest: Vec<u8>,
 }
 
 impl SettledTail {
-    /// Takes the next `chunk`, which begins at `position`; the source `start..end` is settled now.
+    /// Processes the next `chunk`, which begins at `position`. The source `start..end` is settled now.
     pub(super) fn advance(&mut self, chunk: &[u8], position: usize, start: usize, end: usize) {
         let mut unsettled = chunk;
         if end > self.end {
@@ -46,7 +46,7 @@ impl SettledTail {
         }
     }
 
-    /// Whether it is that of a text of which `position` bytes were seen, and `settled` are settled.
+    /// Whether it can belong to a text with `position` read bytes, of which `settled` are settled.
     pub(super) fn is_consistent(&self, position: usize, settled: usize) -> bool {
         self.end <= settled
             && settled <= position
@@ -54,7 +54,7 @@ impl SettledTail {
             && self.rest.len() <= (position - self.end).min(2 * KEPT_BYTES)
     }
 
-    /// Settles what of the rest, which ends at `position`, stands before `end`.
+    /// Settles the part of the rest before `end`. The rest ends at `position`.
     fn settle_rest(&mut self, position: usize, end: usize) {
         let rest_start = position - self.rest.len();
         if rest_start > self.end {
@@ -65,23 +65,23 @@ impl SettledTail {
         self.rest.drain(..length);
     }
 
-    /// The last characters of the settled source that begins at `start`.
+    /// Returns the last characters of the settled source that begins at `start`.
     pub(super) fn settled_from(&self, start: usize) -> String {
         let length = self.end.saturating_sub(start).min(self.settled.len());
         last_characters(&self.settled[self.settled.len() - length..])
     }
 
-    /// The last characters of the settled source between `start` and `end`, of which the last bytes are kept.
+    /// Returns the last characters of the settled source between `start` and `end`. Its last bytes must be kept.
     pub(super) fn settled_between(&self, start: usize, end: usize) -> String {
         let kept = &self.settled[self.settled.len().saturating_sub(KEPT_BYTES)..];
         let place = |offset: usize| kept.len().saturating_sub(self.end.saturating_sub(offset));
         let source = &kept[place(start).min(place(end))..place(end)];
-        // What is kept may begin within a character.
+        // The kept bytes may begin within a character.
         let continuation = source.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
         last_characters(&source[continuation..])
     }
 
-    /// The last characters of what follows the settled source, without whitespace before it.
+    /// Returns the last characters of the unsettled source, without leading whitespace.
     pub(super) fn unsettled_tail(&self) -> String {
         let token = self.rest.trim_ascii_start();
         last_characters(if token.is_empty() { &self.rest } else { token })
@@ -100,7 +100,7 @@ fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The last [`TOKEN_CHARACTERS`] characters of `bytes`; a character that is cut is shown as U+FFFD.
+/// Returns the last [`TOKEN_CHARACTERS`] characters of `bytes`. An incomplete character becomes U+FFFD.
 fn last_characters(bytes: &[u8]) -> String {
     let first = bytes
         .iter()

@@ -1,4 +1,4 @@
-//! Tags as in XML, with any text in and around them: whole when every tag is closed.
+//! Tags as in XML with any text in and around them. A text is whole when every tag is closed.
 
 mod elements;
 mod html;
@@ -20,21 +20,21 @@ pub(super) struct TagsMachine {
     text: TextMachine,
     scanner: Scanner,
     elements: Elements,
-    /// Whether only tags that begin a line open elements where none is open: the text may be anything.
+    /// Whether, outside of elements, only a tag at the beginning of a line opens one, since the text may be anything.
     guessed: bool,
     /// Whether the current line has nothing but whitespace and tags.
     blank_line: bool,
-    /// Whether the text says that it is HTML.
+    /// Whether the text declares itself as HTML.
     html: bool,
     /// The kind of the first tag.
     first: Option<FirstTag>,
-    /// Where nothing was open last, after a tag.
+    /// The last position after a tag at which no element was open.
     balanced: usize,
-    /// Where the last settled token begins: a tag, or the text since the last one.
+    /// Start of the last settled token: a tag, or the text after the last tag.
     token: usize,
-    /// Whether that is text.
+    /// Whether the last settled token is text.
     token_is_text: bool,
-    /// Where the tag begins that would open one element too many.
+    /// Start of the tag that would exceed the limit of open elements.
     #[serde(default)]
     too_deep: Option<usize>,
 }
@@ -42,14 +42,14 @@ pub(super) struct TagsMachine {
 /// The kind of a text's first tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FirstTag {
-    /// One of HTML's elements.
+    /// An HTML element.
     Html,
     /// Anything else, or the beginning of a whole document.
     Other,
 }
 
 impl TagsMachine {
-    /// A machine for a text of which only its lines that begin with tags show that it has any.
+    /// Creates a machine for a text in which only tags at the beginning of lines count at first.
     pub(super) fn guess() -> Self {
         Self { guessed: true, blank_line: true, ..Self::default() }
     }
@@ -73,7 +73,7 @@ impl TagsMachine {
         }
     }
 
-    /// Takes bytes of text.
+    /// Processes bytes of text.
     fn pass_text(&mut self, bytes: &[u8], base: usize) {
         if let Some(place) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) {
             self.begin_text(base + place);
@@ -107,7 +107,7 @@ impl TagsMachine {
         }
     }
 
-    /// Takes note of a tag that is whole.
+    /// Records a complete tag.
     fn settle_tag(&mut self, start: usize, end: usize) {
         self.token = start;
         self.token_is_text = false;
@@ -187,7 +187,7 @@ impl TagsMachine {
         self.first
     }
 
-    /// Whether it has come to nothing: what looked like a tag was none.
+    /// Whether the text has no tag, although one seemed to begin.
     pub(super) fn is_mere_text(&self) -> bool {
         self.first.is_none() && self.scanner.is_in_text() && self.token_is_text
     }
@@ -253,7 +253,7 @@ impl TagsMachine {
         Verdict::Truncated(truncation)
     }
 
-    /// Adds what the cut goes through.
+    /// Adds the kind of token at the cut.
     fn add_open(&self, truncation: &mut Truncation) {
         if let Some(markup) = self.scanner.markup() {
             truncation.open.push(Open::Markup(markup));

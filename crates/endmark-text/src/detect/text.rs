@@ -11,11 +11,11 @@ use crate::{Hint, InToken, OpenStack, Truncation, Verdict};
 pub(super) struct TextMachine {
     /// Bytes read so far.
     position: usize,
-    /// Where the complete characters end.
+    /// End of the complete characters.
     settled: usize,
-    /// The character that is not complete.
+    /// The incomplete character.
     pending: Option<Utf8>,
-    /// The first byte that is no UTF-8.
+    /// The first byte that is not valid UTF-8.
     malformed: Option<usize>,
     /// Whether anything but whitespace was seen.
     has_text: bool,
@@ -23,7 +23,7 @@ pub(super) struct TextMachine {
 }
 
 impl TextMachine {
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.position;
         self.position += chunk.len();
@@ -49,7 +49,7 @@ impl TextMachine {
         self.tail.advance(chunk, base, 0, self.settled);
     }
 
-    /// Takes bytes that begin between two characters, at `base` in the text.
+    /// Processes bytes that begin at a character boundary, at `base` in the text.
     fn take_characters(&mut self, bytes: &[u8], base: usize) {
         let Err(error) = std::str::from_utf8(bytes) else {
             self.settled = base + bytes.len();
@@ -101,12 +101,12 @@ impl TextMachine {
         }
     }
 
-    /// The last characters of the complete ones between these offsets, of which the last ones are kept.
+    /// Returns the last complete characters between these offsets. The last bytes must be kept.
     pub(super) fn token(&self, start: usize, end: usize) -> String {
         self.tail.settled_between(start, end)
     }
 
-    /// Where the text is cut, taken as one that is.
+    /// Returns the truncation of a text that is known to be cut.
     pub(super) fn truncation(&self) -> Truncation {
         let token = self.tail.settled_from(0);
         Truncation {
@@ -124,14 +124,15 @@ impl TextMachine {
     }
 }
 
-/// The number of words from which a paragraph is prose, which ends in closing punctuation. Answers, names and titles are shorter.
+/// Minimum number of words of a prose paragraph, which should end in punctuation. Answers, names and titles are
+/// shorter.
 const MIN_PROSE_WORDS: usize = 8;
 
-/// The signs besides letters and digits that a sentence continues after.
+/// Signs, besides letters and digits, after which a sentence continues.
 const CONTINUING_SIGNS: [char; 20] =
     [',', ':', '-', '–', '—', '/', '(', '[', '{', '&', '+', '=', '“', '„', '«', '，', '、', '：', '（', '「'];
 
-/// Whether a text that ends in `tail` has for its last block a paragraph of prose without closing punctuation.
+/// Whether the last block of a text that ends in `tail` is a prose paragraph without closing punctuation.
 fn stops_in_mid_sentence(tail: &str) -> bool {
     let text = tail.trim_end();
     let paragraph = last_paragraph(text);
@@ -144,7 +145,7 @@ fn stops_in_mid_sentence(tail: &str) -> bool {
         && is_prose(paragraph)
 }
 
-/// The lines after the last one that is blank, a heading, a fence or a row.
+/// Returns the lines after the last blank line, heading, fence or row.
 fn last_paragraph(text: &str) -> &str {
     let ends_block = |line: &str| {
         let line = line.trim_start();
@@ -163,7 +164,8 @@ fn last_paragraph(text: &str) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// Whether a paragraph is prose: neither items, quotations, fields (`name: value`) nor mostly signs and names, as code is.
+/// Whether a paragraph is prose. Items, quotations and fields (`name: value`) are not, nor is text that consists mostly
+/// of signs and names, like code.
 fn is_prose(paragraph: &str) -> bool {
     let begins_item = |line: &str| {
         let line = line.trim_start();
@@ -185,7 +187,7 @@ fn is_plain_word(token: &str) -> bool {
     word.contains(char::is_alphabetic) && word.chars().all(may_be_inside)
 }
 
-/// How many words `text` has; a letter of a script without spaces counts as one.
+/// Counts the words of `text`. A letter of a script without spaces counts as a word.
 fn words(text: &str) -> usize {
     let without_spaces = |letter: &char| matches!(letter, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
     text.split_whitespace().count() + text.chars().filter(without_spaces).count()

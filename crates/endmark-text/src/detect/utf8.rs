@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is still expected of a character whose beginning was seen: exactly the well-formed sequences of
-/// RFC 3629, so neither overlong forms, nor surrogates, nor anything above U+10FFFF.
+/// The expected rest of a character. Only well-formed sequences of RFC 3629 are accepted: no overlong forms, no
+/// surrogates, and nothing above U+10FFFF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Utf8 {
     missing: u8,
@@ -11,19 +11,19 @@ pub(super) struct Utf8 {
     highest: u8,
 }
 
-/// What a byte does to a character that was begun.
+/// The effect of a byte on an incomplete character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Utf8Step {
     /// The character is complete with it.
     Complete,
     /// More bytes must follow.
     Incomplete(Utf8),
-    /// It is not permitted there.
+    /// The byte is invalid.
     Invalid,
 }
 
 impl Utf8 {
-    /// Begins a character of more than one byte; none if no such character begins with `lead`.
+    /// Begins a character of several bytes. Returns `None` if no such character begins with `lead`.
     pub(super) fn begin(lead: u8) -> Option<Self> {
         let (missing, lowest, highest) = match lead {
             0xC2..=0xDF => (1, 0x80, 0xBF),
@@ -59,7 +59,7 @@ impl Utf8 {
 mod tests {
     use super::*;
 
-    /// Whether the machine takes `bytes` for exactly one character.
+    /// Whether the machine accepts `bytes` as exactly one character.
     fn is_character(bytes: &[u8]) -> bool {
         let Some(mut character) = Utf8::begin(bytes[0]) else { return false };
         for (index, &byte) in bytes[1..].iter().enumerate() {

@@ -7,7 +7,7 @@ pub enum Step<'p> {
     Field(&'p str),
     /// Into the item at this position.
     Item(usize),
-    /// The path itself is not well written: it leads nowhere.
+    /// A syntax error in the path. It matches nothing.
     Invalid,
 }
 
@@ -45,7 +45,7 @@ impl<'p> Iterator for Steps<'p> {
     }
 }
 
-/// `[0]` or `["odd key"]` (a name without quotes in it), and what stands after it.
+/// Splits `[0]` or `["odd key"]` from the rest of a path. The name must not contain quotes.
 fn split_bracketed(path: &str) -> Option<(Step<'_>, &str)> {
     let inside = path.strip_prefix('[')?;
     if let Some(quoted) = inside.strip_prefix('"') {

@@ -1,4 +1,4 @@
-//! Walks over JSON bytes: a strict check of a whole document, then steps over what is known to be valid.
+//! Scans JSON bytes: a strict check of a whole document, and fast steps over bytes that are known to be valid.
 
 use std::ops::Range;
 
@@ -26,14 +26,14 @@ impl Visit for Ignore {
     fn scalar(&mut self, _: Kind, _: Range<usize>) {}
 }
 
-/// Checks that the bytes are one JSON value with nothing but whitespace around it; gives the value's span.
+/// Checks that the bytes are one JSON value with only whitespace around it. Returns the span of the value.
 pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
     visit(bytes, &mut Ignore)
 }
 
-/// Checks bytes as [`super::Value::parse`] does, and tells a visitor of each value. The bytes need not be UTF-8.
+/// Checks bytes like [`super::Value::parse`], and passes each value to a visitor. The bytes need not be UTF-8.
 ///
-/// The nesting is kept in a vector, one byte a level, so that its depth is bounded by memory alone.
+/// The nesting is stored in a vector with one byte per level, so that only memory limits its depth.
 pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, JsonError> {
     let start = skip_space(bytes, 0);
     let mut at = start;
@@ -54,7 +54,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
             visitor.scalar(kind, at..end);
             at = end;
         }
-        // A value ends at `at`: close what ends with it, or go on to the next one.
+        // A value ends at `at`. Close the containers that end with it, or continue with the next value.
         loop {
             let Some(&container) = open.last() else {
                 let rest = skip_space(bytes, at);
@@ -74,7 +74,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                     }
                     continue 'value;
                 }
-                // `}` and `]` stand two after their opening signs in ASCII.
+                // In ASCII `}` and `]` are two after their opening signs.
                 Some(sign) if sign == container + 2 => {
                     open.pop();
                     at += 1;
@@ -87,9 +87,9 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
     }
 }
 
-/// Where the next field or item begins, after a container's opening sign or a value; none at its closing sign.
+/// Returns the start of the next field or item, after an opening sign or a value. `None` at the closing sign.
 ///
-/// Only for bytes that passed [`check`].
+/// The bytes must have passed [`check`].
 pub(super) fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
     if bytes.get(at) == Some(&b',') {
@@ -101,7 +101,7 @@ pub(super) fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the value that begins at `start` ends. Only for bytes that passed [`check`].
+/// Returns the end of the value that begins at `start`. The bytes must have passed [`check`].
 pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     match bytes.get(start) {
         Some(b'"') => string_end(bytes, start).unwrap_or(bytes.len()),
@@ -134,13 +134,14 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Returns where the string ends whose opening quote is at `start`, after its closing quote, or `None` if it has none.
-/// Only the bytes up to there are read, and what they contain is not checked.
+/// Returns the position after the closing quote of the string whose opening quote is at `start`, or `None` if there is
+/// no closing quote. The content is not checked.
 pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         let rest = bytes.get(at..)?;
-        // Names and most values are short: a search that is made for long texts costs more to begin than it spares.
+        // Names and most values are short. A search that is optimised for long texts would cost more to start than it
+        // saves.
         let close = count_plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
@@ -154,14 +155,14 @@ pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Bytes of a string that are looked at before a search for long texts begins.
+/// Bytes of a string that are examined one by one before a search for long texts starts.
 const SHORT_STRING_BYTES: usize = 32;
 
 /// Bytes after an escape that are examined one by one.
 const BYTES_AFTER_ESCAPE: usize = 16;
 
-/// Where a byte stands first: escapes often stand close together, and a search that is made for long texts costs more to
-/// begin than it spares there.
+/// Returns the first matching byte. The first bytes are examined one by one, because escapes are often close together
+/// and a search for long texts costs more to start than it saves.
 pub(super) fn find_near(
     bytes: &[u8],
     is_it: impl Fn(u8) -> bool,
@@ -179,7 +180,7 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Checks a value that is neither a list nor an object; gives its kind and its end.
+/// Checks a value that is neither a list nor an object. Returns its kind and its end.
 fn scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
     Ok(match bytes.get(at).copied() {
         Some(b'"') => (Kind::String, string(bytes, at)?),
@@ -191,7 +192,7 @@ fn scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
     })
 }
 
-/// Checks a key and its colon; gives where the field's value begins.
+/// Checks a key and its colon. Returns the start of the field's value.
 fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonError> {
     if bytes.get(at) != Some(&b'"') {
         return Err(error(bytes, at, "a field's name was expected"));
@@ -230,8 +231,8 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// How many bytes stand before the first that is no plain character of a string, a control character among them: counted
-/// eight at a time, so that up to seven of them may be left.
+/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight at a
+/// time, so the result may be up to seven bytes too small.
 fn count_plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;

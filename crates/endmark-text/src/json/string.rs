@@ -1,11 +1,11 @@
-//! JSON strings to characters and back.
+//! Decodes and encodes JSON strings.
 
 use std::borrow::Cow;
 
 use super::Decoded;
 use super::scan::find_near;
 
-/// Turns what stands between the quotes of a checked string into characters.
+/// Decodes the source between the quotes of a checked string.
 pub(crate) fn decode(inside: &str) -> Decoded<'_> {
     let Some(first) = memchr::memchr(b'\\', inside.as_bytes()) else {
         return Decoded { text: Cow::Borrowed(inside), exact: true };
@@ -40,8 +40,8 @@ pub(crate) fn decode(inside: &str) -> Decoded<'_> {
     Decoded { text: Cow::Owned(text), exact }
 }
 
-/// The same for a piece of a text that is sent in several, behind the first half of a character that stood at the end of
-/// the one before. Such a half at the end of this one waits for the next, and is given besides.
+/// Decodes one piece of a text that is sent in several pieces. `half` is the first half of a surrogate pair at the end
+/// of the previous piece. Also returns such a half at the end of this piece, for the next call.
 pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Option<u32>) {
     let (inside, waiting) = split_half(inside);
     let Some(half) = half else { return (decode(inside), waiting) };
@@ -61,7 +61,7 @@ pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Opt
     (Decoded { text: Cow::Owned(text), exact: behind.exact && character.is_some() }, waiting)
 }
 
-/// What stands before the first half of a character at the end, and that half.
+/// Splits the first half of a surrogate pair from the end of a text.
 fn split_half(inside: &str) -> (&str, Option<u32>) {
     let at = inside.len().saturating_sub("\\ud83d".len());
     let half = inside.get(at..).and_then(|tail| code_unit(tail.strip_prefix("\\u")?)).map(|(unit, _)| unit);
@@ -73,14 +73,14 @@ fn split_half(inside: &str) -> (&str, Option<u32>) {
     }
 }
 
-/// The character of two halves.
+/// Combines the two halves of a surrogate pair.
 fn join_surrogates(high: u32, low: u32) -> Option<char> {
     let is_low = (0xDC00..=0xDFFF).contains(&low);
     let offset = high.checked_sub(0xD800).filter(|_| is_low)?;
     char::from_u32(0x1_0000 + (offset << 10) + (low - 0xDC00))
 }
 
-/// The character of the `\u` escape whose digits begin here, and what stands after it; none for half a pair.
+/// Decodes the `\u` escape whose digits begin here, and returns the rest. The character is `None` for half a pair.
 fn unicode(rest: &str) -> (Option<char>, &str) {
     let Some((unit, after)) = code_unit(rest) else { return (None, "") };
     if let Some(character) = char::from_u32(unit) {
@@ -100,7 +100,7 @@ fn code_unit(rest: &str) -> Option<(u32, &str)> {
     Some((u32::from_str_radix(digits, 16).ok()?, after))
 }
 
-/// The text as a JSON string, quotes included.
+/// Encodes the text as a JSON string with quotes.
 pub fn quote(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -109,7 +109,7 @@ pub fn quote(text: &str) -> String {
     json
 }
 
-/// Appends the text, escaped as the content of a JSON string.
+/// Appends the text with the escapes of a JSON string.
 pub fn append_escaped(json: &mut String, text: &str) {
     for character in text.chars() {
         match character {

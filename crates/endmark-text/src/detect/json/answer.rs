@@ -1,15 +1,15 @@
-//! What the machine answers, as if the text ended where it stands.
+//! The results of the machine, as if the text ended here.
 
 use super::{JsonMachine, State};
 use crate::{InToken, OpenStack, Truncation, Verdict};
 
 impl JsonMachine {
-    /// Whether the text ends inside a string of which nothing but the quote is settled.
+    /// Whether the text ends in a string of which only the opening quote is settled.
     fn only_quote(&self) -> bool {
         matches!(self.state, State::String { .. }) && self.settled.end == self.settled.speaking + 1
     }
 
-    /// Where the source begins that a later answer may have to show.
+    /// Returns the start of the source that a later verdict may need.
     pub(super) fn kept_start(&self) -> usize {
         if self.only_quote() { self.settled.speaking_before } else { self.settled.speaking }
     }
@@ -19,17 +19,17 @@ impl JsonMachine {
         self.position
     }
 
-    /// The first byte that is not permitted there, and why, if no continuation makes it valid.
+    /// Returns the first invalid byte and the reason, if no continuation could make the text valid.
     pub(in crate::detect) fn malformation(&self) -> Option<(usize, &str)> {
         self.malformed.as_ref().map(|(index, reason)| (*index, reason.as_ref()))
     }
 
-    /// The first raw control character in a string.
+    /// Returns the position of the first raw control character in a string.
     pub(in crate::detect) fn control_character(&self) -> Option<usize> {
         self.control
     }
 
-    /// Where the last value ended, also in a text that is malformed after it.
+    /// Returns the end of the last complete value, even if the text is malformed after it.
     pub(in crate::detect) fn value_end(&self) -> Option<usize> {
         (self.balanced > 0).then_some(self.balanced)
     }
@@ -43,7 +43,7 @@ impl JsonMachine {
         }
     }
 
-    /// Whether an object's member was seen, as far as its colon: hardly anything but JSON has one.
+    /// Whether an object's member was seen up to its colon. Little else than JSON has one.
     pub(in crate::detect) fn has_member(&self) -> bool {
         self.member
     }
@@ -54,7 +54,7 @@ impl JsonMachine {
             return Verdict::Malformed { index, reason: reason.to_owned() };
         }
         if let State::Marked = self.state {
-            // By the grammar a mark is no beginning of a JSON text; it is only tolerated before one.
+            // The grammar does not allow a byte order mark. It is only tolerated before a JSON text.
             return Verdict::Malformed { index: 0, reason: "a byte order mark and nothing else".to_owned() };
         }
         if self.is_whole() {
@@ -89,9 +89,9 @@ impl JsonMachine {
         }
     }
 
-    /// Where the last settled token begins.
+    /// Returns the start of the last settled token.
     fn settled_token_start(&self) -> usize {
-        // Before it stands a comma, a colon or `[`, unless it is one of many values.
+        // A comma, a colon or `[` precedes it, unless it is one of several values.
         let after_sign = self.nesting.depth() > 0
             && matches!(self.state, State::Key | State::Value | State::Number(_) | State::Literal);
         if after_sign { self.settled.end - 1 } else { self.settled.speaking }

@@ -1,4 +1,5 @@
-//! Runs of whole tokens inside a container, read in one loop: nearly all of a text, and so all of its speed.
+//! Reads runs of complete tokens inside a container in one loop. Nearly all of a text consists of such runs, so they
+//! determine the speed.
 //!
 //! Faults are not decided here. A run ends before anything unusual (cut, wrong, or the end of the whole value), and
 //! leaves the machine in the same state as reading byte by byte.
@@ -9,18 +10,18 @@ use super::space::whitespace_length;
 use super::special::first_special;
 use super::{Chunk, JsonMachine, State};
 
-/// Where a token begins, and its first byte.
+/// The start of a token, and its first byte.
 type Token = Option<(usize, u8)>;
 
 impl JsonMachine {
-    /// Takes whole tokens from `from` on, as many as there are; answers where it stopped.
+    /// Reads all complete tokens from `from` on. Returns where it stopped.
     pub(super) fn run(&mut self, chunk: Chunk<'_>, from: usize) -> usize {
         let Chunk { bytes, base } = chunk;
         let mut state = self.state;
-        // Where the last token ends, and where the last one begins that is no comma or colon.
+        // The end of the last token, and the start of the last one that is not a comma or colon.
         let mut end = from;
         let mut speaking = None;
-        // The string that is not whole: where it begins, and how many bytes behind its quote are settled.
+        // The incomplete string: its start, and the number of settled bytes after its quote.
         let mut open_string = None;
         let mut token = match state {
             State::AfterValue => self.after_value(bytes, &mut end, &mut speaking, &mut state),
@@ -90,7 +91,7 @@ impl JsonMachine {
         }
     }
 
-    /// Takes brackets that close, and the comma behind them: the token after it.
+    /// Reads closing brackets and the comma after them. Returns the following token.
     fn after_value(
         &mut self,
         bytes: &[u8],
@@ -117,7 +118,7 @@ impl JsonMachine {
     }
 }
 
-/// The token behind the sign at `at`, mostly next to it or behind one space.
+/// Returns the token after the sign at `at`. Mostly at most one space is between them.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "called between any two tokens")]
 fn token_after_sign(bytes: &[u8], at: usize) -> Token {
@@ -128,7 +129,7 @@ fn token_after_sign(bytes: &[u8], at: usize) -> Token {
     }
 }
 
-/// The length of a number or literal that is whole; none for any other token.
+/// Returns the length of a complete number or literal, or `None` for another token.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "called for every value")]
 fn scalar_length(bytes: &[u8], first: u8) -> Option<usize> {
@@ -141,7 +142,7 @@ fn scalar_length(bytes: &[u8], first: u8) -> Option<usize> {
     }
 }
 
-/// Where the next token begins behind whitespace, and its first byte.
+/// Skips whitespace, and returns the start of the next token and its first byte.
 #[inline(never)]
 fn next_token(bytes: &[u8], end: usize) -> Token {
     match bytes.get(end..)? {
@@ -180,7 +181,7 @@ fn long_string_length(bytes: &[u8]) -> (usize, bool) {
     (length, bytes.get(length) == Some(&b'"'))
 }
 
-/// The length of a number that something follows; none for what is cut or wrong.
+/// Returns the length of a number that is followed by something, or `None` if it is cut or invalid.
 #[inline]
 fn whole_number(bytes: &[u8]) -> Option<usize> {
     let mut length = usize::from(bytes[0] == b'-');

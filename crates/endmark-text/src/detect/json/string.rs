@@ -24,9 +24,9 @@ enum StringState {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StringScanner {
     inside: StringState,
-    /// Where the character or escape begins that is not complete.
+    /// Start of the incomplete character or escape.
     pending: usize,
-    /// Where the escape begins that is not complete; after `pending` if a high surrogate is before it.
+    /// Start of the incomplete escape. It is after `pending` if a high surrogate precedes it.
     escape: usize,
 }
 
@@ -35,22 +35,22 @@ pub(super) struct StringScanner {
 pub(super) enum StringScan {
     /// At the end of the chunk.
     Open,
-    /// After the closing quote: at this index.
+    /// After the closing quote, at this index.
     Closed(usize),
     /// At the raw control character at this index, which the strict grammar does not allow.
     Control(usize),
-    /// At the byte at this index, which is not permitted there.
+    /// At the invalid byte at this index.
     Invalid(usize, &'static str),
 }
 
 impl StringScanner {
-    /// A string of which only the opening quote was seen.
+    /// Creates a string after its opening quote.
     #[inline]
     pub(super) fn new() -> Self {
         Self { inside: StringState::Plain, pending: 0, escape: 0 }
     }
 
-    /// Whether it is a state that can be reached in a string whose inside is `start..end` so far.
+    /// Whether the state is reachable in a string whose content is `start..end` so far.
     pub(super) fn is_consistent(&self, start: usize, end: usize) -> bool {
         let inside = match self.inside {
             StringState::Plain => return true,
@@ -62,7 +62,7 @@ impl StringScanner {
         inside && escape && (start..=end).contains(&self.pending)
     }
 
-    /// Where the part ends that can no longer change, when `position` bytes of the text were seen.
+    /// Returns the end of the part that can no longer change after `position` bytes of the text.
     pub(super) fn settled_end(&self, position: usize) -> usize {
         match self.inside {
             StringState::Plain => position,
@@ -85,7 +85,7 @@ impl StringScanner {
         matches!(self.inside, StringState::Character(_))
     }
 
-    /// Continues with the bytes of `chunk` from `at`; the chunk begins at `base` in the text.
+    /// Continues with the bytes of `chunk` from `at`. The chunk begins at `base` in the text.
     #[inline]
     pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
         loop {
@@ -137,7 +137,7 @@ impl StringScanner {
         self.inside = StringState::Escape;
     }
 
-    /// Takes the digit that made the escape `digits` digits long and worth `unit` so far.
+    /// Processes a digit. The escape now has `digits` digits, and their value is `unit`.
     fn unicode_digit(&mut self, digits: u8, unit: u16) {
         // A high surrogate before this escape is settled as soon as this one cannot be its partner.
         let may_be_low = match digits {

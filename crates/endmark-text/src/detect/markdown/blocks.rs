@@ -1,7 +1,7 @@
-//! The block structure of Markdown, byte by byte: what contains the line, and what the line is.
+//! The block structure of Markdown, byte by byte: the containers of each line, and its kind.
 //!
 //! It follows `CommonMark` as far as it decides whether a fence, an HTML block, a paragraph or a table is open.
-//! Nothing is looked at twice: what a line turns out to be is decided when the byte comes that decides it.
+//! Each byte is examined once. The kind of a line is decided at the first byte that determines it.
 
 mod answer;
 mod line_end;
@@ -13,11 +13,11 @@ use super::html::{HtmlBlock, HtmlStart, HtmlStep};
 use super::inline::Inline;
 use super::row::{Row, Table};
 
-/// What contains lines.
+/// A container of lines.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Container {
     Quote,
-    /// A list item: lines of it are indented by `width` columns. One without a line yet is `blank`.
+    /// A list item. Its lines are indented by `width` columns. It is `blank` while it has no line.
     Item {
         width: usize,
         blank: bool,
@@ -41,21 +41,21 @@ enum Line {
     Begin,
     /// Signs that may open a fence.
     Signs(Opening),
-    /// After the signs of an opening fence; within a doubtful fence if `inside`.
+    /// After the signs of an opening fence. `inside` means within a fence whose end is uncertain.
     Info { opening: Opening, inside: bool },
     /// Signs that may close the fence.
     Closing(Opening),
-    /// After such signs, and whitespace.
+    /// After signs that may close the fence, and whitespace.
     Closed,
-    /// Number signs that may begin a heading.
+    /// `#` signs that may begin a heading.
     Heading(u8),
-    /// What may be the beginning of an HTML block.
+    /// Bytes that may begin an HTML block.
     Html(HtmlStart),
-    /// In an HTML block; whether it ends with this line.
+    /// In an HTML block, and whether the block ends with this line.
     InHtml { ends: bool },
-    /// The marker of a list item, if whitespace follows; and whether it may interrupt a paragraph when so.
+    /// A list item marker if whitespace follows, and whether such an item may interrupt a paragraph.
     Marker { prefix: usize, interrupts: bool },
-    /// The digits of such a marker.
+    /// The digits of a list item marker.
     Digits { indent: usize, count: u8, is_one: bool },
     /// Text of a paragraph or a row.
     Text,
@@ -70,9 +70,9 @@ enum Line {
 struct Rule {
     sign: u8,
     count: usize,
-    /// Whether whitespace stands between its signs.
+    /// Whether there is whitespace between its signs.
     gap: bool,
-    /// How many containers there are around it.
+    /// Number of containers around it.
     depth: usize,
     /// Whether it may underline the paragraph before it.
     underlines: bool,
@@ -86,32 +86,32 @@ pub(in crate::detect) struct Blocks {
     position: usize,
     line_start: usize,
     containers: Vec<Container>,
-    /// How many of them contain the current line, as far as it has come.
+    /// Number of containers that contain the current line so far.
     matched: usize,
-    /// How many of all containers are quotations, and of the matched ones.
+    /// Number of quotations among all containers, and among the matched ones.
     quotes: usize,
     matched_quotes: usize,
-    /// The column of the next byte, and up to where columns belong to containers.
+    /// The column of the next byte, and the column at which the containers' part of the line ends.
     column: usize,
     consumed: usize,
-    /// Whether whitespace that follows belongs to the sign of a quotation.
+    /// Whether following whitespace belongs to the marker of a quotation.
     quote_space: bool,
-    /// The list item that the line begins, by the width of what stands before its text.
+    /// The list item that the line begins, as the width before its text.
     item: Option<usize>,
     line: Line,
     leaf: Leaf,
     rule: Option<Rule>,
     row: Row,
-    /// The line before this one in the paragraph.
+    /// The previous line of the paragraph.
     head: Option<Row>,
     inline: Inline,
-    /// A fence that ended with its container, so that a closing line may still follow.
+    /// A fence that ended with its container. Its closing line may still follow.
     lapsed: Option<(u8, usize)>,
     /// Whether the last byte was a carriage return.
     after_return: bool,
-    /// How many bytes of a byte order mark the text begins with.
+    /// Number of byte order mark bytes at the beginning of the text.
     mark: usize,
-    /// Whether there was anything that only Markdown has.
+    /// Whether the text has any construct that occurs only in Markdown.
     structure: bool,
 }
 
@@ -143,7 +143,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Reads the text's next bytes.
+    /// Reads the next bytes of the text.
     pub(in crate::detect) fn push(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -191,7 +191,7 @@ impl Blocks {
             Some(rule) if is_space => rule.gap = true,
             Some(rule) if rule.sign == byte => {
                 rule.count += 1;
-                // A gap at the end does not count, only one before another sign.
+                // Only a gap before another sign counts, not one at the end.
                 if rule.gap {
                     rule.underlines = false;
                 }
@@ -283,7 +283,7 @@ impl Blocks {
         }
     }
 
-    /// The columns between what belongs to containers and the next byte.
+    /// Returns the number of columns between the containers' part of the line and the next byte.
     fn indent(&mut self) -> usize {
         if std::mem::take(&mut self.quote_space) && self.column > self.consumed {
             self.consumed += 1;
@@ -291,11 +291,11 @@ impl Blocks {
         self.column - self.consumed
     }
 
-    /// Takes the first byte that is no whitespace, behind the containers that the line has shown so far.
+    /// Processes the first non-whitespace byte after the containers that the line has matched so far.
     fn begin(&mut self, byte: u8) {
         let mut indent = self.indent();
         if let Some(prefix) = self.item.take() {
-            // Code may follow a marker: then only one column belongs to it.
+            // Indented code may follow a marker. Then only one column belongs to the marker.
             let spaces = if indent > 4 { 1 } else { indent };
             self.enter(Container::Item { width: prefix + spaces, blank: false });
             self.consumed += spaces;
@@ -350,7 +350,7 @@ impl Blocks {
         self.classify(byte, indent);
     }
 
-    /// Says what the line is, or may be, that begins with this byte.
+    /// Determines the kind of the line that begins with this byte, as far as it is known.
     fn classify(&mut self, byte: u8, indent: usize) {
         let in_paragraph = matches!(self.leaf, Leaf::Paragraph);
         let continues = in_paragraph && self.matched == self.containers.len();
@@ -395,13 +395,13 @@ impl Blocks {
         self.rule = None;
     }
 
-    /// Ends the containers that the line does not belong to.
+    /// Closes the containers that do not contain the line.
     fn truncate(&mut self) {
         self.containers.truncate(self.matched);
         self.quotes = self.matched_quotes;
     }
 
-    /// Ends what the line does not belong to, and the block before it.
+    /// Closes the containers that do not contain the line, and the block before it.
     fn leave(&mut self) {
         self.truncate();
         self.leaf = Leaf::None;
@@ -418,7 +418,7 @@ impl Blocks {
         self.structure = true;
     }
 
-    /// The line is text: of the paragraph or table before it, or of a new paragraph.
+    /// Treats the line as text of the paragraph or table before it, or of a new paragraph.
     fn text(&mut self) {
         if matches!(self.leaf, Leaf::Html { .. }) {
             self.line = Line::InHtml { ends: false };

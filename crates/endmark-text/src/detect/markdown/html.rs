@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Markup;
 
-/// The longest beginning that is looked at: `<figcaption` and `<![CDATA[`, and one byte more.
+/// Maximum bytes of a beginning that are examined: `<figcaption` or `<![CDATA[`, and one more byte.
 const NAME_BYTES: usize = 12;
 
 /// The elements whose block ends at a blank line.
@@ -73,7 +73,7 @@ const BLOCK_ELEMENTS: [&[u8]; 62] = [
     b"ul",
 ];
 
-/// The element whose block ends at an end tag, if this is the name of one.
+/// Returns the element of this name if its block ends at an end tag.
 fn raw_element(name: &[u8]) -> Option<Markup> {
     match name {
         b"pre" => Some(Markup::Preformatted),
@@ -84,26 +84,26 @@ fn raw_element(name: &[u8]) -> Option<Markup> {
     }
 }
 
-/// An HTML block, and how far the end that it waits for has come.
+/// An HTML block, and how much of its end has arrived.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlBlock {
     /// It ends before a blank line.
     UntilBlank,
-    /// It ends with the line that has these signs.
+    /// It ends with the line that contains this ending.
     UntilSigns { markup: Markup, matched: Ending },
 }
 
-/// What of the end of an HTML block the text ends in.
+/// How much of an HTML block's end the text ends in.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Ending {
-    /// How many signs of the end match; for an end tag, how many bytes follow `<`.
+    /// Number of matching signs. For an end tag, the number of bytes after `<`.
     length: usize,
     name: [u8; NAME_BYTES],
 }
 
 impl HtmlBlock {
     fn new(markup: Markup) -> Self {
-        // `<!-->` and `<?>` are whole.
+        // `<!-->` and `<?>` are complete.
         let length = match markup {
             Markup::Comment => 2,
             Markup::Instruction => 1,
@@ -120,7 +120,7 @@ impl HtmlBlock {
         }
     }
 
-    /// Takes a byte; answers whether the block ends with this line.
+    /// Processes a byte. Returns whether the block ends with this line.
     pub(super) fn step(&mut self, byte: u8) -> bool {
         let Self::UntilSigns { markup, matched } = self else { return false };
         let (sign, needed) = match markup {
@@ -157,16 +157,16 @@ impl Ending {
     }
 }
 
-/// A line that begins with `<`, as far as it may begin an HTML block.
+/// A line that begins with `<` and may begin an HTML block.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlStart {
     /// After `<` and these bytes in lower case.
     Name { name: [u8; NAME_BYTES], length: usize },
-    /// After the name of a tag that may fill the line.
+    /// After the name of a tag that may be alone on the line.
     Tag(Tag),
 }
 
-/// How far a tag has come that has to be whole, and all that its line holds.
+/// The progress of a tag that must be complete and alone on its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tag {
     /// In the name of an end tag, or after it.
@@ -177,13 +177,13 @@ pub(super) enum Tag {
     Space,
     /// In the name of an attribute.
     Attribute,
-    /// After such a name and whitespace.
+    /// After an attribute's name and whitespace.
     AfterAttribute,
     /// After `=`.
     Equals,
     /// In a value without quotes.
     Bare,
-    /// In a value behind this quote.
+    /// In a value that began with this quote.
     Quoted(u8),
     /// Right after a quoted value.
     AfterQuote,
@@ -193,13 +193,13 @@ pub(super) enum Tag {
     Done,
 }
 
-/// What a byte makes of such a line.
+/// The result of processing a byte of the line.
 pub(super) enum HtmlStep {
     /// It may still begin a block.
     Open(HtmlStart),
     /// It begins this one.
     Block(HtmlBlock),
-    /// It begins none.
+    /// It does not begin a block.
     None,
 }
 
@@ -217,7 +217,7 @@ impl HtmlStart {
         }
     }
 
-    /// Takes the next byte of the line; its end is a line feed.
+    /// Processes the next byte of the line. A line feed is its end.
     pub(super) fn step(self, byte: u8) -> HtmlStep {
         match self {
             Self::Name { name, length } => Self::step_name(name, length, byte),

@@ -1,23 +1,23 @@
-//! The inside of a paragraph: as far as it takes to see a link whose destination is open.
+//! Inline constructs of a paragraph, as far as needed to detect a link with an open destination.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// How many open brackets are remembered. Those farther out are forgotten, and so are their links.
+/// Maximum number of open brackets that are remembered. Outer ones are dropped, and their links are not detected.
 const MAX_REMEMBERED_BRACKETS: usize = 32;
 
-/// Where in a link's destination the text stands.
+/// The position of the text's end within a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum Link {
-    /// In none.
+    /// Not in a link.
     #[default]
     None,
     /// After `](`, and perhaps whitespace.
     Begin,
     /// In a bare destination with this many open parentheses.
     Bare { depth: usize },
-    /// In a destination behind `<`.
+    /// In a destination after `<`.
     Angle,
     /// After the destination, or its title, and whitespace.
     After { title: bool },
@@ -32,29 +32,29 @@ enum Link {
     reason = "each is about the last byte, and they do not exclude each other"
 )]
 pub(super) struct Inline {
-    /// Where the open brackets stand, innermost last; and whether each is an image's.
+    /// Positions of the open brackets, innermost last, and whether each belongs to an image.
     brackets: Vec<(usize, bool)>,
-    /// The bracket that was closed by the last byte, if it can begin a link.
+    /// The bracket that the last byte closed, if it can begin a link.
     closed_at: Option<usize>,
     /// Whether the last byte was an exclamation mark.
     exclamation: bool,
-    /// Whether the last byte was the bracket that was opened last.
+    /// Whether the last byte opened the innermost bracket.
     empty: bool,
-    /// Whether a backslash stands before the next byte.
+    /// Whether a backslash precedes the next byte.
     escape: bool,
-    /// How many backticks the text ends in.
+    /// Number of backticks at the end of the text.
     run: usize,
-    /// The length of the run of backticks that a code span may have begun with.
+    /// Length of the backtick run that may have begun a code span.
     code: Option<usize>,
     link: Link,
-    /// Where the link begins that is open.
+    /// Start of the open link.
     start: usize,
     /// Whether a link with a destination was seen.
     pub(super) complete: bool,
 }
 
 impl Inline {
-    /// Forgets all: the paragraph has ended.
+    /// Resets the state at the end of a paragraph.
     pub(super) fn reset(&mut self) {
         self.brackets.clear();
         let brackets = std::mem::take(&mut self.brackets);
@@ -67,12 +67,12 @@ impl Inline {
         self.brackets.len() <= MAX_REMEMBERED_BRACKETS && depth.max(self.run) <= MAX_POSITION
     }
 
-    /// Where the link begins whose destination is open.
+    /// Returns the start of the link whose destination is open.
     pub(super) fn open_link(&self) -> Option<usize> {
         (self.link != Link::None).then_some(self.start)
     }
 
-    /// Takes one byte, at `offset` in the text; the end of a line is a line feed.
+    /// Processes one byte at `offset` in the text. The end of a line is a line feed.
     pub(super) fn step(&mut self, byte: u8, offset: usize) {
         if byte == b'`' && !self.escape && self.link == Link::None {
             self.run += 1;
@@ -116,7 +116,7 @@ impl Inline {
                 self.empty = true;
             }
             b']' => {
-                // Without a text only an image is one: `[](` begins functions elsewhere.
+                // Without a text only an image counts, because `[](` begins functions in some languages.
                 self.closed_at =
                     self.brackets.pop().filter(|(_, image)| *image || !empty).map(|(start, _)| start);
             }

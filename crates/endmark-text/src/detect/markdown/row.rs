@@ -1,10 +1,10 @@
-//! A line as a row of a table.
+//! Lines that are rows of a table.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// How far a cell of a delimiter row has come: `:---:`.
+/// The progress of a cell of a delimiter row: `:---:`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Cell {
     Blank,
@@ -15,11 +15,11 @@ enum Cell {
     Other,
 }
 
-/// What makes a line a row: its bars that are not escaped.
+/// The unescaped bars of a line, which make it a row.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Row {
     bars: usize,
-    /// Whether it begins with a bar, whitespace aside; none before its first sign.
+    /// Whether it begins with a bar, ignoring whitespace. `None` before its first sign.
     begins: Option<bool>,
     /// Whether its last sign is a bar.
     ends: bool,
@@ -39,7 +39,7 @@ impl Row {
         self.bars <= MAX_POSITION
     }
 
-    /// Takes a byte of the line.
+    /// Processes a byte of the line.
     pub(super) fn step(&mut self, byte: u8) {
         if matches!(byte, b' ' | b'\t') {
             self.escape = false;
@@ -63,12 +63,12 @@ impl Row {
         self.bars += usize::from(is_bar);
     }
 
-    /// How many cells it has.
+    /// Returns the number of cells.
     fn cells(&self) -> usize {
         (self.bars + 1).saturating_sub(usize::from(self.begins()) + usize::from(self.ends()))
     }
 
-    /// Whether it is the delimiter row below `head`.
+    /// Whether it is a delimiter row that fits `head`.
     pub(super) fn delimits(&self, head: &Self) -> bool {
         let complete =
             matches!(self.cell, Cell::Dashes | Cell::Ended) || self.ends && self.cell == Cell::Blank;
@@ -80,7 +80,7 @@ impl Row {
         self.begins == Some(true)
     }
 
-    /// Whether it ends with a bar that is not the one it begins with.
+    /// Whether it ends with a bar other than its first one.
     pub(super) fn ends(&self) -> bool {
         self.ends && self.bars > usize::from(self.begins())
     }
@@ -91,12 +91,12 @@ impl Row {
     }
 }
 
-/// A table: how all of its rows so far are written.
+/// A table, as the common form of all its rows so far.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Table {
     begins: bool,
     ends: bool,
-    /// How many cells its head has, as long as every row has as many.
+    /// Number of cells of its head, while every row has the same number.
     cells: Option<usize>,
 }
 
@@ -107,14 +107,14 @@ impl Table {
         table
     }
 
-    /// Takes note of a row that is at its end.
+    /// Records a complete row.
     pub(super) fn add(&mut self, row: &Row) {
         self.begins &= row.begins();
         self.ends &= row.ends();
         self.cells = self.cells.filter(|cells| *cells == row.cells());
     }
 
-    /// Whether a row like this, at the end of the text, is certain to go on, as all others went on.
+    /// Whether a row at the end of the text is certainly incomplete, because every other row has more.
     pub(super) fn is_missing_row_end(self, row: &Row) -> bool {
         let is_row = if self.begins { row.begins() } else { row.has_bars() };
         let is_short = self.cells.is_some_and(|cells| row.cells() < cells);

@@ -1,18 +1,18 @@
-//! The elements that are open.
+//! The open elements of a text.
 
 use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many elements can be open: each takes its name. Parsers of XML stop at 256, those of HTML at 512.
+/// Maximum number of open elements, since each needs memory for its name. XML parsers stop at 256, HTML parsers at 512.
 pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
 
-/// Why an element beyond that is refused.
+/// The fault of an element beyond [`MAX_OPEN_ELEMENTS`].
 pub(super) const TOO_DEEP: &str = "more than 131,072 elements are open";
 
-/// The names of the open elements as written, outermost first, and how often each of them is open, case aside. A name in lower
-/// case is there once, so that a copy costs no more than its levels.
+/// The names of the open elements as written, outermost first, and how often each is open, ignoring case. Each
+/// lower-case name is stored once, so that a copy costs only its levels.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
 pub(super) struct Elements {
@@ -75,7 +75,7 @@ impl Elements {
         *self.counts.entry(key).or_default() += 1;
     }
 
-    /// Closes the innermost element, and answers its name in lower case.
+    /// Closes the innermost element, and returns its name in lower case.
     pub(super) fn pop(&mut self) -> Option<String> {
         let name = self.names.pop()?.to_ascii_lowercase();
         if let Some(count) = self.counts.get_mut(name.as_str()) {
@@ -87,7 +87,7 @@ impl Elements {
         Some(name)
     }
 
-    /// Closes the innermost element of this name in lower case with all that is open in it, if there is one.
+    /// Closes the innermost element with this lower-case name, if any, and all elements within it.
     pub(super) fn close(&mut self, name: &str) -> bool {
         let is_open = self.contains(name);
         while is_open && self.pop().is_some_and(|last| last != name) {}

@@ -1,13 +1,13 @@
-//! What is known of HTML's elements: names, those without an end tag, and those that end by themselves.
+//! HTML elements: their names, those without an end tag, and those that end implicitly.
 
-/// Elements that are whole as they stand, whatever their attributes.
+/// Elements without an end tag, whatever their attributes.
 const VOID: [&str; 4] = ["br", "hr", "img", "wbr"];
 
-/// Elements that are so in HTML, where they say nothing without attributes; elsewhere they hold text.
+/// Elements that have no end tag in HTML, where they always have attributes. In other documents they contain text.
 const VOID_WITH_ATTRIBUTES: [&str; 10] =
     ["area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track"];
 
-/// Elements that hold text that is no markup.
+/// Elements whose text contains no markup.
 const RAW: [&str; 2] = ["script", "style"];
 
 /// Elements whose end tag may be missing.
@@ -138,12 +138,12 @@ const AFTER_PARAGRAPH: [&str; 30] = [
     "ul",
 ];
 
-/// Whether a start tag of this name is whole by itself.
+/// Whether an element of this name has no end tag.
 pub(super) fn is_void(name: &str, attributes: bool) -> bool {
     VOID.contains(&name) || attributes && VOID_WITH_ATTRIBUTES.contains(&name)
 }
 
-/// Whether an element of this name holds text that is no markup.
+/// Whether the text of an element of this name contains no markup.
 pub(super) fn is_raw(name: &str) -> bool {
     RAW.contains(&name)
 }

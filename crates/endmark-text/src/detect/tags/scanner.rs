@@ -1,4 +1,4 @@
-//! One tag at a time: what follows a `<`, and whether it is a tag at all.
+//! Scans one tag at a time, and decides whether the text after a `<` is a tag.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use crate::{InToken, Markup};
 
-/// The longest name, of a tag or an attribute, in bytes.
+/// Maximum length of a tag's or attribute's name, in bytes.
 const NAME_BYTES: usize = 100;
 
 /// The declarations that a document may have.
 const DECLARATIONS: [&[u8]; 5] = [b"doctype", b"element", b"attlist", b"entity", b"notation"];
 
-/// Where the text stands.
+/// The construct in which the text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum State {
     #[default]
@@ -29,47 +29,47 @@ enum State {
     Space,
     /// In an attribute's name, with this length in bytes.
     Attribute(usize),
-    /// After it and whitespace.
+    /// After an attribute's name and whitespace.
     AfterAttribute,
     /// After `=`.
     Equals,
-    /// In a value without quotes; whether it ends in `/`.
+    /// In a value without quotes, and whether it ends in `/` so far.
     Bare { slash: bool },
-    /// In a value behind this quote.
+    /// In a value that began with this quote.
     Quoted(u8),
     /// Right after a quoted value.
     AfterQuote,
     /// After `/` in a start tag.
     Empty,
-    /// After `<!`, and perhaps more; what came is the name.
+    /// After `<!` and possibly more. The name contains the following bytes.
     Bang,
-    /// After `<?`, and perhaps more; what came is the name.
+    /// After `<?` and possibly more. The name contains the following bytes.
     Question,
-    /// In markup with an end of its own; how many of its signs the text ends in.
+    /// In markup with its own end, and the number of matching signs of that end.
     Markup(Markup, u8),
 }
 
-/// The result of a byte.
+/// The result of processing a byte.
 pub(super) enum Step {
-    /// It belongs to something that may be a tag.
+    /// It belongs to a possible tag.
     Inside,
-    /// It is text, and so is what came since `start`.
+    /// It is text, and so is everything since `start`.
     Text { start: usize },
-    /// A start tag is whole; `empty` if it closes itself.
+    /// A start tag is complete. `empty` means that it closes itself.
     Start { start: usize, empty: bool },
-    /// An end tag is whole.
+    /// An end tag is complete.
     End { start: usize },
-    /// A comment, section, instruction or declaration is whole.
+    /// A comment, section, instruction or declaration is complete.
     Markup { start: usize },
 }
 
-/// Tells tags from text.
+/// Separates tags from text.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Scanner {
     state: State,
-    /// Where the tag begins.
+    /// Start of the tag.
     start: usize,
-    /// Up to where the tag is settled, if it is at all.
+    /// End of the settled part of the tag, if any part is settled.
     settled: usize,
     name: Vec<u8>,
     /// The two bytes before the tag, and before the next byte of text.
@@ -78,7 +78,7 @@ pub(super) struct Scanner {
     /// Whether the tag has an attribute, and one with a value.
     attribute: bool,
     value: bool,
-    /// Whether the text is that of an element without markup.
+    /// Whether the text is in an element that contains no markup.
     raw: bool,
 }
 
@@ -93,7 +93,7 @@ impl Scanner {
         self.state == State::Text
     }
 
-    /// Takes bytes of text, none of which is `<`.
+    /// Processes bytes of text without a `<`.
     pub(super) fn pass(&mut self, bytes: &[u8]) {
         match bytes {
             [] => {}
@@ -102,7 +102,7 @@ impl Scanner {
         }
     }
 
-    /// Takes one byte, at `offset` in the text.
+    /// Processes one byte at `offset` in the text.
     #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
     pub(super) fn step(&mut self, byte: u8, offset: usize) -> Step {
         let is_space = byte.is_ascii_whitespace();
@@ -175,7 +175,7 @@ impl Scanner {
         Step::Inside
     }
 
-    /// Text, also what came since a tag seemed to begin; another one may begin with this byte.
+    /// Treats everything since the supposed start of a tag as text. Another tag may begin with this byte.
     fn text(&mut self, byte: u8, offset: usize) -> Step {
         let start = if self.state == State::Text { offset } else { self.start };
         let failed = self.state != State::Text;
@@ -194,7 +194,7 @@ impl Scanner {
         Step::Text { start }
     }
 
-    /// What outlasts a tag.
+    /// Returns the state that is kept after the end of a tag.
     fn reset_tag(&mut self) -> Self {
         let mut name = std::mem::take(&mut self.name);
         name.clear();
@@ -262,7 +262,7 @@ impl Scanner {
     }
 
     fn question(&mut self, byte: u8, offset: usize) -> Step {
-        // Only those of XML: code in other languages begins with `<?` and never ends.
+        // Only XML instructions count. Code in other languages begins with `<?` and may have no end.
         if !byte.is_ascii_alphabetic() {
             return self.text(byte, offset);
         }
@@ -281,7 +281,7 @@ impl Scanner {
             Markup::CharacterData => (b']', 2),
             Markup::Instruction => (b'?', 1),
             _ => {
-                // A declaration may hold others in brackets.
+                // A declaration may contain others in brackets.
                 let depth = match byte {
                     b'[' => signs.saturating_add(1),
                     b']' => signs.saturating_sub(1),
@@ -303,7 +303,7 @@ impl Scanner {
         Step::Inside
     }
 
-    /// The name of the tag that is whole.
+    /// Returns the name of the complete tag.
     pub(super) fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.name)
     }
@@ -313,23 +313,23 @@ impl Scanner {
         self.attribute
     }
 
-    /// Whether the tag stands directly behind a word, as in `List<String>`.
+    /// Whether the tag directly follows a word, as in `List<String>`.
     fn is_attached(&self) -> bool {
         let [_, last] = self.before;
         last.is_ascii_alphanumeric() || matches!(last, b'_' | b')' | b']') || self.before == *b"::"
     }
 
-    /// Whether a start tag is certain: neither `List<String>` nor `a <b and c> d` has one.
+    /// Whether a start tag is certain. Neither `List<String>` nor `a <b and c> d` contains one.
     pub(super) fn is_certain(&self, is_known: bool) -> bool {
         is_known || self.value || !self.is_attached() && !self.attribute
     }
 
-    /// The text that follows is of an element without markup.
+    /// Enters an element whose text contains no markup.
     pub(super) fn begin_raw(&mut self) {
         self.raw = true;
     }
 
-    /// Whether an end tag of this name ends something, when `last` is open.
+    /// Whether an end tag of this name closes an element while `last` is the innermost one.
     pub(super) fn ends_raw(&mut self, last: Option<&str>, name: &str) -> bool {
         if self.raw && last != Some(name) {
             return false;
@@ -338,28 +338,28 @@ impl Scanner {
         true
     }
 
-    /// Whether the markup that is whole begins a document: a declaration, or an instruction of XML.
+    /// Whether the complete markup begins a document: a declaration or an XML instruction.
     pub(super) fn markup_is_document(&self) -> bool {
         begins_with(&self.name, b"doctype") || self.name.eq_ignore_ascii_case(b"xml")
     }
 
-    /// Whether it says that the document is HTML.
+    /// Whether it declares the document as HTML.
     pub(super) fn markup_is_html(&self) -> bool {
         begins_with(&self.name, b"doctypehtml")
     }
 
-    /// Where the tag begins that the text ends in.
+    /// Returns the start of the tag in which the text ends.
     pub(super) fn start(&self) -> Option<usize> {
         (self.state != State::Text).then_some(self.start)
     }
 
-    /// Whether the text ends in a tag that is one for certain, as far as it has come; in an element it may as
-    /// well be none, as the text is cut in any case.
+    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because the
+    /// text is cut in any case.
     pub(super) fn is_open(&self, in_element: bool) -> bool {
         match self.state {
             State::Text => false,
             State::Markup(..) => true,
-            // An end tag ends nothing here.
+            // No element is open, so an end tag closes nothing.
             State::Slash | State::Closing | State::Name { closing: true } => in_element,
             State::Less => {
                 in_element || !self.is_attached() && !matches!(self.before[1], b'`' | b'\\' | b'<')
@@ -368,7 +368,7 @@ impl Scanner {
         }
     }
 
-    /// Up to where the text is settled that ends in a tag; none if all of it is.
+    /// Returns the end of the settled text if the text ends in a tag, or `None` if all of it is settled.
     pub(super) fn settled_end(&self) -> Option<usize> {
         match self.state {
             State::Text | State::Quoted(_) | State::Bare { .. } | State::Markup(..) => None,
@@ -376,7 +376,7 @@ impl Scanner {
         }
     }
 
-    /// The markup that the text ends in.
+    /// Returns the markup in which the text ends.
     pub(super) fn markup(&self) -> Option<Markup> {
         match self.state {
             State::Markup(markup, _) => Some(markup),
@@ -384,7 +384,7 @@ impl Scanner {
         }
     }
 
-    /// What a cut goes through here.
+    /// Returns the kind of token at a cut here.
     pub(super) fn in_token(&self) -> Option<InToken> {
         match self.state {
             State::Text => None,
@@ -394,7 +394,7 @@ impl Scanner {
     }
 }
 
-/// Whether `word` begins with `beginning`, case aside.
+/// Whether `word` begins with `beginning`, ignoring case.
 fn begins_with(word: &[u8], beginning: &[u8]) -> bool {
     word.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
 }

@@ -1,4 +1,4 @@
-//! What the block structure answers, as if the text ended where it stands.
+//! The results of the block structure, as if the text ended here.
 
 use super::super::fence::Fence;
 use super::super::html::{HtmlBlock, HtmlStep};
@@ -46,7 +46,7 @@ impl Blocks {
             && self.mark <= 3
     }
 
-    /// The fence that is open, as far as lines have ended.
+    /// Returns the fence that is open after the last complete line.
     pub(in crate::detect) fn fence(&self) -> Option<&Fence> {
         match &self.leaf {
             Leaf::Fence(fence) => Some(fence),
@@ -54,7 +54,7 @@ impl Blocks {
         }
     }
 
-    /// Whether there was anything that only Markdown has.
+    /// Whether the text has any construct that occurs only in Markdown.
     pub(in crate::detect) fn has_structure(&self) -> bool {
         self.structure || self.inline.complete
     }
@@ -66,8 +66,8 @@ impl Blocks {
         is_paragraph && self.containers.is_empty() && self.item.is_none() && self.open().is_none()
     }
 
-    /// What is open for certain, should the text end here: the construct, what the cut goes through, and where
-    /// it begins.
+    /// Returns the construct that is certainly open if the text ends here, with the kind of token at the cut and its
+    /// start.
     pub(in crate::detect) fn open(&self) -> Option<(Open, InToken, usize)> {
         let fence = |sign: u8, length, start| {
             Some((Open::Fence { sign: char::from(sign), length }, InToken::Code, start))

@@ -1,4 +1,4 @@
-//! The end of a line: what it turns out to be where only its end tells.
+//! The end of a line, which decides the kind of some lines.
 
 use super::super::fence::Opening;
 use super::super::html::HtmlBlock;
@@ -57,7 +57,7 @@ impl Blocks {
         self.row = Row::default();
     }
 
-    /// Whether the current line, should it end here, closes the fence.
+    /// Whether the current line closes the fence if it ends here.
     pub(super) fn closes(&self) -> bool {
         match (self.line, self.leaf) {
             (Line::Closing(closing), Leaf::Fence(fence)) => closing.length >= fence.length,
@@ -87,7 +87,7 @@ impl Blocks {
 
     fn end_opening(&mut self, opening: &Opening) {
         if matches!(self.leaf, Leaf::Html { .. }) {
-            // To a reader who does not know that no fence begins in HTML, it does.
+            // A reader that allows fences within HTML would see it as a fence.
             self.lapsed = match self.lapsed {
                 None => Some((opening.sign, opening.length)),
                 Some(_) => None,
@@ -107,7 +107,7 @@ impl Blocks {
             return;
         }
         let unmatched = self.containers.iter().skip(self.matched);
-        // Only if there is one is it looked for, which would take long in deep lists.
+        // The search is slow in deep lists, so it runs only if there is a quotation.
         let quote = (self.quotes > self.matched_quotes)
             .then(|| unmatched.take_while(|container| matches!(container, Container::Item { .. })).count());
         if let Some(place) = quote {
