@@ -1,7 +1,7 @@
-//! The comparison of what was received with what an answer repeats of it.
+//! Compares the received text with the part of it that an answer repeats.
 
-/// A proof compares this many signs at most, and a few times the answer's length. No text whose places differ needs as many;
-/// one that repeats itself would need the square of its length.
+/// Maximum number of signs that a proof compares, in addition to a few times the answer's length. Only a repetitive text
+/// reaches the limit. Without it the work would grow with the square of its length.
 const MAX_COMPARED_SIGNS: usize = 1 << 19;
 
 #[cfg(test)]
@@ -10,30 +10,30 @@ thread_local! {
     pub(in crate::resume) static COMPARED_SIGNS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// How far an answer goes along with what was received.
+/// How far an answer agrees with the received text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerExtent {
-    /// To its end, up to this byte of the answer.
+    /// It agrees to the end of the received text, which is at this byte of the answer.
     Complete(usize),
-    /// As far as the answer goes.
+    /// It agrees to the end of the answer.
     Partial,
     No,
-    /// Too many signs were compared already.
+    /// The limit of compared signs is reached.
     Unknown,
 }
 
-/// What is compared alike, besides white space.
+/// Signs that count as equal, besides white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Only equal signs.
+    /// Only identical signs.
     Exact,
     /// Quotation marks, dashes and signs of emphasis.
     Prose,
-    /// An escape of JSON and the character that it means: a model escapes the line feed that was received raw.
+    /// A JSON escape and its character. A model may escape a line feed that was received raw.
     Json,
 }
 
-/// Compares an answer with the received text from one place after the other, for a bounded number of signs.
+/// Compares an answer with the received text from several positions. The number of compared signs is limited.
 #[derive(Debug)]
 pub(super) struct Walker {
     reading: Reading,
@@ -45,7 +45,7 @@ impl Walker {
         Self { reading, signs_left: MAX_COMPARED_SIGNS.saturating_add(answer.len().saturating_mul(4)) }
     }
 
-    /// How far `answer` goes along with `expected`. In prose, signs of emphasis may be missing or added in the first `loose` bytes.
+    /// Returns how far `answer` agrees with `expected`. In prose, signs of emphasis may differ in the first `loose` bytes.
     pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         let is_prose = self.reading == Reading::Prose;
@@ -62,7 +62,7 @@ impl Walker {
                 return AnswerExtent::Partial;
             }
             let (Some(wanted), Some(given)) = (self.sign(left), self.sign(right)) else {
-                // An escape that the cut goes through is compared by its bytes.
+                // An escape at the cut is incomplete, so its bytes are compared.
                 return match () {
                     () if right.starts_with(left) => AnswerExtent::Complete(to + left.len()),
                     () if left.starts_with(right) || self.sign(right).is_none() => AnswerExtent::Partial,
@@ -84,7 +84,7 @@ impl Walker {
         }
     }
 
-    /// How far an answer goes along with white space, each sign of which it has to write.
+    /// Returns how far an answer agrees with white space. Each sign must be equal.
     pub(super) fn walk_blank(&self, blank: &str, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         while let Some(wanted) = self.sign(&blank[at..]) {
@@ -99,7 +99,7 @@ impl Walker {
         AnswerExtent::Complete(to)
     }
 
-    /// The first sign of a text. `None` if the text is empty, or in JSON a beginning of an escape.
+    /// Returns the first sign of a text, or `None` if the text is empty or, in JSON, an incomplete escape.
     fn sign(&self, text: &str) -> Option<Sign> {
         if self.reading == Reading::Json && text.starts_with('\\') {
             return decode_escape(text);
@@ -113,9 +113,9 @@ impl Walker {
 #[derive(Debug, Clone, Copy)]
 struct Sign {
     meaning: char,
-    /// Whether it is a quotation mark or a backslash that an escape makes a part of a string.
+    /// Whether it is an escaped quotation mark or backslash.
     is_quoted: bool,
-    /// How many bytes of the text it takes.
+    /// Number of bytes in the text.
     length: usize,
 }
 
@@ -125,7 +125,7 @@ impl Sign {
     }
 }
 
-/// The character of the escape that a text begins with; `None` while more bytes of it may follow. An invalid escape is its
+/// Decodes the escape at the beginning of a text. Returns `None` if it is incomplete. An invalid escape yields its
 /// backslash.
 fn decode_escape(text: &str) -> Option<Sign> {
     let invalid = Sign { meaning: '\\', is_quoted: false, length: 1 };
@@ -160,7 +160,7 @@ fn decode_escape(text: &str) -> Option<Sign> {
     Some(Sign { meaning: sign, is_quoted: matches!(sign, '"' | '\\'), length })
 }
 
-/// Signs that models write one for the other.
+/// Maps signs that models use interchangeably to one of them.
 fn canonical_sign(sign: char) -> char {
     match sign {
         '‘' | '’' | '‚' | '′' => '\'',
