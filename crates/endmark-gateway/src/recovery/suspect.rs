@@ -144,7 +144,7 @@ pub(crate) const HALVED: &str = "it contains half a surrogate pair, which no req
 
 /// Other content is next to the text or in it; see
 /// [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
-/// [`Choice::beside`](endmark_wire::reply::Choice::beside).
+/// [`Choice::has_unrequestable_part`](endmark_wire::reply::Choice::has_unrequestable_part).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
 
 /// The server stopped the reply because it repeated itself; see

@@ -312,7 +312,7 @@ impl Received {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
 
-    /// Notes that a choice has a part that no request can contain; see [`Choice::beside`].
+    /// Notes that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
     pub(crate) fn note_unrequestable(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
