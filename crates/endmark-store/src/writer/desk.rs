@@ -211,6 +211,10 @@ impl Desk {
                     "the store refuses the row of a call"
                 );
             }
+            if row.leased.is_empty() {
+                // The lease of such a budget counts the hold of this call, and not its cost, until it is planned again.
+                budget_keys(&row.call).for_each(|key| self.leases.touch(&key));
+            }
             for amount in &row.leased {
                 // Entries of rate limits are not needed, because nothing is recomputed from them.
                 if amount.key.scope != Scope::Rate {
@@ -245,6 +249,16 @@ impl Desk {
             tracing::warn!(%error, "leases of budgets are given back by the next start");
         }
     }
+}
+
+/// Returns the budgets that a call is charged to.
+fn budget_keys(call: &Call) -> impl Iterator<Item = BudgetKey> {
+    call.started.charges.iter().map(|charge| BudgetKey {
+        scope: charge.scope,
+        subject: call.started.subject(charge.scope).to_owned(),
+        window: charge.window.clone(),
+        unit: charge.unit,
+    })
 }
 
 /// Ensures that rows that could not be committed are on the slate. Counts how many rows are kept and how many are lost.
