@@ -24,7 +24,7 @@ use crate::scrub::Scrub;
 use crate::shared::publisher::Publisher;
 use crate::shared::usage::SharedSums;
 use crate::shared::work::random;
-use crate::shared::{self, Shared, database};
+use crate::shared::{Shared, database};
 use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
@@ -181,8 +181,8 @@ impl Store {
     }
 
     /// Deletes cut replies with their pieces, upstream calls and runs older than `keep_days`, and outputs whose own
-    /// retention is over. Returns the number of deleted rows. In a shared database, calls and ended budgets are deleted
-    /// soon after.
+    /// retention is over. Returns the number of deleted rows. In a shared database, calls, runs and ended budgets are
+    /// deleted soon after.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
         let mut forgotten = self.writer.write(move |session| recoveries::forget(session, keep_days)).await?;
         forgotten += self.writer.write(|session| outputs::forget(session)).await?;
@@ -201,13 +201,6 @@ impl Store {
             self.writer.write(move |session| journal::forget_ended(session, &day)).await?;
         }
         self.writer.write(|session| sums::forget_classes(session)).await?;
-        if let Some(shared) = &self.shared
-            && keep_days > 0
-        {
-            // They are deleted next time instead, or by another gateway.
-            let delete = async |client: &mut _| shared::runs::delete_old(client, keep_days).await;
-            let _ = shared.look_up(delete).await;
-        }
         Ok(forgotten)
     }
 

@@ -95,6 +95,7 @@ async fn a_run_is_seen_as_its_machine_last_reported_it_and_is_deleted_when_it_is
 
     postgres.query("UPDATE em_runs SET reported_at = reported_at - 40 * 86400 WHERE id = 'run_2'");
     gateway.forget_after(30).await.unwrap();
+    postgres.becomes("SELECT count(*) FROM em_runs", 1).await;
     assert_eq!(postgres.query("SELECT id FROM em_runs"), "run_1");
     assert_eq!(postgres.number("SELECT count(*) FROM em_run_events"), 2);
     gateway.close().await;

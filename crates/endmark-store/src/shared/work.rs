@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, from_driver_error};
 use super::database::{self, Exchanged, Registered};
-use super::{State, deletion, lock_state, outputs, usage};
+use super::{State, deletion, lock_state, outputs, runs, usage};
 use crate::engine::journal::rows::{CallRows, RowReader};
 use crate::engine::journal::{self, Instance, ShareRequest, uploads};
 use crate::engine::usage::first_kept_day;
@@ -436,6 +436,7 @@ async fn tidy(client: &mut Client, keep_days: u32) -> Result<bool, tokio_postgre
     is_more |= outputs::delete_expired(client).await?;
     if keep_days > 0 {
         is_more |= deletion::delete_before(client, &first_kept_day(keep_days)).await?;
+        runs::delete_old(client, keep_days).await?;
     }
     Ok(is_more)
 }
