@@ -18,6 +18,7 @@ pub(crate) mod outputs;
 pub(crate) mod publisher;
 mod requests;
 pub(crate) mod runs;
+mod sql;
 pub(crate) mod usage;
 pub(crate) mod work;
 

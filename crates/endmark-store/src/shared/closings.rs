@@ -1,9 +1,10 @@
 //! Closing calls of sessions: of all instances, at most one makes the closing call of a session.
 
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use super::database::escaped;
+use super::sql::Parameter;
 
 /// Closes a session for its closing call, unless it is closed. The answer is the same if a request is repeated.
 pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) -> Result<bool, Error> {
@@ -17,7 +18,7 @@ pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) 
         return Ok(false);
     }
     let sql = "UPDATE em_budgets SET closed_by = $2 WHERE scope = 'session' AND subject = $1";
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&session, Type::TEXT), (&request_id, Type::TEXT)];
+    let parameters: [Parameter<'_>; 2] = [(&session, Type::TEXT), (&request_id, Type::TEXT)];
     transaction.execute_typed(sql, &parameters).await?;
     transaction.commit().await?;
     Ok(true)

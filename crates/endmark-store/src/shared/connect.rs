@@ -41,6 +41,11 @@ impl PostgresAddress {
         StoreError::Database { address: self.to_string(), detail: detail.into() }
     }
 
+    /// Returns the error of a database that did not answer in this time.
+    pub(super) fn unanswered(&self, after: Duration) -> StoreError {
+        self.store_error(format!("no answer within {after:?}"))
+    }
+
     /// Returns the error of a statement for callers of the store.
     pub(crate) fn statement_error(&self, error: &tokio_postgres::Error) -> StoreError {
         self.store_error(from_driver_error(error).detail)

@@ -4,6 +4,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use super::database;
+use super::sql::Parameter;
 use crate::copied::CopySums;
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
@@ -113,12 +114,8 @@ pub(crate) async fn rows(
                FROM page ORDER BY page.started_at DESC, page.request_id DESC, page.call DESC LIMIT 1",
         written.join(", ")
     );
-    let place = [
-        (time as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),
-        (request_id, Type::TEXT),
-        (call, Type::INT4),
-        (&i64::from(most), Type::INT8),
-    ];
+    let place: [Parameter<'_>; 4] =
+        [(time, Type::TEXT), (request_id, Type::TEXT), (call, Type::INT4), (&i64::from(most), Type::INT8)];
     let row = client.query_typed_opt(&sql, &place).await?;
     Ok(row.map(|row| (row.get(0), natural(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
 }
@@ -132,8 +129,8 @@ pub(crate) async fn budgets(
     let sql = "SELECT scope, subject, span, unit, spent FROM em_budgets WHERE (scope, subject, span, unit) > ($1, $2, $3, $4)
                ORDER BY scope, subject, span, unit LIMIT $5";
     let [scope, subject, span, unit] = after;
-    let place = [
-        (scope as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),
+    let place: [Parameter<'_>; 5] = [
+        (scope, Type::TEXT),
         (subject, Type::TEXT),
         (span, Type::TEXT),
         (unit, Type::TEXT),

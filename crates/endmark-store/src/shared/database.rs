@@ -6,6 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::address::PostgresAddress;
+use super::sql::Parameter;
 use super::usage;
 use crate::budgets::{BudgetRow, Raised};
 use crate::engine::integers::{integer, natural};
@@ -138,8 +139,7 @@ pub(crate) async fn register(
 /// once.
 pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Error> {
     let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1 AND token = $2";
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-        [(&instance.id, Type::TEXT), (&instance.token, Type::TEXT)];
+    let parameters: [Parameter<'_>; 2] = [(&instance.id, Type::TEXT), (&instance.token, Type::TEXT)];
     client.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
@@ -183,9 +183,6 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     transaction.commit().await?;
     Ok(true)
 }
-
-/// A statement's parameter.
-type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
 /// The pending token, if any, becomes the token.
@@ -451,7 +448,7 @@ pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u6
     if let Raised::To(extra) = raised {
         let sql = "UPDATE em_budgets SET extra = CASE WHEN unit = $2 THEN $3 ELSE extra END, closed_by = ''
                    WHERE scope = 'session' AND subject = $1";
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        let parameters: [Parameter<'_>; 3] =
             [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&integer(extra), Type::INT8)];
         transaction.execute_typed(sql, &parameters).await?;
     }

@@ -3,6 +3,7 @@
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use super::sql::Parameter;
 use crate::engine::integers::integer;
 
 /// Maximum rows of calls, or budgets, that one step deletes.
@@ -11,7 +12,7 @@ const MAX_DELETED: i64 = 1_000;
 /// Deletes some of the rows of calls, sums and budgets of the days before this one (`YYYY-MM-DD`, UTC). Returns whether
 /// there may be more. Several instances may do this at once: each row is deleted by one of them.
 pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool, Error> {
-    let limits: [(&(dyn ToSql + Sync), Type); 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
+    let limits: [Parameter<'_>; 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
     // A day at a time. A day that has no sums any more is in no report, and its rows follow.
     let sums = "DELETE FROM em_usage_sums WHERE day =
                   (SELECT min(day) FROM em_usage_sums WHERE day < $1::text::date)";
@@ -28,7 +29,7 @@ pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool
 
 /// Deletes budgets whose day or month ended before a day and of which nothing is granted that was not spent. If an
 /// instance reports costs of one afterwards, the budget is there again, until the next deletion.
-async fn ended_budgets(client: &mut Client, limits: &[(&(dyn ToSql + Sync), Type)]) -> Result<u64, Error> {
+async fn ended_budgets(client: &mut Client, limits: &[Parameter<'_>]) -> Result<u64, Error> {
     let transaction = client.transaction().await?;
     // Windows of minutes are rate limits, which are deleted sooner. The lock keeps reports of these budgets out.
     let ended = "SELECT scope, subject, span, unit FROM em_budgets

@@ -23,11 +23,7 @@ impl PostgresAddress {
             let mut client = self.connect().await?;
             lookup(&mut client).await.map_err(|error| self.statement_error(&error))
         });
-        answer.await.unwrap_or_else(|_| Err(self.unanswered()))
-    }
-
-    fn unanswered(&self) -> StoreError {
-        self.store_error(format!("no answer within {DEADLINE:?}"))
+        answer.await.unwrap_or_else(|_| Err(self.unanswered(DEADLINE)))
     }
 }
 
@@ -45,7 +41,7 @@ impl Shared {
             let _turn = self.lookups.lock().await;
             address.look_up(lookup).await
         });
-        answer.await.unwrap_or_else(|_| Err(address.unanswered()))
+        answer.await.unwrap_or_else(|_| Err(address.unanswered(DEADLINE)))
     }
 
     /// Has new outputs and summaries uploaded soon.

@@ -3,6 +3,7 @@
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
 
+use super::sql::{definitions, names};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::compactions::{parse_dropped, split_items};
 use crate::engine::fetched::FetchedOutput;
@@ -39,8 +40,7 @@ type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 pub(crate) async fn upload(client: &mut Client, uploads: &Uploads) -> Result<Vec<String>, Error> {
     let transaction = client.transaction().await?;
     if let Some(summaries) = &uploads.summaries {
-        let names = SUMMARY_COLUMNS.map(|(name, _)| name).join(", ");
-        let columns = SUMMARY_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
+        let (names, columns) = (names(&SUMMARY_COLUMNS), definitions(&SUMMARY_COLUMNS));
         let sql = format!(
             "INSERT INTO em_compactions ({names}) SELECT {names} FROM json_to_recordset($1::text::json) AS r({columns})
              ON CONFLICT (owner, first_sha256, turns, sha256)

@@ -124,14 +124,14 @@ impl State {
         }
         if self.is_closing.load(Ordering::Acquire) {
             let last = tokio::time::timeout(CLOSING_TIME, self.publish_all(&mut client)).await;
-            self.note(last.unwrap_or_else(|_| Err(self.timed_out(CLOSING_TIME))).err());
+            self.note(last.unwrap_or_else(|_| Err(self.address.unanswered(CLOSING_TIME))).err());
         }
     }
 
     async fn publish_for_ever(&self, client: &mut Option<Client>) {
         loop {
             let published = tokio::time::timeout(DEADLINE, self.publish_all(client)).await;
-            let published = published.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)));
+            let published = published.unwrap_or_else(|_| Err(self.address.unanswered(DEADLINE)));
             let pause = if published.is_ok() { PAUSE } else { RETRY_PAUSE };
             let interval = match &published {
                 Ok(true) => HEARTBEAT,
@@ -192,10 +192,6 @@ impl State {
             _ => {}
         }
         *known = failure;
-    }
-
-    fn timed_out(&self, after: Duration) -> StoreError {
-        self.address.store_error(format!("no answer within {after:?}"))
     }
 }
 

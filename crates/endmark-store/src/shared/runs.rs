@@ -1,8 +1,9 @@
 //! Supervised runs in the database: statements that publish, list and delete them.
 
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, GenericClient, Row};
 
+use super::sql::{Parameter, definitions, names};
 use crate::engine::integers::natural;
 use crate::engine::journal::runs::{EVENT_COLUMNS, RUN_COLUMNS, RunUploads};
 use crate::engine::outputs::{SECONDS_PER_DAY, unix_seconds};
@@ -11,9 +12,6 @@ use crate::runs::{RunCursor, RunMachine, RunRecord, StoredRun, StoredRunEvent};
 
 /// A supervised run counts as silent if its machine has not reported it for this long.
 const SILENT_SECONDS: i64 = 60;
-
-/// A parameter of a statement.
-type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Publishes runs and events in one transaction that can be repeated: a run never replaces a newer state of itself. The
 /// transaction is a sign of life of all supervised runs.
@@ -55,14 +53,6 @@ pub(crate) async fn publish(
         transaction.execute_typed(sql, &parameters).await?;
     }
     transaction.commit().await
-}
-
-fn names(columns: &[(&str, &str)]) -> String {
-    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
-fn definitions(columns: &[(&str, &str)]) -> String {
-    columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the newest runs of all other instances, newest first, at most `limit`.

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
+use super::sql::{Parameter, names};
 use crate::calls::{Billing, Estimate, Tokens, UsageRow};
 use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGES};
 use crate::engine::integers::natural;
@@ -45,7 +46,7 @@ impl SharedSums {
 
 /// Inserts rows of calls: an array for each column. Rows that are there stay unchanged.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
-    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
+    let names = names(&CALL_COLUMNS);
     let values = CALL_COLUMNS.map(|(name, kind)| format!("{name}::{kind}")).join(", ");
     let arrays: Vec<String> = (2..CALL_COLUMNS.len() + 2).map(|place| format!("${place}")).collect();
     format!(
@@ -65,8 +66,8 @@ pub(super) async fn record(
     if rows.count == 0 {
         return Ok(());
     }
-    let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&instance, Type::TEXT)];
-    values.extend(rows.columns.iter().map(|column| -> (&(dyn ToSql + Sync), Type) {
+    let mut values: Vec<Parameter<'_>> = vec![(&instance, Type::TEXT)];
+    values.extend(rows.columns.iter().map(|column| -> Parameter<'_> {
         match column {
             Column::Booleans(values) => (values, Type::BOOL_ARRAY),
             Column::Integers(values) => (values, Type::INT8_ARRAY),
@@ -206,7 +207,7 @@ pub(crate) async fn sums(
 ) -> Result<SharedSums, Error> {
     // PostgreSQL has no year 0.
     let since = since.max("0001-01-01 00:00:00");
-    let span: [(&(dyn ToSql + Sync), Type); 2] = [(&since, Type::TEXT), (&until, Type::TEXT)];
+    let span: [Parameter<'_>; 2] = [(&since, Type::TEXT), (&until, Type::TEXT)];
     // Before the sums, so that each of these calls is also in the sums.
     let billed_apart = client.query_typed(&billed_apart(), &span).await?;
     let rows = client.query_typed(&sums_between(by), &span).await?;

@@ -311,7 +311,7 @@ impl Worker {
         if outcome.is_err() {
             self.client = None;
         }
-        match outcome.unwrap_or_else(|_| Err(self.state.timeout_error())) {
+        match outcome.unwrap_or_else(|_| Err(self.state.address.unanswered(DEADLINE))) {
             Ok((is_more, has_expired)) => {
                 if tidies && !has_expired {
                     self.next_tidying = now + TIDYING_INTERVAL;
@@ -345,7 +345,7 @@ impl Worker {
             .await
             .map_err(|unconnected| self.state.connection_failure(unconnected))?;
         let registering = tokio::time::timeout(DEADLINE, self.register(&mut client)).await;
-        registering.map_err(|_| Failure::Lost(self.state.timeout_error()))??;
+        registering.map_err(|_| Failure::Lost(self.state.address.unanswered(DEADLINE)))??;
         self.client = Some(client);
         Ok(())
     }
@@ -416,12 +416,8 @@ impl State {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
         let answer = tokio::time::timeout(DEADLINE, answer).await;
-        let answer = answer.map_err(|_| Failure::Lost(self.timeout_error()))?;
+        let answer = answer.map_err(|_| Failure::Lost(self.address.unanswered(DEADLINE)))?;
         answer.map_err(|error| Failure::Lost(self.address.statement_error(&error)))
-    }
-
-    fn timeout_error(&self) -> StoreError {
-        self.address.store_error(format!("no answer within {DEADLINE:?}"))
     }
 
     fn connection_failure(&self, unconnected: Unconnected) -> Failure {

@@ -313,6 +313,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "writer",
             "shared::clock",
             "shared::connect",
+            "shared::sql",
             "shared::deletion",
             "shared::usage",
             "shared::database",

@@ -1,0 +1,16 @@
+//! Parts of statements: parameters with their types, and lists of columns.
+
+use tokio_postgres::types::{ToSql, Type};
+
+/// A parameter of a statement.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Returns the names of these columns, for a statement.
+pub(super) fn names(columns: &[(&str, &str)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the names of these columns with their types, for a record set.
+pub(super) fn definitions(columns: &[(&str, &str)]) -> String {
+    columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect::<Vec<_>>().join(", ")
+}
