@@ -219,10 +219,7 @@ impl<'a> Sums<'a> {
     /// Adds one call at its own price.
     pub fn add_call(&mut self, call: &UsageRow) {
         let (class, sums) = classify(call);
-        let key = match self.by {
-            UsageKey::Session => &call.session,
-            _ => call.credential.as_deref().unwrap_or_default(),
-        };
+        let key = self.key_of_call(call);
         self.add(&CountedCalls { sample_time: &call.started_at, key, class: &class, sums: &sums });
         if call.billing != Billing::default() {
             self.correct_counted(call, &class, &sums);
@@ -255,17 +252,21 @@ impl<'a> Sums<'a> {
             let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
             Some(cost)
         });
-        let key = match self.by {
-            UsageKey::Session => &call.session,
-            _ => call.credential.as_deref().unwrap_or_default(),
-        };
-        let row = self.row(key, day, class);
+        let row = self.row(self.key_of_call(call), day, class);
         row.millionths =
             row.millionths.saturating_sub(added.unwrap_or(0)).saturating_add(priced.unwrap_or(0));
         let is_newly_unpriced = added.is_some() && priced.is_none();
         let is_newly_priced = added.is_none() && priced.is_some();
         row.unpriced_calls =
             (row.unpriced_calls + u64::from(is_newly_unpriced)).saturating_sub(u64::from(is_newly_priced));
+    }
+
+    /// Returns the session or key of a call, as [`CountedCalls`] has it.
+    fn key_of_call<'c>(&self, call: &'c UsageRow) -> &'c str {
+        match self.by {
+            UsageKey::Session => &call.session,
+            _ => call.credential.as_deref().unwrap_or_default(),
+        }
     }
 
     /// The row of calls with this session or key, day and class.
