@@ -7,7 +7,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use endmark_context::dollars_for_people;
-use endmark_envelope::Warning;
 use endmark_failure::{CommandError, to_single_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Fleet, FleetRuns, Reader, Store, StoreError, StoreLocation, runtime};
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 use crate::arguments::runs as arguments;
 use crate::arguments::runs::RunsCommand;
-use crate::context::{Context, configuration_warnings};
+use crate::context::{Context, configuration_warnings, this_gateway_alone};
 use crate::supervision::{resume_runs, runs_folder};
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::runs::{self, Report, runs_data};
@@ -70,10 +69,8 @@ fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer
     } else {
         runs::lines(&runs, layout).join("\n") + "\n"
     };
-    let alone = failure.map(|error| {
-        let message = format!("only the runs of this machine are listed: {error}");
-        Warning::notice("THIS_GATEWAY_ALONE", message)
-    });
+    let alone = failure
+        .map(|error| this_gateway_alone(&format!("only the runs of this machine are listed: {error}")));
     Ok(Answer::yes(runs_data(runs)?, text).with_warnings(alone))
 }
 
