@@ -18,7 +18,7 @@ pub struct KeyListing {
     pub value: Value,
     /// The origin of the value.
     pub origin: Origin,
-    /// What the key is for, in one line.
+    /// The purpose of the key, in one line.
     pub summary: &'static str,
 }
 

@@ -34,7 +34,7 @@ enum Rule {
 
 impl Access {
     /// Requires the admin key if one is configured. Without one, access is open if only the owner reaches the
-    /// listener. `nonce` is unpredictable, and signs forms if there is no key.
+    /// listener. `nonce` is unpredictable, and signs forms if no key is configured.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
             Some(key) => Rule::Key(hash(key)),

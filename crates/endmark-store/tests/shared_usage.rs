@@ -140,7 +140,7 @@ async fn old_rows_and_ended_budgets_are_deleted_from_the_database() {
     assert_eq!(postgres.number("SELECT count(*) FROM em_budgets WHERE subject = 'open'"), 1);
     assert_eq!(calls_in_sums(&location).await, 1, "the sums forget them, too");
     store.close().await;
-    // What is deleted is not reported again when the instance comes back.
+    // An instance that comes back does not report deleted rows again.
     let store = Store::open(&location).unwrap();
     call(&store, "em_newer", now, &["ever"]).await;
     store.close().await;

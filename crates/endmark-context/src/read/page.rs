@@ -27,7 +27,7 @@ impl Pages {
 
     /// Returns the byte range of a page, counted from 1.
     ///
-    /// A page begins at a line or a grapheme. Returns `None` if there is no such page. `read` returns the bytes of a range,
+    /// A page begins at a line or a grapheme. Returns `None` if the page does not exist. `read` returns the bytes of a range,
     /// or fewer if the value ends earlier.
     pub fn span<E>(
         self,

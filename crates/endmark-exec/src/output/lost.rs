@@ -56,7 +56,7 @@ pub(super) fn loss_warnings(json: &str, value: &Value) -> Vec<Warning> {
 }
 
 /// Returns the JSON text with strings instead of numbers that are out of range, which some databases write
-/// for infinity. Returns `None` if there is no such number.
+/// for infinity. Returns `None` for texts without such numbers.
 pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     let infinite = Tokens::new(json).infinite;
     let mut text = String::with_capacity(json.len() + 2 * infinite.len());

@@ -39,7 +39,7 @@ pub(crate) enum NotAdmitted {
 impl NotAdmitted {
     pub(super) fn from_used_up(used_up: RefusingBudget, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
         let RefusingBudget { claim, mut account } = used_up;
-        // What other gateways may use is of interest only if this call waits for it.
+        // The shares of other gateways matter only if this call waits for them.
         if !account.may_admit(claim.amount) {
             account =
                 Account { held: account.held.saturating_sub(account.elsewhere), elsewhere: 0, ..account };

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// as a head may have, and the gateway keeps a copy of all accepted bytes for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
-/// What a connection is doing.
+/// The current activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     /// The connection is idle: no byte of a request has arrived since the last request.

@@ -65,7 +65,7 @@ pub(super) struct Asker<'a> {
     capability: Capability,
     /// Whether to request the usage of streams, because the upstream is known to accept it.
     asks_usage: bool,
-    /// What the upstream has refused for this reply.
+    /// Features that the upstream has refused for this reply.
     refused: RefusedFeature,
     /// The provider's own continuation token for the last response.
     native: Option<Further>,

@@ -110,7 +110,7 @@ impl Fleet {
     }
 
     /// Runs a lookup in the shared database, which has nothing before a gateway or a supervisor first started. Returns
-    /// `None` if there is no such database.
+    /// `None` if the store is not shared.
     async fn look_up<T: Default>(
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,

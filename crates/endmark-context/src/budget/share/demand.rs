@@ -173,7 +173,7 @@ impl WantedShare {
     pub fn report(&self, granted: u64, spent: u64, used: u64) -> ShareReport {
         let granted = if self.returns { granted.min(used) } else { granted };
         let Self { limit, least, waiting, .. } = *self;
-        // What is returned is not requested again, unless a call waits.
+        // A returned amount is requested again only if a call waits.
         let ahead = if self.returns && least == 0 { 0 } else { self.ahead };
         ShareReport { limit, granted, spent, used, least, waiting, ahead }
     }
