@@ -185,7 +185,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, help="this Endmark, instead of the release build")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--gate", action="store_true", help="exit 1 where a kind costs over 3 % more than the committed figure")
+    parser.add_argument("--gate", action="store_true", help="exit 1 where a kind costs over 3 %% more than the committed figure")
     parser.add_argument("--write", action="store_true", help="write the committed figures")
     options = parser.parse_args()
     if not shutil.which("valgrind"):
