@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_json_of_their_size_and_the_same_every_time() {
+    fn documents_are_reproducible_json_of_the_requested_size() {
         for make in [code_strings, small_objects] {
             let document = make(300_000);
             assert!((300_000..400_000).contains(&document.len()), "{}", document.len());
