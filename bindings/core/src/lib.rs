@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_failure_that_asks_for_a_report() {
+    fn a_panic_is_a_failure_that_requests_a_report() {
         let failure = catch_panic::<()>(|| std::panic::panic_any("index out of range")).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Bug);
         assert!(failure.message.contains("index out of range") && failure.message.contains("report"));

@@ -40,7 +40,7 @@ fn run_case(case: &Value) -> Value {
 }
 
 #[test]
-fn every_case_has_its_answer() {
+fn every_case_has_its_expected_answer() {
     let file = fs::read_to_string(FILE).unwrap();
     let mut cases: Vec<Map<String, Value>> = serde_json::from_str(&file).unwrap();
     let is_update = env::var_os("ENDMARK_UPDATE_CASES").is_some();
@@ -59,7 +59,7 @@ fn every_case_has_its_answer() {
 }
 
 #[test]
-fn the_log_is_the_table_of_the_store() {
+fn the_log_equals_the_table_of_the_store() {
     let store = include_str!("../../../crates/endmark-store/migrations/0001_store.sqlite.sql");
     assert!(store.contains(endmark_bindings::LOG_TABLE));
 }

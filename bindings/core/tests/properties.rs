@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn a_recovery_ends_whatever_comes(first in textish(), answers in prop::collection::vec(textish(), 0..4)) {
+    fn a_recovery_always_ends(first in textish(), answers in prop::collection::vec(textish(), 0..4)) {
         let options = json!({"format": "json", "reply": {"stop": "length"}, "offsets": "utf16"}).to_string();
         let recovery = Object::new("recovery", &[first.as_bytes()], &options).map_err(|failure| failure.message).unwrap();
         let mut step = recovery.call("next", &[], "{}").unwrap();
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_reads_whatever_an_agent_prints(printed in textish(), artifact in textish(), agent in 0..5_usize) {
+    fn a_run_reads_any_agent_output(printed in textish(), artifact in textish(), agent in 0..5_usize) {
         let agent = ["claude", "codex", "gemini", "opencode", "plain"][agent];
         let options = json!({"criteria": {}, "agent": agent, "max_attempts": 2}).to_string();
         let run = Object::new("agent_run", &[], &options).map_err(|failure| failure.message).unwrap();
