@@ -60,7 +60,7 @@ fn main() {
 }
 
 #[test]
-fn it_works_until_its_budget_is_used_up() {
+fn the_meter_admits_calls_until_its_budget_is_used_up() {
     let mut meter = Meter::new(Models::builtin()).with_tokens(1_000);
     let calls = work(&mut meter);
     let usage = *meter.usage();

@@ -78,7 +78,7 @@ fn built_packages(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn one_dependency_and_the_ten_lines_of_the_readme() {
+fn the_readme_example_needs_one_dependency() {
     for features in ["features = []", "default-features = false"] {
         let folder = package(features, &first_example());
         cargo(folder.path(), &["check"]);
@@ -98,7 +98,7 @@ fn each_family_is_a_feature() {
 }
 
 #[test]
-fn limits_are_derived_through_the_one_dependency() {
+fn limits_are_derivable_through_the_one_dependency() {
     let folder = package("features = [\"envelope\"]", LIMITED);
     cargo(folder.path(), &["check"]);
 }
