@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_it_listens_everywhere_it_is_found_here() {
+    fn a_wildcard_listener_gets_a_loopback_address() {
         let at = |listen: &str| {
             let mut settings = Settings::default();
             settings.gateway.listener.listen = listen.parse().unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_without_a_version() {
+    fn the_version_is_removed_from_an_address() {
         assert_eq!(
             parse_url("https://gateway.example:4141/").ok().as_deref(),
             Some("https://gateway.example:4141")

@@ -58,7 +58,7 @@ fn revised_record(
 }
 
 #[test]
-fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
+fn undo_restores_the_file_after_one_or_two_writes() {
     for choice in ALL {
         let syntax = Client::new(choice).syntax;
         for original in files(syntax) {
@@ -78,7 +78,7 @@ fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn writing_it_again_changes_nothing() {
+fn a_second_write_changes_nothing() {
     for choice in ALL {
         let syntax = Client::new(choice).syntax;
         for original in files(syntax) {
@@ -96,7 +96,7 @@ fn writing_it_again_changes_nothing() {
 }
 
 #[test]
-fn of_a_file_that_was_touched_only_our_keys_go_back() {
+fn undo_of_an_edited_file_removes_only_our_keys() {
     let choice = ClientChoice::Claude;
     let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
     let record = revised_record(choice, Some(original), None, "http://a");
@@ -119,7 +119,7 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
 }
 
 #[test]
-fn a_table_that_somebody_has_put_something_into_stays_whole() {
+fn a_table_with_foreign_keys_is_kept() {
     let opencode = client_settings(ClientChoice::Opencode, "http://a", Some("m"));
     let codex = client_settings(ClientChoice::Codex, "http://a", None);
     for (choice, settings, original, [ours, theirs], changed) in [
@@ -163,7 +163,7 @@ fn a_table_that_somebody_has_put_something_into_stays_whole() {
 }
 
 #[test]
-fn what_was_written_for_two_clients_comes_back_for_each_alone() {
+fn undo_for_two_clients_is_independent() {
     let (first, second) = (ClientChoice::Openai, ClientChoice::Anthropic);
     let syntax = Syntax::Dotenv;
     let old = "export OPENAI_BASE_URL=\"http://old\"\nANTHROPIC_BASE_URL=http://corp # why\nX=1\n";
@@ -197,7 +197,7 @@ fn what_was_written_for_two_clients_comes_back_for_each_alone() {
 }
 
 #[test]
-fn without_a_record_only_what_would_be_written_goes() {
+fn undo_without_a_record_removes_only_our_own_values() {
     let choice = ClientChoice::Codex;
     let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
     let back =
@@ -210,7 +210,7 @@ fn without_a_record_only_what_would_be_written_goes() {
 }
 
 #[test]
-fn every_client_is_found_where_it_looks_itself() {
+fn every_client_config_is_found_where_the_client_reads_it() {
     let environment = |pairs: &[(&str, &str)]| {
         Environment::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
     };
@@ -234,7 +234,7 @@ fn every_client_is_found_where_it_looks_itself() {
 }
 
 #[test]
-fn a_password_in_an_address_is_not_shown() {
+fn a_password_in_an_address_is_hidden() {
     assert_eq!(without_password("https://me:pass@corp.example/a@b"), "https://***@corp.example/a@b");
     assert_eq!(without_password("http://corp.example/x"), "http://corp.example/x");
 }

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_is_too_long_is_read_to_its_end_and_its_id_is_known() {
+    fn an_oversized_message_is_skipped_but_its_id_is_known() {
         let long = |rest: &str| format!(r#"{{"result":{{"id":7,"a":["{}"]}}{rest}}}"#, "x\\\"}".repeat(99));
         for (text, id, has_method) in [
             (long(r#","id" : 3.0 "#), Some("3.0"), false),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_just_the_limit_is_whole() {
+    fn a_message_exactly_at_the_limit_is_whole() {
         let mut line = Vec::new();
         assert_eq!(read(&mut &b"1234\n"[..], &mut line, 5).unwrap(), Incoming::Message);
         assert!(matches!(read(&mut &b"12345\n"[..], &mut line, 5).unwrap(), Incoming::TooLong(_)));

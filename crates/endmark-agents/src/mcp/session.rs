@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_known_by_the_id_of_its_request() {
+    fn an_answer_is_matched_by_its_request_id() {
         let mut session = Session::default();
         for request in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls"}}"#,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tool_is_answered_here_only_where_it_was_offered() {
+    fn the_tool_is_answered_only_if_it_was_offered() {
         let call =
             br#"{"id":5,"method":"tools/call","params":{"name":"endmark_read","arguments":{"handle":"h"}}}"#;
         let mut session = Session::default();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn codex_is_led_by_options_of_its_subcommand() {
+    fn codex_gets_the_options_of_its_subcommand() {
         let words =
             words(Agent::Codex, &split_words("codex exec --json -c a=1 {prompt}"), "http://h:1", None);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn opencode_keeps_what_it_was_told_besides() {
+    fn opencode_keeps_its_other_settings() {
         let found = json!({"theme": "dark", "provider": {"mock": {"options": {"timeout": 5}}}});
         let command = split_words("opencode run --model mock/work {prompt}");
         let config = opencode(found, &command, &[&ANTHROPIC], "http://h:1", "em_sk_1");

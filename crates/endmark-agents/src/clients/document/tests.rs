@@ -10,7 +10,7 @@ fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, Un
 }
 
 #[test]
-fn comments_order_and_spelling_stay_in_json() {
+fn json_edits_keep_comments_order_and_spelling() {
     let text = "{\n  // mine\n  \"zeta\": 1.50, /* odd */\n  \"env\": {\n    \"A\": \"b\",\n  },\n  \"alpha\": [1,2],\n}\n";
     let changed = set(Syntax::Jsonc, text, &["env", "URL"], "http://x").unwrap();
     assert_eq!(
@@ -21,7 +21,7 @@ fn comments_order_and_spelling_stay_in_json() {
 }
 
 #[test]
-fn comments_order_and_spelling_stay_in_toml() {
+fn toml_edits_keep_comments_order_and_spelling() {
     let text = "# head\nmodel   = 'x' # mine\nmodel_provider = \"azure\" # why\n\n[profiles.a]\nb=1\n";
     let changed = set(Syntax::Toml, text, &["model_provider"], "endmark").unwrap();
     assert_eq!(changed, text.replace("\"azure\"", "\"endmark\""));
@@ -30,7 +30,7 @@ fn comments_order_and_spelling_stay_in_toml() {
 }
 
 #[test]
-fn lines_stay_in_an_environment_file() {
+fn environment_file_edits_keep_other_lines() {
     let text = "# keys\nexport A=1\nURL='old' \nB=2";
     assert_eq!(set(Syntax::Dotenv, text, &["URL"], "new").unwrap(), "# keys\nexport A=1\nURL=new\nB=2");
     assert_eq!(set(Syntax::Dotenv, text, &["A"], "2").unwrap(), text.replace("A=1", "A=2"));
@@ -40,7 +40,7 @@ fn lines_stay_in_an_environment_file() {
 }
 
 #[test]
-fn a_file_of_another_system_keeps_its_line_ends_and_its_mark() {
+fn edits_keep_line_ends_and_the_byte_order_mark() {
     for (syntax, text) in [
         (Syntax::Jsonc, "\u{feff}{\r\n  \"a\": 1\r\n}\r\n"),
         (Syntax::Toml, "a = 1\r\n"),
@@ -53,7 +53,7 @@ fn a_file_of_another_system_keeps_its_line_ends_and_its_mark() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_place() {
+fn an_unreadable_document_is_refused_with_the_position() {
     for (syntax, text, place) in [
         (Syntax::Jsonc, "{\n  \"a\": ]\n}", "line 2"),
         (Syntax::Jsonc, "{'a': 1}", "line 1"),
@@ -71,7 +71,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
 }
 
 #[test]
-fn of_several_tables_of_one_name_the_last_counts() {
+fn the_last_of_equally_named_tables_counts() {
     let text = "{\"env\":{\"A\":\"1\"},\"env\":{\"B\":\"2\"}}";
     let changed = set(Syntax::Jsonc, text, &["env", "URL"], "http://x").unwrap();
     let read: serde_json::Value = serde_json::from_str(&changed).unwrap();
@@ -82,7 +82,7 @@ fn of_several_tables_of_one_name_the_last_counts() {
 }
 
 #[test]
-fn where_a_table_is_needed_nothing_else_is_replaced() {
+fn a_needed_table_replaces_nothing_else() {
     assert_eq!(
         set(Syntax::Jsonc, "[1]", &["env", "A"], "x"),
         Err(UnfitFile::NoTable("the whole file".into()))
@@ -94,7 +94,7 @@ fn where_a_table_is_needed_nothing_else_is_replaced() {
 }
 
 #[test]
-fn a_key_goes_with_the_tables_that_were_made_for_it() {
+fn a_key_is_removed_with_the_tables_created_for_it() {
     for (syntax, text) in [
         (Syntax::Jsonc, "{\n  \"a\": 1\n}\n"),
         (Syntax::Jsonc, "{\n  \"a\": 1,\n  \"x\": {}\n}\n"),
@@ -171,7 +171,7 @@ impl PlainValue {
 proptest! {
     /// In any file, setting a key changes only that key, and undoing it restores the values and comments.
     #[test]
-    fn nothing_else_changes(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
+    fn setting_a_key_changes_nothing_else(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let before = Document::parse(Syntax::Jsonc, &text).unwrap();
         let mut document = Document::parse(Syntax::Jsonc, &text).unwrap();

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_and_judged() {
+    fn versions_are_parsed_and_compared() {
         assert_eq!(parse_version("2.1.331 (Claude Code)\n"), Some((2, 1, 331)));
         assert_eq!(parse_version("codex-cli 0.169.0-beta.1"), Some((0, 169, 0)));
         assert_eq!(parse_version("no version"), None);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_of_ours_is_known_and_no_other() {
+    fn only_our_own_hook_commands_are_recognised() {
         for command in
             ["endmark hook tool --agent claude", "'/a b/endmark' hook tool", "FOO=1 /x/endmark hook tool"]
         {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_the_word_that_was_meant() {
+    fn a_shell_reads_the_quoted_word_unchanged() {
         assert_eq!(quote("docs/report.md"), "docs/report.md");
         assert_eq!(quote("it's $HOME"), "'it'\\''s $HOME'");
         assert_eq!(quote(""), "''");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_medium_is_no_text() {
+    fn media_are_not_text() {
         let mut value = json!({"stdout": "a", "n": 1, "list": ["b", {"type": "image", "data": "xxxx"}]});
         assert_eq!(collect_texts(&mut value).len(), 2);
         assert_eq!(
