@@ -536,7 +536,7 @@ mod tests {
     use crate::definition::definition;
 
     #[test]
-    fn the_definition_is_sound_and_every_command_has_examples() {
+    fn the_definition_is_valid_and_every_command_has_examples() {
         definition().debug_assert();
         for command in definition().get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formats_that_can_be_typed_are_the_cores() {
+    fn the_format_argument_accepts_all_formats_of_the_core() {
         for name in FORMATS {
             assert_eq!(endmark_text::Format::parse(name, Some("∎")).unwrap().name(), name);
         }

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_for_traces_are_made_only_where_somebody_collects_them() {
+    fn trace_spans_are_created_only_if_collected() {
         for (also, is_made) in [(None, false), (Some(Identity::new()), true)] {
             let filter = EnvFilter::new("warn,endmark_gateway=info");
             let collector = collector(also, LogFormat::Text, false, filter);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_cut_between_two_pieces_is_joined_and_half_a_one_dropped() {
+    fn a_character_split_between_pieces_is_joined() {
         let whole = "añb".as_bytes();
         assert_eq!(
             as_texts(vec![whole[..2].into(), whole[2..].into()]),

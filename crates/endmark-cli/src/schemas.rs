@@ -72,7 +72,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn the_schemas_in_the_documentation_are_those_of_the_answers() {
+fn documented_schemas_match_the_answers() {
     let folder = folder();
     for (name, schema) in schemas() {
         let file = folder.join(format!("{name}.json"));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_go_where_the_standard_variables_say_and_nowhere_else() {
+    fn traces_go_only_to_the_configured_endpoint() {
         let (all, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         for (variables, expected) in [
             (&[][..], None),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_with_what_is() {
+    fn an_unknown_protocol_is_refused_with_the_known_ones() {
         let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a");
         for (variables, words) in [
             (&[(EXPORTER, "zipkin")][..], "only `otlp` or `none`"),

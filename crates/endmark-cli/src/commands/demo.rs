@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_lose_nothing_and_none_is_too_long() {
+    fn wrapped_lines_are_complete_and_short_enough() {
         let text = "a few short words and onethatismuchtoolongforitsline, then an end";
         let set = lines(text, 12);
         assert!(set.iter().all(|line| line.chars().count() <= 12), "{set:?}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seam_is_marked_where_the_continuation_begins() {
+    fn a_seam_is_marked_at_the_start_of_the_continuation() {
         assert_eq!(mark_seams("äbc", &[2]), "ä∎bc");
     }
 }

@@ -62,7 +62,7 @@ mod tests {
     use crate::definition::definition;
 
     #[test]
-    fn each_command_is_in_one_group_and_each_page_is_there() {
+    fn each_command_is_in_one_group_and_has_a_page() {
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|group| group.commands).copied().collect();
         grouped.sort_unstable();
         let definition = definition();

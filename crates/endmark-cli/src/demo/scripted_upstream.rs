@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_the_text_and_none_is_empty() {
+    fn words_concatenate_to_the_text_and_are_never_empty() {
         for text in ["", "a", "the moon has no air", "{\"name\": \"Ünter den Linden\"}", "  x\n\ny"] {
             assert_eq!(words(text).collect::<String>(), text);
             assert!(words(text).all(|word| !word.is_empty()));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_repeats_the_one_before_is_counted_and_not_written() {
+    fn a_repeated_line_is_counted_and_not_written() {
         let lines = PeopleLines::new(false);
         let mut written = String::new();
         for _ in 0..150 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_is_taken_for_a_repetition_and_one_that_failed_has_no_second_line() {
+    fn requests_are_never_collapsed_as_repetitions() {
         let lines = PeopleLines::new(false);
         let cut = || lines.format_line(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
         assert_eq!(cut(), cut());

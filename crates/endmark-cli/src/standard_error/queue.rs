@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_something_never_waits_and_what_was_lost_is_told_once() {
+    fn writers_never_wait_and_lost_lines_are_reported_once() {
         let (queue, tokens, written, told) = slow(10);
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             queue.push(line.as_bytes().to_vec());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_nobody_is_waited_for_who_does_not_read() {
+    fn shutdown_does_not_wait_for_a_stalled_reader() {
         let (queue, _tokens, written, _) = slow(10);
         queue.push(b"one\n".to_vec());
         queue.flush(Duration::from_millis(10));

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_runs_are_forgotten_and_nothing_else() {
+    fn only_old_runs_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["run_0123456789ab", "run_short", "notes"] {
             fs::create_dir(folder.path().join(name)).unwrap();

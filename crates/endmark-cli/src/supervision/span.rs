@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_no_ceiling() {
+    fn zero_and_invalid_ceilings_are_refused() {
         let typed = |text| seconds("--max-time", text).map(NonZeroU64::get).ok();
         assert_eq!((typed("90s"), typed("10m"), typed("4h")), (Some(90), Some(600), Some(14_400)));
         for text in ["0s", "0h", "", "s", "10", "-1m", "1d", "99999999999999999999h"] {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_for_terminals_and_no_color_is_heeded_unless_overruled() {
+    fn colour_is_for_terminals_and_no_color_disables_it() {
         let is_on = |choice, is_terminal, variables: &[_]| {
             Painter::new(choice, is_terminal, &environment(variables)).is_on
         };

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_below_their_headings_and_the_widest_gives_way_first() {
+    fn columns_align_and_the_widest_is_shortened_first() {
         let rows = [["1", "gpt-4o-mini-2024-07-18", "3", "request-1"], ["12", "模型", "140", "r"]];
         assert_eq!(
             draw(None, &rows),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_any_length_pushes_nothing_out_of_sight() {
+    fn a_long_name_hides_no_other_column() {
         let name = "m".repeat(20_000);
         let lines = draw(None, &[["1", &name, "3", "r"]]);
         assert!(lines.iter().all(|line| line.width() < 90), "{lines:?}");

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_wrote_cannot_command_the_terminal() {
+    fn terminal_controls_in_model_text_are_escaped() {
         assert_eq!(
             prepare_for_terminal("\x1b[1;31ma\x1b[0m\tb\x1b[2J\x1b]0;x\x07"),
             "\x1b[1;31ma\x1b[0m\tb\\u{1b}[2J\\u{1b}]0;x\\u{7}\n"
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_is_known_where_texts_are_shown() {
+    fn every_colour_is_recognised_in_shown_texts() {
         let painter = Painter::when(true);
         for paint in [Paint::Good, Paint::Bad, Paint::Doubt, Paint::Strong, Paint::Dim] {
             let text = painter.paint(paint, "a");

@@ -52,7 +52,7 @@ fn events(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_stub_is_finished_at_the_second_try() {
+fn a_stub_is_finished_at_the_second_attempt() {
     let script = format!("if [ $ENDMARK_ATTEMPT = 1 ]; then\n{STUB}else\ncat > told; {WHOLE}fi\n");
     let place = place("agent.sh", &script);
     let ran = supervise(&place, &["--events", "events.jsonl"], &["./agent.sh"]);
@@ -77,7 +77,7 @@ fn a_stub_is_finished_at_the_second_try() {
 }
 
 #[test]
-fn what_is_never_finished_is_released() {
+fn an_artifact_that_is_never_finished_is_released() {
     let place = place("agent.sh", &format!("{STUB}echo 'It is all done.'\n"));
     let ran = supervise(&place, &[], &["./agent.sh"]);
     let envelope = ran.envelope();
@@ -94,7 +94,7 @@ fn what_is_never_finished_is_released() {
 }
 
 #[test]
-fn tries_that_change_nothing_are_stalled() {
+fn attempts_without_changes_are_stalled() {
     let place = place("agent.sh", STUB);
     let envelope = supervise(&place, &["--max-attempts", "9"], &["./agent.sh"]).envelope();
     let run = run_in(&envelope);
@@ -105,7 +105,7 @@ fn tries_that_change_nothing_are_stalled() {
 }
 
 #[test]
-fn an_exit_code_is_believed_neither_way() {
+fn an_exit_code_alone_decides_nothing() {
     let ran = supervise(&place("agent.sh", &format!("{WHOLE}exit 7\n")), &[], &["./agent.sh"]);
     let envelope = ran.envelope();
     assert_eq!(ran.code, 0);
@@ -120,7 +120,7 @@ fn an_exit_code_is_believed_neither_way() {
 }
 
 #[test]
-fn one_that_hangs_with_its_output_closed_is_ended_with_all_it_started() {
+fn a_hanging_agent_is_killed_with_its_children() {
     let place =
         place("agent.sh", &format!("{WHOLE}sleep 700 &\necho $! > child\nexec >&- 2>&-\nsleep 700\n"));
     let ran = supervise(&place, &["--silence", "1s", "--max-attempts", "1"], &["./agent.sh"]);
@@ -132,7 +132,7 @@ fn one_that_hangs_with_its_output_closed_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn one_that_ignores_the_request_to_end_is_ended() {
+fn an_agent_that_ignores_sigterm_is_killed() {
     let script = format!("trap '' TERM INT HUP\n{STUB}echo $$ > child\nwhile :; do sleep 1; done\n");
     let place = place("agent.sh", &script);
     let options = ["--attempt-time", "1s", "--grace", "1s", "--max-attempts", "1"];
@@ -143,7 +143,7 @@ fn one_that_ignores_the_request_to_end_is_ended() {
 }
 
 #[test]
-fn an_agent_that_leaves_something_behind_leaves_nothing() {
+fn processes_left_by_an_agent_are_killed() {
     let place = place("agent.sh", &format!("{WHOLE}sleep 700 > /dev/null 2>&1 &\necho $! > child\n"));
     assert_eq!(supervise(&place, &[], &["./agent.sh"]).code, 0);
     let child = fs::read_to_string(place.path().join("child")).unwrap();
@@ -157,7 +157,7 @@ fn is_running(process: &str) -> bool {
 }
 
 #[test]
-fn one_that_prints_without_end_is_held_in_bounded_memory_and_disk() {
+fn an_agent_that_prints_endlessly_uses_bounded_memory_and_disk() {
     // One line without an end, then lines of 500 bytes.
     let line = "x".repeat(499);
     let shout = format!("head -c 200000000 /dev/zero\nyes {line} | head -c 200000000\n{WHOLE}");
@@ -205,7 +205,7 @@ END
 }
 
 #[test]
-fn over_the_threshold_a_stub_is_released_without_a_further_try() {
+fn a_stub_over_the_threshold_is_released_without_a_retry() {
     let agent = ["./claude", "--output-format", "stream-json"];
     let full = place("claude", &format!("{STUB}{}", claude(180_000)));
     let ran = supervise(&full, &[], &agent);
@@ -222,7 +222,7 @@ fn over_the_threshold_a_stub_is_released_without_a_further_try() {
 }
 
 #[test]
-fn an_agent_goes_on_in_its_session_with_what_is_missing() {
+fn an_agent_continues_its_session_with_the_missing_points() {
     let script = format!("printf '%s\\n' \"$@\" > said.$ENDMARK_ATTEMPT\n{STUB}{}", claude(10));
     let place = place("claude", &script);
     let command = ["./claude", "-p", "{prompt}", "--output-format", "stream-json"];
@@ -239,7 +239,7 @@ fn an_agent_goes_on_in_its_session_with_what_is_missing() {
 }
 
 #[test]
-fn a_ceiling_on_money_ends_the_run() {
+fn a_cost_ceiling_ends_the_run() {
     let place = place("claude", &format!("{STUB}{}", claude(10)));
     let command = ["./claude", "--output-format", "stream-json"];
     let envelope = supervise(&place, &["--max-usd", "0.75", "--max-attempts", "9"], &command).envelope();
@@ -251,7 +251,7 @@ fn a_ceiling_on_money_ends_the_run() {
 }
 
 #[test]
-fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
+fn an_agent_that_prints_endlessly_is_ended_by_a_named_limit() {
     let place = place("agent.sh", &format!("{WHOLE}yes\n"));
     let options = ["--attempt-time", "1s", "--max-attempts", "1", "--events", "/dev/full"];
     let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
@@ -264,7 +264,7 @@ fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_before_anything_is_started() {
+fn invalid_options_are_refused_before_the_start() {
     let place = place("agent.sh", "touch started\n").with_file("none.yaml", "");
     for (options, command, said) in [
         (&["--max-time", "0s"][..], &["./agent.sh"][..], "is not a time span"),
@@ -294,7 +294,7 @@ fn what_cannot_be_used_is_said_before_anything_is_started() {
 }
 
 #[test]
-fn people_read_once_where_the_output_of_the_agent_is() {
+fn the_output_location_is_printed_once() {
     let place = place("agent.sh", "echo hello\n");
     let supervised = |command: &str| {
         place.run(&["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", command])
@@ -307,7 +307,7 @@ fn people_read_once_where_the_output_of_the_agent_is() {
 }
 
 #[test]
-fn watching_shows_each_event_and_ends_when_nothing_goes_on() {
+fn watching_prints_each_event_and_ends_with_the_last_run() {
     let place = place("agent.sh", &format!("while ! [ -e go ]; do sleep 0.1; done\n{WHOLE}"));
     let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
     let mut run = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
@@ -347,7 +347,7 @@ fn a_signal_ends_the_agent_and_releases_the_run() {
 }
 
 #[test]
-fn a_session_that_cannot_be_taken_up_is_begun_anew_with_the_task() {
+fn a_lost_session_is_restarted_with_the_task() {
     // The agent crashes without output when it is resumed.
     let script = format!(
         "printf '%s\\n' \"$@\" > said.$ENDMARK_ATTEMPT\ncase \"$*\" in *--resume*) exit 1;; esac\n{STUB}{}",
@@ -364,7 +364,7 @@ fn a_session_that_cannot_be_taken_up_is_begun_anew_with_the_task() {
 }
 
 #[test]
-fn what_is_used_is_seen_while_the_agent_is_at_work() {
+fn usage_is_visible_while_the_agent_works() {
     let said = claude(90_000);
     let script = format!("{{\n{said}}} | head -2\nwhile ! [ -e go ]; do sleep 0.1; done\n{WHOLE}{said}");
     let place = place("claude", &script);
@@ -386,7 +386,7 @@ fn what_is_used_is_seen_while_the_agent_is_at_work() {
 }
 
 #[test]
-fn where_no_limit_is_known_no_risk_is_computed_and_that_is_said() {
+fn an_unknown_limit_gives_no_risk_and_is_reported() {
     let script = format!(
         "{WHOLE}cat <<'END'
 {{\"type\":\"thread.started\",\"thread_id\":\"t\"}}
@@ -410,7 +410,7 @@ END
 }
 
 #[test]
-fn what_old_runs_printed_is_forgotten() {
+fn the_output_of_old_runs_is_deleted() {
     let place = place("agent.sh", WHOLE);
     let folders = place.path().join("endmark.db-runs");
     for (name, age) in [("run_00000000000a", "40 days ago"), ("run_00000000000b", "1 day ago")] {

@@ -24,7 +24,7 @@ while :; do sleep 1; done
 ";
 
 #[test]
-fn a_killed_supervisor_leaves_nothing_behind_and_loses_nothing() {
+fn a_killed_supervisor_leaves_no_process_and_loses_no_data() {
     let kills =
         std::env::var("ENDMARK_TEST_RUN_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let threads: Vec<_> = (0..AT_ONCE)

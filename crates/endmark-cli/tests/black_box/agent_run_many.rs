@@ -49,7 +49,7 @@ fn run(place: &Place, options: &[&str]) -> Run {
 }
 
 #[test]
-fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
+fn runs_of_a_file_are_parallel_and_the_worst_outcome_counts() {
     let place = place("agent.sh", AGENT).with_file("runs.toml", SPEC);
     let ran = run(&place, &["--json", "--events", "events.jsonl"]);
     let envelope = ran.envelope();
@@ -101,7 +101,7 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
 }
 
 #[test]
-fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
+fn an_invalid_file_starts_nothing_and_its_line_is_named() {
     let script = "touch started\n";
     let good =
         "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"good.md\"\ncommand = [\"./agent.sh\"]\n\n";
@@ -147,7 +147,7 @@ fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
 }
 
 #[test]
-fn a_signal_ends_all_that_are_under_way_and_no_other_is_started() {
+fn a_signal_ends_all_running_agents_and_starts_no_other() {
     let script = "touch begun-$1\nwhile :; do sleep 0.1; done\n";
     let one =
         |name: &str| format!("[[run]]\nartifact = \"{name}.md\"\ncommand = [\"./agent.sh\", \"{name}\"]\n");

@@ -17,7 +17,7 @@ fn show_run(place: &Place) -> Value {
 }
 
 #[test]
-fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
+fn a_recorded_run_has_a_row_a_risk_and_events() {
     let place = place("agent.sh", "exit 0");
     let ran = record(&place, "started", STARTED);
     assert_eq!(ran.code, 0, "{}", ran.errors);
@@ -56,7 +56,7 @@ fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
 }
 
 #[test]
-fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_number_of_attempts() {
+fn an_attempt_without_usage_keeps_the_earlier_risk_and_limit() {
     let place = place("agent.sh", "exit 0");
     let report = |event: &str, report: &str| {
         let ran = record(&place, event, report);
@@ -106,7 +106,7 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
 }
 
 #[test]
-fn a_report_that_does_not_fit_records_nothing() {
+fn an_invalid_report_records_nothing() {
     let place = place("agent.sh", "exit 0");
     let refused = |event: &str, report: &str, why: &str| {
         let ran = record(&place, event, report);
@@ -124,7 +124,7 @@ fn a_report_that_does_not_fit_records_nothing() {
 }
 
 #[test]
-fn a_run_of_our_own_is_not_reported_from_elsewhere_and_shows_where_its_output_is() {
+fn a_run_of_this_supervisor_cannot_be_reported_from_outside() {
     let place = place("agent.sh", "echo working; printf '# Report\\n\\nTBD\\n' > report.md\n");
     let words = [
         "run",

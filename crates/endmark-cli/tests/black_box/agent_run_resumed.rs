@@ -46,7 +46,7 @@ fn start_and_kill(place: &Place) -> String {
 }
 
 #[test]
-fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
+fn a_killed_run_resumes_its_session_and_its_allowance() {
     let place = place("claude", AGENT);
     let id = start_and_kill(&place);
     assert_eq!(newest(&place)["reason"], "SUPERVISOR_LOST");
@@ -78,7 +78,7 @@ fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
 }
 
 #[test]
-fn all_that_were_lost_are_those_whose_artifact_was_not_begun_anew() {
+fn resuming_all_skips_runs_with_a_newer_run_of_the_artifact() {
     let place = place("claude", AGENT);
     let (first, second) = (start_and_kill(&place), start_and_kill(&place));
     assert_ne!(first, second);

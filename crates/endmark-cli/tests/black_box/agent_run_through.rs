@@ -31,7 +31,7 @@ fn run(place: &Place, options: &[&str]) -> Run {
 }
 
 #[test]
-fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
+fn calls_of_a_run_use_its_key_and_are_recovered_and_counted() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Continues)).await;
         let place = place("agent.sh", AGENT)
@@ -99,7 +99,7 @@ fn a_budget_is_held_before_each_call() {
 }
 
 #[test]
-fn without_a_key_for_the_provider_nothing_is_started() {
+fn without_a_provider_key_nothing_is_started() {
     let place = place("agent.sh", "touch started\n");
     let ran = run(&place, &[]);
     assert_eq!((ran.code, ran.envelope()["error"]["code"].as_str()), (2, Some("missing_key")));
@@ -130,7 +130,7 @@ fn run_claude(place: &Place, words: &[&str]) -> Run {
 }
 
 #[test]
-fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
+fn an_agent_that_bypasses_the_gateway_is_stopped() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         for (script, is_stopped) in [
@@ -165,7 +165,7 @@ fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
 }
 
 #[test]
-fn settings_that_lead_an_agent_elsewhere_are_overruled() {
+fn settings_that_bypass_the_gateway_are_overridden() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let elsewhere =
@@ -205,7 +205,7 @@ fn settings_that_lead_an_agent_elsewhere_are_overruled() {
 }
 
 #[test]
-fn an_agent_finds_no_other_key_and_no_page_at_its_gateway() {
+fn an_agent_sees_no_other_key_and_no_web_page() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let script = r#"endmark=$(readlink /proc/$PPID/exe || echo "$ENDMARK")

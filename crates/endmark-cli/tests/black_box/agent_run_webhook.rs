@@ -18,7 +18,7 @@ impl Respond for Listening {
 }
 
 #[test]
-fn events_are_sent_signed_and_without_them_the_run_is_the_same() {
+fn webhook_events_are_signed_and_optional() {
     in_runtime(async {
         let listener = Upstream::start(Listening).await;
         let place = place("agent.sh", WHOLE).with_variable("ENDMARK_RUNS_WEBHOOK_SECRET", "shared");

@@ -36,7 +36,7 @@ fn read_until(screen: &mut File, said: &mut String, text: &str) {
 }
 
 #[test]
-fn serving_begins_with_where_it_listens_and_logs_in_colours() {
+fn serve_prints_its_address_and_logs_in_colour() {
     let place = Place::new();
     let (mut screen, process) = terminal();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9/v1"];
@@ -66,7 +66,7 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
 }
 
 #[test]
-fn a_text_drives_no_terminal_and_ends_with_a_line() {
+fn printed_text_is_escaped_and_ends_with_a_line_break() {
     let text = "a\u{202e}b\u{1b}[2Jc\u{9b}d";
     let place = Place::new().with_file("text.txt", text);
     let (mut screen, process) = terminal();
@@ -96,7 +96,7 @@ fn run_at_terminal(place: &Place, arguments: &[&str], input: Stdio) -> String {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_json_drive_no_terminal_either() {
+fn binary_and_json_output_is_escaped_at_a_terminal() {
     let place = Place::new();
     let kept =
         place.run_with_input(&["cap", "--json", "--max-chars", "100"], [&b"a\x1b[2J\xff\n"[..]; 99].concat());
@@ -119,7 +119,7 @@ fn bytes_that_are_no_text_and_json_drive_no_terminal_either() {
 }
 
 #[test]
-fn watched_runs_are_a_table_that_is_drawn_over_itself() {
+fn watched_runs_are_redrawn_in_place() {
     let script = "while ! [ -e go ]; do sleep 0.1; done\nprintf '# Report\\n\\n## Summary\\n\\nAll is well.\\n' > report.md\n";
     let place = agent_run::place("agent.sh", script);
     let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
@@ -159,7 +159,7 @@ fn run_at_width(place: &Place, columns: u16, variables: &[(&str, &str)], argumen
 }
 
 #[test]
-fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
+fn tables_fit_the_terminal_and_colours_can_be_disabled() {
     let model = "a-model-whose-name-is-longer-than-any-terminal-".repeat(400);
     let place = log::recorded_store_for(&model);
     let commands: [&[&str]; 3] =
@@ -182,7 +182,7 @@ fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
 }
 
 #[test]
-fn work_that_takes_long_says_how_far_it_is_and_leaves_no_trace() {
+fn long_work_shows_progress_and_erases_it() {
     let place = Place::new();
     let (mut screen, process) = terminal();
     let mut command = place.command(&["detect"]);
@@ -199,7 +199,7 @@ fn work_that_takes_long_says_how_far_it_is_and_leaves_no_trace() {
 }
 
 #[test]
-fn a_batch_shows_how_far_it_is_beside_answers_that_are_not_on_the_terminal() {
+fn a_batch_shows_progress_if_its_answers_go_elsewhere() {
     let text = "one two three ".repeat(100_000);
     let line = format!("{}\n", serde_json::json!({"id": 1, "text": text, "format": "text"}));
     let place = Place::new();
@@ -223,7 +223,7 @@ fn a_batch_shows_how_far_it_is_beside_answers_that_are_not_on_the_terminal() {
 }
 
 #[test]
-fn a_stop_hook_for_every_project_is_asked_for_and_written_for_a_yes_alone() {
+fn a_global_stop_hook_is_written_only_after_confirmation() {
     for (answer, is_written) in [("y\n", true), ("\n", false)] {
         let place = Place::new();
         let (mut screen, process) = terminal();

@@ -325,7 +325,7 @@ fn parse_bill(row: &Value) -> Bill {
 }
 
 #[test]
-fn usage_and_budgets_are_what_the_upstream_billed() {
+fn usage_and_budgets_equal_the_upstream_bill() {
     let requests: u64 = std::env::var(REQUESTS).map_or(240, |requests| requests.parse().unwrap());
     in_runtime(async move {
         let billing = Billing::new();
@@ -400,7 +400,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
 const IN_FLIGHT: u64 = 24;
 
 #[test]
-fn budgets_of_a_killed_gateway_are_what_was_billed_within_what_was_in_flight() {
+fn budgets_after_a_kill_equal_the_bill_plus_calls_in_flight() {
     let kills: u64 = std::env::var("ENDMARK_TEST_BUDGET_KILLS").map_or(3, |kills| kills.parse().unwrap());
     in_runtime(async move {
         let place = Place::new().with_file("endmark.toml", CONFIGURATION);

@@ -15,7 +15,7 @@ async fn ask(served: &Served, limit: u64) -> (u16, Value) {
 }
 
 #[test]
-fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
+fn a_closed_session_survives_a_kill_and_reopens_when_raised() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         // The variable of another tool; Endmark's own takes precedence.
@@ -68,7 +68,7 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
 }
 
 #[test]
-fn what_cannot_be_a_budget_is_an_error_that_says_what_can() {
+fn an_invalid_budget_is_refused_with_the_valid_forms() {
     for (setting, said) in [
         ("session_usd = -1", "a number of dollars, 0 or more"),
         ("session_tokens = -1", "a whole number, 0 or more"),

@@ -157,7 +157,7 @@ fn configuration(upstream: &str, proxy: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn no_secret_comes_out_anywhere() {
+async fn no_output_contains_a_secret() {
     let upstream = Upstream::start(echo_in_errors).await;
     // The proxy rejects every client before it looks for the upstream.
     let proxy = ForwardProxy::start(Some("nobody")).await;
@@ -267,7 +267,7 @@ fn echo_in_replies(received: &Received) -> Answer {
 }
 
 #[tokio::test]
-async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
+async fn a_secret_repeated_by_a_reply_is_not_stored_or_logged() {
     let upstream = Upstream::start(echo_in_replies).await;
     let proxy = ForwardProxy::start(Some("nobody")).await;
     let settings = configuration(&upstream.base_url(), proxy.address());

@@ -28,7 +28,7 @@ fn batch(place: &Place, requests: &[Value]) -> (i32, Vec<Value>) {
 }
 
 #[test]
-fn a_pipe_is_capped_and_its_error_kept() {
+fn a_capped_pipe_keeps_its_error() {
     let place = Place::new();
     let run = place.run_with_input(&["cap", "--no-store", "--max-chars", "3000"], log(400_000));
     assert_eq!(run.code, 0, "{}", run.errors);
@@ -46,7 +46,7 @@ fn a_pipe_is_capped_and_its_error_kept() {
 }
 
 #[test]
-fn the_envelope_has_the_format_and_a_warning_a_cut() {
+fn the_envelope_has_the_format_and_a_warning_for_a_cut() {
     let rows: Vec<Value> =
         (0..2_000).map(|id| json!({"id": id, "state": if id == 999 { "lost" } else { "ok" }})).collect();
     let place =
@@ -66,7 +66,7 @@ fn the_envelope_has_the_format_and_a_warning_a_cut() {
 }
 
 #[test]
-fn a_batch_takes_limits_in_every_unit_and_goes_on_after_an_error() {
+fn a_batch_accepts_limits_in_every_unit() {
     let place = Place::new();
     let text = log(20_000);
     let (code, answers) = batch(
@@ -108,7 +108,7 @@ fn a_batch_takes_limits_in_every_unit_and_goes_on_after_an_error() {
 }
 
 #[test]
-fn limits_come_from_the_configuration_and_impossible_ones_are_refused() {
+fn limits_are_configurable_and_impossible_ones_are_refused() {
     let text = log(400_000);
     let place = Place::new().with_file("endmark.toml", "[cap]\nmax_chars = 1000\n").with_file("log", &text);
     assert!(place.run(&["cap", "--no-store", "log"]).output.chars().count() <= 1_000);
@@ -140,7 +140,7 @@ fn peak_bytes(process: u32) -> u64 {
 
 /// `ENDMARK_TEST_CAP_BYTES` sets a larger size; the published figures use 5 GB.
 #[test]
-fn a_pipe_that_never_ends_takes_no_more_memory() {
+fn an_endless_pipe_uses_bounded_memory() {
     let most: u64 = std::env::var("ENDMARK_TEST_CAP_BYTES").map_or(2 << 20, |bytes| bytes.parse().unwrap());
     let rows = (0..1_000).fold(String::new(), |rows, id| {
         rows + &format!(

@@ -45,7 +45,7 @@ fn chat_text(reply: &Reply) -> String {
 }
 
 #[test]
-fn a_deployment_of_azure_gives_whole_replies_under_its_own_path_and_key() {
+fn an_azure_deployment_returns_whole_replies() {
     in_runtime(async {
         let path = "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21";
         for (settings, key) in [("", "of-the-client"), ("api_key = \"of-the-upstream\"", "of-the-upstream")] {
@@ -65,7 +65,7 @@ fn a_deployment_of_azure_gives_whole_replies_under_its_own_path_and_key() {
 }
 
 #[test]
-fn azures_own_version_is_read_in_both_of_openais_formats() {
+fn the_azure_api_version_is_read_in_both_openai_formats() {
     in_runtime(async {
         let key = ("authorization", "Bearer of-the-client");
         // One library uses the configured address, another only the usual path.
@@ -88,7 +88,7 @@ fn azures_own_version_is_read_in_both_of_openais_formats() {
 }
 
 #[test]
-fn a_model_of_vertex_ai_gives_whole_replies_under_its_own_path() {
+fn a_vertex_ai_model_returns_whole_replies() {
     in_runtime(async {
         for version in ["v1", "v1beta1"] {
             let (upstream, served, _place) =
@@ -111,7 +111,7 @@ fn a_model_of_vertex_ai_gives_whole_replies_under_its_own_path() {
 }
 
 #[test]
-fn what_else_a_cloud_has_passes_untouched() {
+fn other_cloud_paths_pass_untouched() {
     in_runtime(async {
         let (upstream, served, _place) =
             start(DialectAdapter::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;

@@ -30,7 +30,7 @@ fn messages() -> Vec<Value> {
 }
 
 #[test]
-fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
+fn a_condensed_history_keeps_what_its_agent_needs() {
     let body = json!({"model": "m", "messages": messages(), "temperature": 0.5}).to_string();
     let place = Place::new().with_file("request.json", &body);
     let run = place.run(&["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3500"]);
@@ -79,7 +79,7 @@ fn the_original_is_kept_under_the_handle_of_the_receipt() {
 }
 
 #[test]
-fn what_is_small_stays_byte_for_byte() {
+fn a_small_conversation_is_unchanged() {
     let body = "{ \"contents\" : [ {\"role\":\"user\",\"parts\":[{\"text\":\"Hi\\u0021\"}]} ],\"n\":1.0}";
     let place = Place::new().with_file("request.json", body);
     let run = place.run(&["compact", "--for", "gemini", "request.json"]);
@@ -91,7 +91,7 @@ fn what_is_small_stays_byte_for_byte() {
 }
 
 #[test]
-fn a_share_of_a_bare_list_is_kept() {
+fn a_bare_list_is_condensed_to_its_share() {
     let list = Value::from(messages()).to_string();
     let place = Place::new().with_file("messages.json", list);
     let envelope = place
@@ -108,7 +108,7 @@ fn a_share_of_a_bare_list_is_kept() {
 }
 
 #[test]
-fn the_brake_counts_the_whole_request() {
+fn the_threshold_counts_the_whole_request() {
     let tools: Vec<Value> = (0..400).map(|number| json!({"type": "function", "function": {"name": format!("tool_{number}"), "description": "does one thing and then another"}})).collect();
     let body = json!({"tools": tools, "messages": messages()}).to_string();
     let place = Place::new().with_file("request.json", body);
@@ -134,7 +134,7 @@ fn the_brake_counts_the_whole_request() {
 }
 
 #[test]
-fn a_batch_answers_each_line_and_goes_on_behind_a_bad_one() {
+fn a_batch_continues_after_a_bad_line() {
     let good = json!({"id": 1, "for": "openai_chat", "request": messages(), "keep_share": 0.3});
     let number = "{\"id\":\"n\",\"for\":\"openai_chat\",\"request\":{\"messages\":[],\"seed\":1e2}}";
     let bad = json!({"id": 2, "for": "gemini", "request": messages()});
@@ -156,7 +156,7 @@ fn a_batch_answers_each_line_and_goes_on_behind_a_bad_one() {
 }
 
 #[test]
-fn a_conversation_that_nests_too_deep_to_be_shown_is_bad_input() {
+fn a_conversation_nested_too_deeply_is_bad_input() {
     let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
     let request = format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"x":{deep}}}"#);
     let run =
@@ -166,7 +166,7 @@ fn a_conversation_that_nests_too_deep_to_be_shown_is_bad_input() {
 }
 
 #[test]
-fn what_is_no_conversation_is_bad_input() {
+fn input_that_is_not_a_conversation_is_refused() {
     let place = Place::new()
         .with_file("cut.json", "{\"messages\":[{\"role\"")
         .with_file("other.json", "{\"input\":7}");
@@ -205,7 +205,7 @@ fn searches(from: usize, to: usize) -> Vec<Value> {
 }
 
 #[test]
-fn calls_without_a_line_of_their_own_are_grouped_and_the_receipt_counts_both() {
+fn calls_without_their_own_line_are_grouped_and_counted() {
     let mut messages = vec![json!({"role": "user", "content": "Find why the checkout fails."})];
     let mut expected = 0;
     for (from, to) in [(0, 60), (60, 90)] {

@@ -25,7 +25,7 @@ fn a_typo_names_the_nearest_key_the_file_and_the_line() {
 }
 
 #[test]
-fn every_value_says_where_it_came_from() {
+fn every_value_reports_its_source() {
     let place = Place::new()
         .with_file(
             "endmark.toml",
@@ -47,7 +47,7 @@ fn every_value_says_where_it_came_from() {
 
 /// The files in `examples/` are valid without a warning, and name their subject.
 #[test]
-fn every_example_is_a_configuration() {
+fn every_example_is_a_valid_configuration() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut names: Vec<String> = Vec::new();
     for file in std::fs::read_dir(folder).unwrap() {
@@ -65,7 +65,7 @@ fn every_example_is_a_configuration() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again() {
+fn a_shown_configuration_can_be_read_again() {
     let shown = Place::new().run(&["config", "show"]);
     assert_eq!(shown.code, 0);
     let again = Place::new().with_file("other.toml", &shown.output).run(&[
@@ -94,7 +94,7 @@ fn a_key_is_never_shown() {
 }
 
 #[test]
-fn a_key_or_schema_that_is_not_there_fails_the_check() {
+fn a_missing_key_or_schema_fails_the_check() {
     let text = "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n[schemas]\nticket = \"ticket.json\"\n";
     let place = Place::new().with_file("endmark.toml", text);
     let run = place.run(&["config", "check"]);
@@ -123,7 +123,7 @@ fn the_check_reports_all_problems_at_once() {
 }
 
 #[test]
-fn the_file_is_the_named_one_or_the_first_that_is_found() {
+fn the_named_file_or_the_first_existing_one_is_used() {
     let place = Place::new();
     let none = place.run(&["config", "path", "--json"]);
     assert_eq!((none.code, none.envelope()["error"]["code"].as_str()), (1, Some("no_file")));
@@ -141,7 +141,7 @@ fn the_file_is_the_named_one_or_the_first_that_is_found() {
 }
 
 #[test]
-fn a_variable_that_means_nothing_is_warned_of() {
+fn an_unknown_variable_causes_a_warning() {
     let place = Place::new().with_variable("ENDMARK_RESUM_MODE", "on");
     let run = place.run(&["config"]);
     assert_eq!(run.code, 0);
@@ -151,7 +151,7 @@ fn a_variable_that_means_nothing_is_warned_of() {
 }
 
 #[test]
-fn every_set_counts_wherever_it_stands() {
+fn every_set_option_applies_at_any_position() {
     let set = |arguments: &[&str], key| {
         let run = Place::new().run(&[arguments, &["--json"]].concat());
         let envelope = run.envelope();
@@ -178,7 +178,7 @@ fn every_set_counts_wherever_it_stands() {
 }
 
 #[test]
-fn the_proxy_that_is_used_is_told_without_its_password() {
+fn the_proxy_in_use_is_shown_without_its_password() {
     let place = Place::new()
         .with_file(
             "endmark.toml",
@@ -204,7 +204,7 @@ fn the_proxy_that_is_used_is_told_without_its_password() {
 }
 
 #[test]
-fn a_proxy_that_is_none_is_named_by_where_it_was_said() {
+fn an_invalid_proxy_is_named_by_its_source() {
     let far = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
     let place =
         Place::new().with_file("endmark.toml", far).with_variable("ALL_PROXY", "socks5://me:pass-word@p:1");
@@ -224,7 +224,7 @@ fn a_proxy_that_is_none_is_named_by_where_it_was_said() {
 }
 
 #[test]
-fn a_key_may_be_in_a_file_of_its_own() {
+fn a_key_may_be_in_its_own_file() {
     let text = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\napi_key = { file = \"far.key\" }\n";
     let place = Place::new().with_file("endmark.toml", text).with_file("far.key", "sk-of-far\n");
     let run = place.run(&["config", "check"]);
@@ -249,7 +249,7 @@ fn a_key_may_be_in_a_file_of_its_own() {
 }
 
 #[test]
-fn a_ca_file_that_holds_no_certificate_is_an_error_that_says_so() {
+fn a_ca_file_without_a_certificate_is_refused() {
     let text = "ca_file = \"own.pem\"\n[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
     let run = Place::new().with_file("endmark.toml", text).with_file("own.pem", "nothing").run(&["serve"]);
     assert_eq!(run.code, 2);
@@ -267,7 +267,7 @@ fn a_ca_file_that_holds_no_certificate_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_fallback_that_speaks_another_format_is_refused_with_those_that_would_do() {
+fn a_fallback_of_another_format_is_refused_with_suitable_ones() {
     let upstream = |name: &str, more: &str| {
         format!("[upstreams.{name}]\nbase_url = \"http://127.0.0.1:9/v1\"\n{more}\n")
     };

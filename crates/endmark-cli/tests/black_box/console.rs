@@ -42,7 +42,7 @@ async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
 }
 
 #[test]
-fn every_route_answers_what_its_command_does() {
+fn every_route_returns_the_data_of_its_command() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let config = "[budget]\nsession_tokens = 1_000_000\nday_usd = 5\n";
@@ -83,7 +83,7 @@ fn every_route_answers_what_its_command_does() {
 }
 
 #[test]
-fn refused_requests_are_in_the_list_at_their_place_and_have_one_word_everywhere() {
+fn refused_requests_are_listed_in_order_with_one_reason() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new().with_file("endmark.toml", "[budget]\nsession_tokens = 100_000\n");
@@ -131,7 +131,7 @@ fn refused_requests_are_in_the_list_at_their_place_and_have_one_word_everywhere(
 }
 
 #[test]
-fn a_list_goes_on_behind_its_last_row_whatever_comes_meanwhile() {
+fn paging_continues_after_the_last_row_despite_new_rows() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new()
@@ -183,7 +183,7 @@ fn a_list_goes_on_behind_its_last_row_whatever_comes_meanwhile() {
 }
 
 #[test]
-fn events_of_runs_come_as_they_happen_and_from_the_last_one_that_was_seen() {
+fn run_events_are_streamed_and_resume_from_the_last_id() {
     in_runtime(async {
         let place = Place::new().with_file("artifact.md", ARTIFACT).with_file("criteria.yaml", CRITERIA);
         let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
@@ -221,7 +221,7 @@ fn events_of_runs_come_as_they_happen_and_from_the_last_one_that_was_seen() {
 }
 
 #[test]
-fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
+fn remote_reads_need_the_admin_key_of_the_owner() {
     in_runtime(async {
         let paths = ["/endmark/api/usage", "/endmark/api/recoveries", "/endmark/api/runs/events"];
         let upstream = ["--upstream", "http://127.0.0.1:9/v1"];
@@ -308,7 +308,7 @@ async fn page(address: SocketAddr, path: &str) -> String {
 }
 
 #[test]
-fn pages_show_the_numbers_of_the_commands_and_hostile_words_as_words() {
+fn pages_show_the_command_figures_and_escape_hostile_text() {
     in_runtime(async {
         let hostile = "<script>alert(1)</script>\u{202e}&\"'";
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
@@ -383,7 +383,7 @@ fn pages_show_the_numbers_of_the_commands_and_hostile_words_as_words() {
 }
 
 #[test]
-fn a_browser_logs_in_with_the_admin_key_once() {
+fn a_browser_logs_in_once_with_the_admin_key() {
     in_runtime(async {
         let place = Place::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
         let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
@@ -406,7 +406,7 @@ fn a_browser_logs_in_with_the_admin_key_once() {
 }
 
 #[test]
-fn a_session_shows_its_usage_what_of_it_was_condensed_and_the_outputs_that_were_shortened() {
+fn a_session_page_shows_usage_summaries_and_capped_outputs() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let config = "[cap]\nmax_chars = 4000\n[compact.window]\nenabled = true\ntrigger_tokens = 6000\nbudget_tokens = 8000\n";

@@ -13,7 +13,7 @@ fn count(arguments: &[&str], input: &str) -> Value {
 }
 
 #[test]
-fn a_text_has_its_tokens_and_what_they_cost() {
+fn count_prints_tokens_and_cost_of_a_text() {
     // A thousand tokens: OpenAI's vocabulary has one for each word of this text.
     let text = " the".repeat(1_000);
     let data = count(&["--model", "gpt-5"], &text);
@@ -28,7 +28,7 @@ fn a_text_has_its_tokens_and_what_they_cost() {
 }
 
 #[test]
-fn a_conversation_is_checked_against_its_format_and_counted() {
+fn count_validates_and_counts_a_conversation() {
     let body = json!({"model": "gpt-5", "messages": [{"role": "user", "content": "the ".repeat(500)}]});
     let data = count(&["--model", "gpt-5", "--for", "openai_chat"], &body.to_string());
     let tokens = data["tokens"].as_u64().unwrap();

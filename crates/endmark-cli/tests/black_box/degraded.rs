@@ -106,7 +106,7 @@ impl Drop for Lock {
 }
 
 #[test]
-fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
+fn calls_during_a_store_failure_are_charged() {
     in_runtime(async {
         let place = Place::new().with_file("endmark.toml", "[budget]\nday_tokens = 1_000_000\n");
         let running = Running::start_in(place, &[]).await;
@@ -138,7 +138,7 @@ fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
 }
 
 #[test]
-fn a_store_that_blocks_holds_up_no_reply_for_long() {
+fn a_blocking_store_delays_no_reply_for_long() {
     in_runtime(async {
         let running = Running::start().await;
         let lock = Lock::take(&running.place.store());
@@ -208,7 +208,7 @@ impl Drop for Faults {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_is_said() {
+fn a_full_disk_is_reported_and_loses_no_data() {
     in_runtime(async {
         let running = Running::start().await;
         for _ in 0..5 {
@@ -234,7 +234,7 @@ fn a_full_disk_loses_nothing_and_is_said() {
 }
 
 #[test]
-fn the_metric_of_a_failing_store_goes_back_by_itself() {
+fn the_metric_of_a_failing_store_recovers_automatically() {
     in_runtime(async {
         let running = Running::start().await;
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
@@ -256,7 +256,7 @@ fn the_metric_of_a_failing_store_goes_back_by_itself() {
 }
 
 #[test]
-fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
+fn unsaved_rows_at_the_exit_are_reported_as_lost() {
     in_runtime(async {
         let running = Running::start().await;
         for _ in 0..5 {
@@ -285,7 +285,7 @@ fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
 }
 
 #[test]
-fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
+fn rows_saved_on_the_slate_are_present_after_a_restart() {
     in_runtime(async {
         let running = Running::start().await;
         running.ask(false).await;
@@ -307,7 +307,7 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
 }
 
 #[test]
-fn records_of_replies_cut_while_the_disk_is_full_come_later_or_are_said_to_be_lost() {
+fn records_during_a_full_disk_are_written_later_or_reported_lost() {
     in_runtime(async {
         let running = Running::start().await;
         let log = StoreLocation::sqlite(running.place.store());
@@ -340,7 +340,7 @@ fn records_of_replies_cut_while_the_disk_is_full_come_later_or_are_said_to_be_lo
 }
 
 #[test]
-fn a_disk_that_cannot_sync_loses_nothing_and_is_said() {
+fn a_disk_that_cannot_sync_is_reported_and_loses_no_data() {
     in_runtime(async {
         let running = Running::start().await;
         let faults = Faults::inject(running.served.id(), "fsync,fdatasync", "EIO");

@@ -3,7 +3,7 @@
 use crate::run::Place;
 
 #[test]
-fn every_reply_is_cut_directly_and_whole_through_endmark() {
+fn demo_replies_are_cut_directly_and_whole_through_endmark() {
     let run = Place::new().run(&["demo", "--json"]);
     assert_eq!(run.code, 0, "{}", run.output);
     let envelope = run.envelope();
@@ -22,7 +22,7 @@ fn every_reply_is_cut_directly_and_whole_through_endmark() {
 }
 
 #[test]
-fn people_see_both_replies_and_the_log() {
+fn the_demo_prints_both_replies_and_the_log() {
     let run = Place::new().run(&["demo"]);
     assert_eq!((run.code, run.errors.as_str()), (0, ""));
     for words in [

@@ -11,7 +11,7 @@ fn lines(output: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_whole_text_is_a_yes_and_a_cut_one_a_no() {
+fn a_whole_text_exits_with_0_and_a_cut_one_with_1() {
     let place = Place::new().with_file("whole.json", "{\"a\": 1}").with_file("cut.json", "{\"a\": \"x");
     let whole = place.run(&["detect", "whole.json"]);
     assert_eq!((whole.code, whole.output.starts_with("whole\n")), (0, true));
@@ -24,7 +24,7 @@ fn a_whole_text_is_a_yes_and_a_cut_one_a_no() {
 }
 
 #[test]
-fn the_envelope_has_the_verdict_also_where_the_answer_is_no() {
+fn a_negative_answer_has_the_verdict_in_its_envelope() {
     let place = Place::new();
     let envelope = place.run_with_input(&["detect", "--json", "--format", "json"], "{\"a\": [\"x").envelope();
     assert_eq!(envelope["error"]["code"], "truncated");
@@ -41,7 +41,7 @@ fn the_envelope_has_the_verdict_also_where_the_answer_is_no() {
 
 /// A reply that was cut by its limit is whole JSON: the text in it decides.
 #[test]
-fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end() {
+fn a_saved_reply_is_judged_by_its_text_and_finish_reason() {
     let text = "The harbour was quiet, and the gu";
     let replies = [
         (
@@ -81,7 +81,7 @@ fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end(
 }
 
 #[test]
-fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
+fn whole_and_falsely_finished_saved_replies_are_recognised() {
     let reply = |finish: &str, message: Value| {
         json!({"object": "chat.completion", "choices": [{"index": 0, "finish_reason": finish, "message": message}]}).to_string()
     };
@@ -121,7 +121,7 @@ fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
 
 /// Replies that the provider reports as failed, broken off, in progress or paused.
 #[test]
-fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
+fn a_saved_reply_unfinished_by_its_provider_is_not_whole() {
     let text = "The steps are: first open it, then";
     let chat = |word: &str| {
         json!({"object": "chat.completion", "choices": [
@@ -159,7 +159,7 @@ fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
 
 /// A whole value does not prove that nothing was to follow it.
 #[test]
-fn a_failed_reply_is_not_whole_because_its_json_is() {
+fn a_failed_reply_with_whole_json_is_not_whole() {
     let chat = |word: &str, message: Value| {
         json!({"object": "chat.completion", "choices": [
             {"index": 0, "finish_reason": word, "message": message}]})
@@ -250,7 +250,7 @@ fn a_saved_error_or_refused_prompt_is_not_whole() {
 }
 
 #[test]
-fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
+fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
     let prose = "The quick brown fox jumps over the laz";
     let place = Place::new();
     for (text, is_undecided) in [
@@ -309,7 +309,7 @@ fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
 
 /// A refusal, a filter or an unknown finish reason proves nothing about the text.
 #[test]
-fn a_saved_reply_that_was_refused_or_ended_by_an_unknown_word_is_undecided() {
+fn a_refused_or_oddly_finished_saved_reply_is_undecided() {
     let place = Place::new();
     for word in ["content_filter", "moon_phase"] {
         let reply = json!({"object": "chat.completion", "choices": [
@@ -325,7 +325,7 @@ fn a_saved_reply_that_was_refused_or_ended_by_an_unknown_word_is_undecided() {
 
 /// Models write raw line feeds into strings.
 #[test]
-fn raw_control_characters_are_repairable_and_accepted_where_that_is_asked_for() {
+fn raw_control_characters_are_repairable_and_optionally_accepted() {
     let place = Place::new();
     let cut = "{\"action\":\"write_file\",\"parameters\":{\"path\":\"/src/foo.ts\",\"content\":\"line1\nline";
     let strict = place.run_with_input(&["detect", "--json", "--format", "json"], cut).envelope();
@@ -362,7 +362,7 @@ fn raw_control_characters_are_repairable_and_accepted_where_that_is_asked_for() 
 }
 
 #[test]
-fn an_empty_text_is_called_empty() {
+fn an_empty_text_is_reported_as_empty() {
     let place = Place::new().with_file("nothing", "");
     let run = place.run(&["detect", "nothing"]);
     assert_eq!(
@@ -382,7 +382,7 @@ fn an_empty_text_is_called_empty() {
 }
 
 #[test]
-fn a_marker_is_a_format_of_its_own() {
+fn an_end_marker_selects_its_own_format() {
     let place = Place::new();
     assert_eq!(place.run_with_input(&["detect", "--marker", "<<END>>"], "text <<END>>\n").code, 0);
     assert_eq!(place.run_with_input(&["detect", "--marker", "<<END>>"], "text <<EN").code, 1);
@@ -392,7 +392,7 @@ fn a_marker_is_a_format_of_its_own() {
 }
 
 #[test]
-fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
+fn a_batch_continues_after_an_invalid_line() {
     let input = concat!(
         "{\"id\":\"a\",\"format\":\"json\",\"text\":\"[1, 2]\"}\n",
         "this is no JSON\n",
@@ -418,7 +418,7 @@ fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
 }
 
 #[test]
-fn a_batch_refuses_in_its_own_words_what_is_no_request() {
+fn a_batch_explains_why_a_line_is_not_a_request() {
     let place = Place::new();
     let refused = |command, line: &str| {
         let run = place.run_with_input(&[command, "--batch"], line);
@@ -467,7 +467,7 @@ fn a_batch_refuses_in_its_own_words_what_is_no_request() {
 }
 
 #[test]
-fn a_batch_ends_with_1_if_only_an_answer_is_no_and_with_0_if_none_is() {
+fn a_batch_exits_with_1_only_after_a_negative_answer() {
     let place = Place::new();
     let whole = "{\"id\":1,\"format\":\"json\",\"text\":\"1 \"}\n";
     let cut = "{\"id\":2,\"format\":\"json\",\"text\":\"[\"}\n";
@@ -480,7 +480,7 @@ fn a_batch_ends_with_1_if_only_an_answer_is_no_and_with_0_if_none_is() {
 }
 
 #[test]
-fn a_batch_answers_before_its_input_has_ended() {
+fn a_batch_answers_before_its_input_ends() {
     let mut child = Place::new().command(&["detect", "--batch"]).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -495,7 +495,7 @@ fn a_batch_answers_before_its_input_has_ended() {
 }
 
 #[test]
-fn a_cut_text_is_closed_on_standard_output_and_what_is_unfinished_is_named_beside_it() {
+fn a_closed_text_goes_to_standard_output_and_notes_do_not() {
     let place = Place::new().with_file("cut.json", "{\"path\": \"a.rs\", \"size\": [1, 20");
     let cut = place.run(&["detect", "--complete", "cut.json"]);
     assert_eq!((cut.code, cut.output.as_str()), (1, "{\"path\": \"a.rs\", \"size\": [1]}"));
@@ -512,7 +512,7 @@ fn a_cut_text_is_closed_on_standard_output_and_what_is_unfinished_is_named_besid
 }
 
 #[test]
-fn what_cannot_be_closed_leaves_standard_output_empty() {
+fn unclosable_text_leaves_standard_output_empty() {
     for (arguments, input, message) in [
         (&["--format", "json"][..], "[1,}", "error: malformed at byte 3: not a value\n"),
         (&["--format", "json"][..], "", "error: nothing of a value is settled yet\n"),
@@ -533,7 +533,7 @@ fn what_cannot_be_closed_leaves_standard_output_empty() {
 }
 
 #[test]
-fn the_envelope_has_the_closed_text_with_pointers_to_what_is_unfinished() {
+fn the_envelope_has_the_closed_text_and_unfinished_pointers() {
     let arguments = &["detect", "--json", "--complete", "--format", "json"];
     let envelope = Place::new().run_with_input(arguments, "{\"a/b\": [\"x").envelope();
     assert_eq!(
@@ -557,7 +557,7 @@ fn the_envelope_has_the_closed_text_with_pointers_to_what_is_unfinished() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_are_closed_and_the_pointers_that_are_not_listed_are_counted() {
+fn a_hundred_thousand_levels_are_closed_and_counted() {
     let arguments = &["detect", "--json", "--complete", "--format", "json"];
     let envelope = Place::new().run_with_input(arguments, "[".repeat(100_000)).envelope();
     let completed = &envelope["data"]["completed"];
@@ -572,7 +572,7 @@ fn a_hundred_thousand_levels_are_closed_and_the_pointers_that_are_not_listed_are
 }
 
 #[test]
-fn a_batch_closes_where_a_line_asks_for_it() {
+fn a_batch_closes_lines_that_request_it() {
     let input = concat!(
         "{\"id\":1,\"format\":\"jsonl\",\"text\":\"{}\\n{\\\"a\\\"\",\"complete\":true}\n",
         "{\"id\":2,\"format\":\"json\",\"text\":\"[\",\"complete\":false}\n",
@@ -604,7 +604,7 @@ fn a_batch_closes_where_a_line_asks_for_it() {
 
 /// PC-2: a growing text is read once, and judged as a whole.
 #[test]
-fn a_detector_is_kept_between_two_runs() {
+fn a_detector_state_is_kept_between_two_runs() {
     let text = "Here:\n```json\n{\"path\": \"grün 😀\", \"lines\": [1, 23]}\n```\nThat is all.\n```sh\nls";
     for format in ["auto", "markdown", "text"] {
         for cut in [0, 3, 17, 28, 33, 34, 50, text.len()] {

@@ -33,7 +33,7 @@ async fn slow_stream(pause: Duration) -> Upstream {
 }
 
 #[test]
-fn no_stream_under_way_is_broken() {
+fn a_drain_breaks_no_stream_in_progress() {
     in_runtime(async {
         let upstream = slow_stream(Duration::from_millis(15)).await;
         let place = Place::new();
@@ -72,7 +72,7 @@ fn a_long_drain_ends_with_the_last_stream() {
 }
 
 #[test]
-fn while_it_stops_it_says_so_and_begins_nothing() {
+fn a_draining_gateway_reports_it_and_accepts_no_requests() {
     in_runtime(async {
         let upstream = slow_stream(Duration::from_millis(200)).await;
         let place = Place::new();
@@ -98,7 +98,7 @@ fn while_it_stops_it_says_so_and_begins_nothing() {
 }
 
 #[test]
-fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
+fn requests_are_cut_after_the_timeout_or_a_second_signal() {
     in_runtime(async {
         let upstream = slow_stream(Duration::from_secs(20)).await;
         let place = Place::new();
@@ -124,7 +124,7 @@ fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
 }
 
 #[test]
-fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_end() {
+fn cut_requests_are_disclosed_and_recorded_before_the_exit() {
     in_runtime(async {
         let much = "word ".repeat(20_000);
         let slow = Upstream::start(move |request: &Received| {
@@ -177,7 +177,7 @@ fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_en
 }
 
 #[test]
-fn what_nobody_reads_on_its_way_never_ends_as_if_it_were_whole() {
+fn an_unread_body_never_ends_as_if_it_were_whole() {
     in_runtime(async {
         let upstream = slow_stream(Duration::from_millis(700)).await;
         let place = Place::new();

@@ -27,7 +27,7 @@ fn text(reply: &Reply) -> String {
 }
 
 #[test]
-fn what_goes_wrong_before_endmark_is_mended_and_disclosed() {
+fn faults_between_endmark_and_the_upstream_are_recovered() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
         for fault in ["cut@3", "drop@4", "reset@200b", "end@4", "error@5", "malformed@4", "503"] {
@@ -49,7 +49,7 @@ fn what_goes_wrong_before_endmark_is_mended_and_disclosed() {
 }
 
 #[test]
-fn what_falls_on_every_call_is_beyond_mending_and_is_said() {
+fn faults_on_every_call_are_unrecoverable_and_disclosed() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
         let served = start(&place, &upstream, &["cut@3@always"]);
@@ -61,7 +61,7 @@ fn what_falls_on_every_call_is_beyond_mending_and_is_said() {
 }
 
 #[test]
-fn what_goes_wrong_behind_endmark_is_the_applications_to_bear() {
+fn faults_between_endmark_and_the_client_reach_the_client() {
     in_runtime(async {
         let (upstream, place) = (model().await, Place::new());
         let served = start(&place, &upstream, &["drop@4", "--fault-side", "client"]);
@@ -81,7 +81,7 @@ fn what_goes_wrong_behind_endmark_is_the_applications_to_bear() {
 }
 
 #[test]
-fn a_fault_that_cannot_be_meant_is_refused_before_anything_starts() {
+fn an_invalid_fault_is_refused_before_the_start() {
     for (arguments, part) in [
         (&["--fault", "explode@3"][..], "cut@20,drop@10%"),
         (&["--fault", "cut@60%,drop@50%"], "more than 100%"),
@@ -95,7 +95,7 @@ fn a_fault_that_cannot_be_meant_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_rehearsal_goes_on_as_it_began_when_the_configuration_is_read_anew() {
+fn fault_injection_continues_after_a_reload() {
     in_runtime(async {
         let upstream = model().await;
         let file = format!("[upstreams.local]\nbase_url = \"{}\"\n", upstream.base_url());

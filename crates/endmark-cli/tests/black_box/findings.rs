@@ -16,7 +16,7 @@ fn cut() -> &'static str {
 }
 
 #[test]
-fn standard_input_and_several_files_are_read() {
+fn findings_are_read_from_standard_input_and_files() {
     let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", cut());
     assert_eq!(place.run_with_input(&["findings", "check"], WHOLE).code, 0);
     assert_eq!(place.run_with_input(&["findings", "check", "-"], WHOLE).code, 0);
@@ -51,7 +51,7 @@ confidence: high
 ";
 
 #[test]
-fn what_fitting_joins_and_drops_is_counted_and_what_has_room_stays() {
+fn fit_counts_joined_and_dropped_findings() {
     let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
     let fit =
         |budget: &str| place.run(&["findings", "fit", "a.txt", "--budget-left", budget, "--json"]).envelope();
@@ -72,7 +72,7 @@ fn what_fitting_joins_and_drops_is_counted_and_what_has_room_stays() {
 }
 
 #[test]
-fn reports_carry_the_fields_that_are_not_known_and_the_titles_of_joined_findings() {
+fn reports_contain_unknown_fields_and_joined_titles() {
     let place = Place::new().with_file(
         "a.txt",
         TWO_OF_A_FILE.replace(":9", ":1").replace("CWE-89 | SQL in s", "CWE-89 | XQL in s"),
@@ -97,7 +97,7 @@ fn reports_carry_the_fields_that_are_not_known_and_the_titles_of_joined_findings
 }
 
 #[test]
-fn only_the_dimensions_that_a_whole_result_left_open_are_marked() {
+fn only_dimensions_that_a_whole_result_left_open_are_marked() {
     let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
     let markdown = place.run(&["findings", "report", "a.txt"]).output;
     assert!(markdown.contains("| sqli | v-2 | whole |"), "{markdown}");
@@ -105,7 +105,7 @@ fn only_the_dimensions_that_a_whole_result_left_open_are_marked() {
 }
 
 #[test]
-fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
+fn missing_declared_findings_stay_missing_after_fit() {
     let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
     let place = Place::new().with_file("a.txt", &short);
     assert_eq!(place.run(&["findings", "check", "a.txt"]).code, 1);
@@ -116,7 +116,7 @@ fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
 
 /// `fit` writes ids of the canonical form, and keeps the author's own ids beside them.
 #[test]
-fn other_ids_are_written_in_the_form_and_kept() {
+fn foreign_ids_are_kept_beside_canonical_ids() {
     let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
     let run = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]);
     let fitted = run.output;
@@ -126,7 +126,7 @@ fn other_ids_are_written_in_the_form_and_kept() {
 }
 
 #[test]
-fn every_answer_is_what_its_schema_says() {
+fn every_answer_matches_its_schema() {
     let place = Place::new().with_file("a.txt", cut()).with_file(
         "team.json",
         "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\"], \"max_turns\": 9}]}",
@@ -163,7 +163,7 @@ fn every_answer_is_what_its_schema_says() {
 
 /// AR-5: duplicates are joined, and the evidence of each is kept.
 #[test]
-fn the_evidence_of_joined_findings_is_kept() {
+fn joined_findings_keep_all_evidence() {
     let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("one();", "two();");
     let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
     for command in ["merge", "report"] {
@@ -175,7 +175,7 @@ fn the_evidence_of_joined_findings_is_kept() {
 
 /// Flows of joined findings stay separate, and a `;` in a step is code.
 #[test]
-fn a_flow_of_nobody_is_in_no_form() {
+fn flows_of_joined_findings_stay_separate() {
     let with_flow = |agent: &str, flow: &str| {
         let text = WHOLE.replace("agent_id: x", &format!("agent_id: {agent}"));
         text.replace("evidence:", &format!("flow: {flow}\nevidence:"))
@@ -203,7 +203,7 @@ fn a_flow_of_nobody_is_in_no_form() {
 
 /// If no result names its dimensions, none is invented, and merging again changes nothing.
 #[test]
-fn dimensions_that_nobody_named_have_no_name() {
+fn unnamed_dimensions_get_no_invented_name() {
     let place = Place::new().with_file("a.txt", cut().replace("dimensions: a\n", ""));
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     assert!(!merged.contains("dimensions"), "{merged}");
@@ -219,7 +219,7 @@ fn dimensions_that_nobody_named_have_no_name() {
 
 /// AR-6: every form of a report has its disclosure.
 #[test]
-fn no_form_of_a_report_is_without_its_disclosure() {
+fn every_report_format_has_its_disclosure() {
     let place = Place::new().with_file("a.txt", cut());
     let of = |form: &str| place.run(&["findings", "report", "a.txt", "--to", form]).output;
     assert!(of("markdown").contains("| x | first, round 1: truncated, complete findings kept |"));
@@ -234,7 +234,7 @@ fn no_form_of_a_report_is_without_its_disclosure() {
 
 /// AR-6: text of an agent is never markup of the report.
 #[test]
-fn nothing_that_an_agent_writes_is_markup_of_the_report() {
+fn agent_text_is_never_markup_in_the_report() {
     let text = WHOLE
         .replace("dimensions: a", "dimensions: a|b, <script>x()</script>")
         .replace("[F001] ", "[F001] <img src=x onerror=y()> [z](javascript:y()) ")
@@ -251,7 +251,7 @@ fn nothing_that_an_agent_writes_is_markup_of_the_report() {
 
 /// The merge of a truncated result does not look whole to the next reader.
 #[test]
-fn merging_makes_nothing_whole() {
+fn merging_does_not_make_a_truncated_result_whole() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     assert_eq!(place.run_with_input(&["findings", "check"], &merged).code, 1, "{merged}");
@@ -261,7 +261,7 @@ fn merging_makes_nothing_whole() {
 }
 
 #[test]
-fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
+fn unreadable_and_oversized_input_is_refused_with_advice() {
     let place = Place::new();
     for (file, hint) in [("nofile", "`-` reads a result from standard input"), (".", "`./*.txt`")] {
         let run = place.run(&["findings", "check", file]);
@@ -275,7 +275,7 @@ fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
 
 /// The text form has no field for the reporting agents, so a warning appears before the results are discarded.
 #[test]
-fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
+fn text_output_warns_that_reporting_agents_are_omitted() {
     let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
     let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
     let run = place.run(&["findings", "merge", "a.txt", "b.txt"]);
@@ -297,7 +297,7 @@ fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
 ///
 /// It is refused, and never taken for a whole result.
 #[test]
-fn no_answer_of_these_commands_is_taken_for_a_result() {
+fn an_answer_of_these_commands_is_refused_as_a_result() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
     for command in [
         &["merge", "--json", "a.txt"][..],
@@ -332,7 +332,7 @@ fn no_answer_of_these_commands_is_taken_for_a_result() {
 
 /// EN-5: an answer larger than an envelope comes in pages, and nothing is left out.
 #[test]
-fn a_large_report_comes_in_pages() {
+fn a_large_report_is_paged() {
     use std::fmt::Write as _;
 
     let place = Place::new();
@@ -404,7 +404,7 @@ fn items(pages: &[Value], list: &str) -> Vec<Value> {
 
 /// EN-5: a single result, transcript or draft that is larger than an envelope comes in pages, too.
 #[test]
-fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
+fn a_result_larger_than_an_envelope_is_paged() {
     use std::fmt::Write as _;
 
     let (mut many, mut checkpoints) =
@@ -455,7 +455,7 @@ fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
 
 /// EN-5: a single finding that is larger than an envelope is shortened, with a warning.
 #[test]
-fn one_finding_that_is_larger_than_an_envelope_is_shortened_and_said() {
+fn an_oversized_finding_is_shortened_with_a_warning() {
     let huge = format!("huge({});", "x".repeat(1_100_000));
     let two = WHOLE.replace("===AGENT_RESULT_END===", "\n[F002] Two\nseverity: Low\nlocation: b.c:1\nsource: t\nsink: m\nevidence:\n  two();\n===AGENT_RESULT_END===");
     let place = Place::new().with_file("a.txt", two.replace("one();", &huge));
@@ -480,7 +480,7 @@ fn one_finding_that_is_larger_than_an_envelope_is_shortened_and_said() {
 
 /// A cursor continues only the list it was issued for.
 #[test]
-fn a_cursor_is_of_one_team_and_of_the_envelope() {
+fn a_cursor_continues_only_its_own_list() {
     let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n".to_owned();
     for number in 1..=40 {
         text += &WHOLE[WHOLE.find("\n[F001]").unwrap()..WHOLE.find("===AGENT_RESULT_END").unwrap()]
@@ -544,7 +544,7 @@ fn a_cursor_is_of_one_team_and_of_the_envelope() {
 
 /// If a transcript begins with its own instructions, these are not a result.
 #[test]
-fn the_protocol_is_a_template() {
+fn the_protocol_template_is_not_a_result() {
     let place = Place::new();
     for arguments in [
         &["findings", "protocol"][..],
@@ -642,7 +642,7 @@ fn the_protocol_asks_for_json_lines() {
 }
 
 #[test]
-fn the_json_form_is_read_as_the_text_is() {
+fn json_lines_and_text_give_the_same_result() {
     let json = "{\"agent_id\": \"x\", \"findings\": [{\"id\": \"F1\", \"severity\": \"high\", \"location\": \"a.c:1\", \
                 \"source\": \"s\", \"sink\": \"k\", \"evidence\": \"one();\"}]}";
     let place = Place::new();
@@ -654,7 +654,7 @@ fn the_json_form_is_read_as_the_text_is() {
 }
 
 #[test]
-fn json_that_is_evidence_is_no_finding() {
+fn json_in_evidence_is_not_a_finding() {
     let evidence = "{\"id\": \"F9\", \"severity\": \"high\", \"location\": \"b.c:1\", \"source\": \"s\", \"sink\": \"k\", \
                     \"evidence\": \"two();\"}";
     let result = format!(
@@ -671,7 +671,7 @@ fn json_that_is_evidence_is_no_finding() {
 
 /// A number too large to parse is an ordinary name, wherever it occurs.
 #[test]
-fn a_huge_number_of_a_finding_is_a_name() {
+fn a_huge_finding_number_is_treated_as_a_name() {
     let place = Place::new();
     for (heading, evidence) in [("[F4294967296] x", "one();"), ("[F001] x", "[F-20261122170512]")] {
         let result = format!(
@@ -689,7 +689,7 @@ fn a_huge_number_of_a_finding_is_a_name() {
 
 /// Two findings of one result stay separate, although the second one lacks the fields that distinguish them.
 #[test]
-fn a_finding_without_a_place_is_not_another_one_of_the_same_result() {
+fn findings_without_locations_stay_separate() {
     let result = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\ndeclared_findings: 2\n\n[F001] Injection\nseverity: Low\ncwe: CWE-89\n\
                   location: a.rs:10\nsource: parameter\nsink: query\nevidence:\n  query(q)\n\n[F002] No limit\nseverity: Critical\n\
                   source: parameter\nsink: query\nevidence:\n  loop { query() }\n\n===AGENT_RESULT_END===\n";
@@ -701,7 +701,7 @@ fn a_finding_without_a_place_is_not_another_one_of_the_same_result() {
 
 /// Dimensions that wait for the round after a retry are a gap until they were examined.
 #[test]
-fn what_waits_for_the_next_round_is_a_gap() {
+fn dimensions_that_wait_for_the_next_round_are_gaps() {
     let team = "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\", \"c\"]}]}";
     let place = Place::new().with_file("team.json", team).with_file("x.txt", "===AGENT_RESULT===\nage");
     let run = place.run(&["findings", "report", "--json", "--team", "team.json", "x.txt"]);
@@ -712,7 +712,7 @@ fn what_waits_for_the_next_round_is_a_gap() {
 
 /// A list of dimensions at the end of a cut text may have had more entries.
 #[test]
-fn a_list_that_the_text_stops_in_is_not_believed() {
+fn a_list_at_the_end_of_a_cut_text_is_not_trusted() {
     let team =
         "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"session handling\", \"csrf\", \"crypto\"]}]}";
     let cut = "===AGENT_RESULT===\nagent_id: x\ndimensions: session handling, csrf, crypto\n\n[F001] x\nseverity: High\nlocation: a.c:1\n\
@@ -725,7 +725,7 @@ fn a_list_that_the_text_stops_in_is_not_believed() {
 
 /// An incomplete finding is neither merged into another one nor left out.
 #[test]
-fn what_is_made_to_fit_loses_no_finding() {
+fn fit_loses_no_incomplete_finding() {
     let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
     let one = |id: &str, rest: &str| {
         format!("[{id}] t\nseverity: High\ncwe: CWE-89\nlocation: src/a.rs:{rest}\n\n")
@@ -771,7 +771,7 @@ fn what_is_made_to_fit_loses_no_finding() {
 
 /// AR-3: unreadable parts of a checkpoint are reported, however many other remarks there are.
 #[test]
-fn checkpoints_that_cannot_be_read_are_said() {
+fn unreadable_checkpoints_are_reported() {
     let noise = "note\n\n".repeat(300);
     let transcript = format!(
         "===AGENT_RESULT===\nagent_id: x\n{noise}===AGENT_RESULT_END===\n[CHECKPOINT] turn:ten findings:1\n\
@@ -799,7 +799,7 @@ fn checkpoints_that_cannot_be_read_are_said() {
 
 /// Agents' text never controls a terminal, and is read back unchanged.
 #[test]
-fn nothing_that_is_written_drives_a_terminal() {
+fn written_results_contain_no_terminal_controls() {
     let title = "- \u{1b}]0;x\u{7}red";
     let json = serde_json::json!({"agent_id": "x", "dimensions": ["a"], "findings": [{
         "id": "F001", "title": title, "severity": "High", "cwe": "CWE-89", "location": "a.c:1", "source": "s\u{9b}31m", "sink": "k",
@@ -824,7 +824,7 @@ fn nothing_that_is_written_drives_a_terminal() {
 
 /// AR-4, AR-5: plan, merge and report agree on the gaps that a whole result closes, even if it was not requested.
 #[test]
-fn a_whole_result_that_nobody_asked_for_closes_gaps_everywhere() {
+fn an_unrequested_whole_result_closes_gaps_everywhere() {
     let of = |dimensions: &str| WHOLE.replace("dimensions: a\n", &format!("dimensions: {dimensions}\n"));
     let cut = |text: &str| text[..text.find("===AGENT_RESULT_END").unwrap()].to_owned() + "\n";
     let place = Place::new()
@@ -868,7 +868,7 @@ fn a_whole_result_that_nobody_asked_for_closes_gaps_everywhere() {
 }
 
 #[test]
-fn what_is_wrong_with_a_team_is_said() {
+fn an_invalid_team_is_reported() {
     for (team, problem, place_of_it) in [
         (r#"{"agents": [{"agent_id": "x"}]}"#, "missing field `dimensions`", "line 1 column 29"),
         (r#"{"agents": [{"agent_id": "x", "dimensions": []}]}"#, "has no dimensions", "line 1 column 47"),
@@ -923,7 +923,7 @@ fn what_is_wrong_with_a_team_is_said() {
 
 /// AR-4: an agent that is not in the team is included in the plan, and reported.
 #[test]
-fn an_agent_that_is_not_in_the_team_is_said() {
+fn an_agent_outside_the_team_is_reported() {
     let of = |agent: &str| format!(r#"{{"agents": [{{"agent_id": "{agent}", "dimensions": ["a"]}}]}}"#);
     for command in ["plan", "merge", "report"] {
         let place = Place::new().with_file("a.txt", WHOLE).with_file("other.json", of("other"));
@@ -940,7 +940,7 @@ fn an_agent_that_is_not_in_the_team_is_said() {
 
 /// EN-1: a negative answer says what to do next.
 #[test]
-fn a_result_that_is_not_whole_says_what_to_do() {
+fn an_incomplete_result_comes_with_advice() {
     let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
     assert_ne!(short, WHOLE);
     for text in [cut(), &short] {
@@ -954,7 +954,7 @@ fn a_result_that_is_not_whole_says_what_to_do() {
 
 /// A result with more findings than it declares is accepted and reported, also in a final report.
 #[test]
-fn more_findings_than_are_declared_are_said() {
+fn more_findings_than_declared_are_reported() {
     let more = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 0\n");
     let place = Place::new().with_file("a.txt", &more);
     for (command, code) in [("check", 1), ("merge", 0), ("report", 0)] {
@@ -967,7 +967,7 @@ fn more_findings_than_are_declared_are_said() {
 
 /// AR-6: text of an agent is never a link in a SARIF message.
 #[test]
-fn no_text_of_an_agent_is_a_link_in_sarif() {
+fn agent_text_is_never_a_link_in_sarif() {
     let title = "See [here](https://example.org) for {name}";
     let first = WHOLE.lines().find(|line| line.starts_with("[F001]")).unwrap();
     let text = WHOLE.replace(first, &format!("[F001] {title}"));
@@ -982,7 +982,7 @@ fn no_text_of_an_agent_is_a_link_in_sarif() {
 
 /// AR-5: the report says what a truncated finding lacks.
 #[test]
-fn the_report_says_what_a_finding_lacks() {
+fn the_report_names_missing_parts_of_a_finding() {
     let text = WHOLE.replace("severity: High\n", "");
     assert_ne!(text, WHOLE);
     let report = Place::new().with_file("a.txt", &text).run(&["findings", "report", "a.txt"]).output;
@@ -1015,7 +1015,7 @@ fn a_growing_transcript_is_followed() {
 /// Results that a small real model wrote for the protocol: nothing is invented, and all are classified as a person
 /// classified them.
 #[test]
-fn results_of_a_real_model_are_classified_as_a_person_did() {
+fn results_of_a_real_model_match_the_human_classification() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/findings/recorded/results.jsonl");
     let place = Place::new();
     let mut count = 0;
@@ -1041,7 +1041,7 @@ fn results_of_a_real_model_are_classified_as_a_person_did() {
 
 /// The commands of the tutorial do what it shows.
 #[test]
-fn the_tutorial_is_true() {
+fn the_tutorial_commands_work() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
     let page = std::fs::read_to_string(page).unwrap();
     let place = Place::new();

@@ -13,7 +13,7 @@ const TEXT: &str = "one two three four five six seven eight nine ten";
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
 
 #[test]
-fn paths_that_a_person_or_a_monitor_tries_lead_on() {
+fn commonly_tried_paths_give_helpful_answers() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let place = Place::new();
@@ -33,7 +33,7 @@ fn paths_that_a_person_or_a_monitor_tries_lead_on() {
 }
 
 #[test]
-fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port() {
+fn a_wildcard_gateway_prints_a_usable_address() {
     let place = Place::new();
     let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
     assert!(served.address.ip().is_loopback(), "{}", served.address);
@@ -53,7 +53,7 @@ fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port(
 }
 
 #[test]
-fn an_upstream_without_a_key_behind_keys_of_the_gateway_is_said_at_the_start_and_by_doctor() {
+fn a_keyed_gateway_warns_of_an_upstream_without_a_key() {
     let text = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789abcdef\"\n\
         [upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
     let place = Place::new().with_file("endmark.toml", text);
@@ -65,7 +65,7 @@ fn an_upstream_without_a_key_behind_keys_of_the_gateway_is_said_at_the_start_and
 }
 
 #[test]
-fn a_new_key_is_printed_with_the_configured_address_and_the_upstreams_that_it_does_not_open() {
+fn a_new_key_is_printed_with_the_address_and_unusable_upstreams() {
     let add = |text: &str| {
         let place = Place::new().with_file("endmark.toml", text);
         let added = place.run(&["keys", "add", "alice"]);
@@ -85,7 +85,7 @@ fn a_new_key_is_printed_with_the_configured_address_and_the_upstreams_that_it_do
 }
 
 #[test]
-fn config_check_finds_what_the_start_would_refuse() {
+fn config_check_reports_what_the_start_would_refuse() {
     let place = Place::new().with_file("endmark.toml", "admin_key = \"short\"\n");
     let check = place.run(&["config", "check"]);
     assert!(
@@ -103,7 +103,7 @@ fn config_check_finds_what_the_start_would_refuse() {
 }
 
 #[test]
-fn doctor_knows_its_own_gateway_on_the_port_and_another_program_there() {
+fn doctor_distinguishes_its_gateway_from_another_program() {
     let place = Place::new();
     let served = Served::start(&place, &["--upstream", NOWHERE]);
     let listen = format!("listen={}", served.address);
@@ -125,7 +125,7 @@ fn doctor_knows_its_own_gateway_on_the_port_and_another_program_there() {
 }
 
 #[test]
-fn doctor_takes_an_upstream_in_place_of_those_that_are_configured() {
+fn doctor_accepts_an_upstream_instead_of_the_configured_ones() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let text = format!("[upstreams.gone]\nbase_url = \"{NOWHERE}\"\n");
@@ -137,7 +137,7 @@ fn doctor_takes_an_upstream_in_place_of_those_that_are_configured() {
 }
 
 #[test]
-fn a_name_without_an_address_is_called_a_failure_of_dns() {
+fn an_unresolvable_name_is_reported_as_a_dns_failure() {
     let place = Place::new().with_file("cut.json", "[1, 2");
     let far = "http://no-such-host.invalid/v1";
     let run = place.run(&["resume", "cut.json", "--base-url", far, "--model", "m"]);
@@ -147,7 +147,7 @@ fn a_name_without_an_address_is_called_a_failure_of_dns() {
 }
 
 #[test]
-fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
+fn an_initial_configuration_is_valid_and_never_overwritten() {
     let place = Place::new();
     let written = place.run(&["init"]);
     assert_eq!(written.code, 0, "{}", written.errors);
@@ -162,7 +162,7 @@ fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
 }
 
 #[test]
-fn a_new_key_is_shown_once_with_the_line_that_uses_it_and_alone_on_standard_output() {
+fn a_new_key_is_printed_once_and_alone_on_standard_output() {
     let run = Place::new().run(&["keys", "add", "alice", "--budget-usd", "20", "--per", "month"]);
     assert!(run.output.starts_with("em_sk_") && run.output.lines().count() == 1, "{}", run.output);
     assert!(run.errors.contains("shown only once"), "{}", run.errors);
@@ -170,7 +170,7 @@ fn a_new_key_is_shown_once_with_the_line_that_uses_it_and_alone_on_standard_outp
 }
 
 #[test]
-fn money_has_few_places_for_people_and_all_of_them_for_programs() {
+fn money_is_rounded_for_people_and_exact_for_programs() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let place = Place::new().with_file("endmark.toml", "[budget]\nsession_usd = 2.5\n");
@@ -202,13 +202,13 @@ fn money_has_few_places_for_people_and_all_of_them_for_programs() {
 }
 
 #[test]
-fn an_empty_text_is_said_in_one_line() {
+fn an_empty_text_is_reported_in_one_line() {
     let run = Place::new().run(&["detect"]);
     assert_eq!((run.code, run.output.as_str()), (1, "truncated: the text is empty\n"));
 }
 
 #[test]
-fn no_help_names_a_requirement_and_the_first_one_has_groups() {
+fn help_contains_no_requirement_ids_and_the_overview_has_groups() {
     let place = Place::new();
     let all = place.run(&["--help"]).output;
     for group in ["Everyday (docs/", "Inside agents (docs/", "Operate (docs/", "Build on it (docs/"] {
@@ -226,7 +226,7 @@ fn no_help_names_a_requirement_and_the_first_one_has_groups() {
 }
 
 #[test]
-fn the_log_has_one_line_for_a_request_that_was_not_whole_and_one_for_an_error() {
+fn the_log_has_one_line_per_unusual_request_or_error() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let gone = "[upstreams.gone]\nbase_url = \"http://127.0.0.1:9/v1\"\n";

@@ -70,7 +70,7 @@ fn cut_end(dialect: Dialect) -> &'static str {
 }
 
 #[test]
-fn a_reply_that_needs_no_help_is_the_same_as_direct() {
+fn a_whole_reply_equals_the_direct_one() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let running = Running::model(dialect, ScriptedModel::new(STORY)).await;
@@ -90,7 +90,7 @@ fn a_reply_that_needs_no_help_is_the_same_as_direct() {
 }
 
 #[test]
-fn a_reply_that_is_cut_by_its_limit_comes_whole() {
+fn a_reply_cut_by_its_limit_is_completed() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             for prefill in [Prefill::Echoes, Prefill::Continues, Prefill::Rejects] {
@@ -114,7 +114,7 @@ fn a_reply_that_is_cut_by_its_limit_comes_whole() {
 
 /// Whether an upstream accepts a prefill is tested once, and its refusal is not an error for the client.
 #[test]
-fn a_refused_prefill_is_not_tried_again() {
+fn a_rejected_prefill_is_not_retried() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(Prefill::Rejects)).await;
@@ -127,7 +127,7 @@ fn a_refused_prefill_is_not_tried_again() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_goes_on_or_ends_in_the_formats_own_error() {
+fn a_broken_stream_continues_or_ends_in_the_formats_error() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             for at in [0, 900, 1_500] {
@@ -164,7 +164,7 @@ fn a_stream_that_breaks_off_goes_on_or_ends_in_the_formats_own_error() {
 }
 
 #[test]
-fn a_tool_call_that_is_cut_comes_whole() {
+fn a_cut_tool_call_is_completed() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             for stream in [false, true] {
@@ -187,7 +187,7 @@ fn a_tool_call_that_is_cut_comes_whole() {
 
 /// The gateway never delivers arguments that the model did not finish.
 #[test]
-fn a_tool_call_that_stays_cut_is_none() {
+fn a_tool_call_that_stays_cut_is_not_delivered() {
     in_runtime(async {
         for dialect in [Dialect::Messages, Dialect::Gemini] {
             let cut = DialectAdapter::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
@@ -231,7 +231,7 @@ fn a_streamed_call_that_stays_cut_is_never_finished() {
 }
 
 #[test]
-fn errors_have_the_shape_of_their_provider() {
+fn errors_have_the_format_of_their_provider() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             // The provider's own error passes byte for byte, and is not taken for anything else.
@@ -270,7 +270,7 @@ fn errors_have_the_shape_of_their_provider() {
 
 /// If every request must have a limit, a high one says nothing about the client's wish.
 #[test]
-fn a_limit_that_messages_demands_is_a_wish_only_below_a_height() {
+fn a_required_limit_is_a_client_wish_only_below_a_threshold() {
     in_runtime(async {
         let model = || ScriptedModel::new(STORY).own_limit(7).prefill(Prefill::Rejects);
         let running = Running::start(DialectAdapter::new(Dialect::Messages, model()), &[]).await;
@@ -283,7 +283,7 @@ fn a_limit_that_messages_demands_is_a_wish_only_below_a_height() {
 }
 
 #[test]
-fn what_is_written_down_names_the_format() {
+fn stored_rows_name_the_format() {
     in_runtime(async {
         let names = ["openai_responses", "anthropic_messages", "gemini"];
         for (dialect, name) in Dialect::ALL.into_iter().zip(names) {
@@ -309,7 +309,7 @@ fn what_is_written_down_names_the_format() {
 
 /// Injected faults appear in the form of each format, and are repaired like real ones.
 #[test]
-fn rehearsed_faults_strike_every_format() {
+fn injected_faults_work_in_every_format() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let model = DialectAdapter::new(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes));

@@ -9,7 +9,7 @@ use crate::serve::{Served, in_runtime};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 
 #[test]
-fn the_path_says_which_model_and_whether_it_streams() {
+fn the_path_determines_the_model_and_streaming() {
     in_runtime(async {
         let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
         let upstream = Upstream::start(DialectAdapter::new(Dialect::Gemini, model)).await;
@@ -64,7 +64,7 @@ fn chunk(text: &str, finish: Option<&str>, token: Option<&str>) -> Value {
 
 /// The provider's token is returned in the same request, and the limit has room for the earlier part.
 #[test]
-fn a_reply_with_a_token_goes_on_by_it() {
+fn a_reply_with_a_token_is_continued_with_it() {
     in_runtime(async {
         for streams in [false, true] {
             let answer = move |chunks: Vec<Value>| {

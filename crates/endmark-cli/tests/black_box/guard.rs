@@ -8,7 +8,7 @@ const WHOLE: &str = "# Report\n\nAll of it is done.\n";
 const STUB: &str = "# Report\n\nTBD\n";
 
 #[test]
-fn the_exit_code_is_the_answer() {
+fn the_exit_code_is_the_verdict() {
     let place = Place::new().with_file("whole.md", WHOLE).with_file("stub.md", STUB);
     let whole = place.run(&["guard", "whole.md"]);
     assert_eq!((whole.code, whole.output.as_str()), (0, "whole.md: whole\n"));
@@ -42,7 +42,7 @@ fn the_envelope_has_each_finding_with_its_artifact() {
 }
 
 #[test]
-fn what_is_typed_adds_to_the_template() {
+fn command_line_criteria_add_to_the_template() {
     let template = "---\nsuccessCriteria:\n  requiredSections: [Summary]\n---\n# Report\n";
     let place = Place::new().with_file("t.md", template).with_file("a.md", "# Report\n\nWe hope so.\n");
     let arguments = [
@@ -69,7 +69,7 @@ fn what_is_typed_adds_to_the_template() {
 }
 
 #[test]
-fn what_cannot_be_used_is_an_error_that_says_what_to_do() {
+fn unusable_criteria_are_refused_with_advice() {
     let place = Place::new()
         .with_file("latin.md", b"# R\xe4t\n")
         .with_file("wide.md", b"\xff\xfeR\x00")
@@ -94,7 +94,7 @@ fn what_cannot_be_used_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
+fn a_batch_continues_after_an_invalid_line() {
     let input = concat!(
         "{\"id\":\"a\",\"text\":\"All of it is done.\"}\n",
         "nothing\n",
@@ -129,7 +129,7 @@ fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
 }
 
 #[test]
-fn other_tools_get_their_own_form() {
+fn other_tools_get_their_own_output_format() {
     let place = Place::new().with_file("stub.md", STUB);
     let github = place.run(&["guard", "--to", "github", "stub.md"]);
     assert_eq!(github.code, 1);

@@ -11,7 +11,7 @@ fn result_line(output: &str) -> Value {
 }
 
 #[test]
-fn a_conversation_is_counted_and_compacted_with_its_source_bytes() {
+fn half_characters_in_a_conversation_are_counted_and_compacted() {
     let turn = format!(r#"{{"role":"user","content":"{}"}}"#, "lorem ipsum ".repeat(200));
     let turns = vec![format!(r#"{{"role":"assistant","content":"a step"}},{turn}"#); 20].join(",");
     let body = format!(r#"{{"messages":[{{"role":"user","content":"start {HALF}"}},{turns}]}}"#);
@@ -31,7 +31,7 @@ fn a_conversation_is_counted_and_compacted_with_its_source_bytes() {
 }
 
 #[test]
-fn a_line_of_a_batch_is_answered() {
+fn a_batch_line_with_half_a_character_is_answered() {
     let place = Place::new();
     let text = format!("{}{HALF} end", r"some line\n".repeat(3_000));
     let cap = format!(r#"{{"id":1,"text":"{text}","max_chars":4000}}"#);
@@ -51,7 +51,7 @@ fn a_line_of_a_batch_is_answered() {
 }
 
 #[test]
-fn the_output_of_a_tool_is_capped() {
+fn tool_output_with_half_a_character_is_capped() {
     let output = r"some line\n".repeat(3_000);
     let event = format!(
         r#"{{"session_id":"s","hook_event_name":"PostToolUse","cwd":"/tmp","transcript_path":"/x","tool_name":"Bash","tool_input":{{"command":"x"}},"tool_response":{{"stdout":"{output}\ud800 end","stderr":"","interrupted":false,"isImage":false}}}}"#
@@ -62,7 +62,7 @@ fn the_output_of_a_tool_is_capped() {
 }
 
 #[test]
-fn a_command_may_print_it() {
+fn a_command_may_print_half_a_character() {
     let place = Place::new();
     let print = format!("printf '%s' '{{\"a\":\"{HALF} b\"}}'");
     let run = place.run(&["exec", "--json", "--", "sh", "-c", &print]);

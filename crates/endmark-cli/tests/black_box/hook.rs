@@ -86,7 +86,7 @@ fn model_text(agent: &str, answer: &Value) -> String {
 }
 
 #[test]
-fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the_rest() {
+fn each_agent_gets_a_small_result_with_the_error_and_the_handle() {
     let output = rows(20_000);
     for agent in AGENTS {
         let place = Place::new();
@@ -103,7 +103,7 @@ fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the
 }
 
 #[test]
-fn a_result_within_the_limit_is_not_touched() {
+fn a_result_within_the_limit_is_unchanged() {
     for agent in AGENTS {
         let place = Place::new();
         let mut event = printed_event(&place, agent, "all is well");
@@ -116,7 +116,7 @@ fn a_result_within_the_limit_is_not_touched() {
 }
 
 #[test]
-fn without_a_limit_of_ones_own_the_cap_stays_below_the_agents_own_cut() {
+fn the_default_limit_stays_below_the_agents_own_limit() {
     for (agent, limit) in [("claude", 30_000), ("codex", 10_000), ("gemini", 40_000)] {
         let place = Place::new();
         let event = printed_event(&place, agent, &rows(20_000));
@@ -131,7 +131,7 @@ fn without_a_limit_of_ones_own_the_cap_stays_below_the_agents_own_cut() {
 }
 
 #[test]
-fn the_shape_of_a_result_stays_and_what_cannot_be_cut_is_left_alone() {
+fn results_keep_their_shape_and_uncappable_ones_are_unchanged() {
     let place = Place::new();
     let event = |tool: &str, response: Value| json!({"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": tool, "tool_response": response});
     let arguments = ["tool", "--agent", "claude", "--max-chars", "2000"];
@@ -153,7 +153,7 @@ fn the_shape_of_a_result_stays_and_what_cannot_be_cut_is_left_alone() {
 }
 
 #[test]
-fn no_file_is_read_that_does_not_belong_to_the_session() {
+fn files_outside_the_session_are_not_read() {
     let place = Place::new().with_file("secret.txt", rows(20_000));
     let secret = place.path().join("secret.txt");
     let mut event = printed_event(&place, "claude", "small");
@@ -166,7 +166,7 @@ fn no_file_is_read_that_does_not_belong_to_the_session() {
 }
 
 #[test]
-fn an_error_of_its_own_never_holds_an_agent_up() {
+fn a_hook_error_never_blocks_an_agent() {
     let place = Place::new().with_file("endmark.toml", "no such key = 3\n");
     for (arguments, input) in [
         (&["hook", "tool", "--agent", "claude"][..], "{\"tool_response\": \"x\"}"),
@@ -200,7 +200,7 @@ fn an_error_of_its_own_never_holds_an_agent_up() {
 }
 
 #[test]
-fn where_the_store_cannot_be_used_the_result_is_capped_all_the_same_and_names_nothing() {
+fn an_unusable_store_still_gives_a_capped_result() {
     let place = Place::new().with_file("file", "").with_variable("ENDMARK_STORE", "sqlite:file/endmark.db");
     let event = printed_event(&place, "gemini", &rows(20_000));
     let run = hook(&place, &["tool", "--agent", "gemini", "--max-chars", "8000"], &event);

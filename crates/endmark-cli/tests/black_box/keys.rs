@@ -13,7 +13,7 @@ async fn ask(served: &Served, secret: &str) -> u16 {
 }
 
 #[test]
-fn keys_are_made_rotated_and_revoked_while_the_gateway_serves() {
+fn keys_are_created_rotated_and_revoked_during_operation() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let configuration = format!(
@@ -80,7 +80,7 @@ fn keys_are_made_rotated_and_revoked_while_the_gateway_serves() {
 }
 
 #[test]
-fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
+fn an_invalid_key_argument_is_refused_with_advice() {
     let place = Place::new();
     assert_eq!(place.run(&["keys", "add", "a"]).code, 0);
     for (arguments, said) in [
@@ -111,7 +111,7 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
 }
 
 #[test]
-fn a_place_of_a_key_is_free_again_after_the_gateway_was_killed() {
+fn a_killed_gateway_frees_the_slots_of_its_keys() {
     in_runtime(async {
         let event = json!({"choices": [{"index": 0, "delta": {"content": "On"}}]}).to_string();
         let endless = Answer::sse([event.clone(), event]).stall_after(20);
@@ -147,7 +147,7 @@ fn a_place_of_a_key_is_free_again_after_the_gateway_was_killed() {
 }
 
 #[test]
-fn a_key_in_the_wrong_place_is_neither_said_again_nor_sent_on() {
+fn a_misplaced_key_is_neither_repeated_nor_forwarded() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let configuration =

@@ -87,7 +87,7 @@ async fn read_slowly(address: SocketAddr, time: Duration) -> usize {
 }
 
 #[test]
-fn slow_readers_slow_their_upstreams_and_not_the_memory() {
+fn slow_readers_slow_their_upstreams_without_using_memory() {
     in_runtime(async {
         let readers = number("ENDMARK_TEST_SLOW_READERS", SLOW_READERS);
         let upstream = flood().await;
@@ -137,7 +137,7 @@ async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
 }
 
 #[test]
-fn who_only_holds_a_place_loses_it_and_honest_clients_are_served() {
+fn idle_attackers_lose_their_slots_and_real_clients_are_served() {
     in_runtime(async {
         let held = number("ENDMARK_TEST_HELD_SOCKETS", IDLE_SOCKETS);
         let answer = Answer::json(200, &chat_reply("honest", "stop", (1, 1)));

@@ -99,14 +99,14 @@ pub(crate) fn call_record(model: &str, request_id: &str, call: u32, purpose: Pur
 }
 
 #[test]
-fn without_a_store_the_next_step_is_said() {
+fn without_a_store_the_log_command_gives_advice() {
     let run = Place::new().run(&["log"]);
     assert_eq!(run.code, 4);
     assert!(run.errors.contains("start `endmark serve`"), "{}", run.errors);
 }
 
 #[test]
-fn the_table_has_one_line_a_recovery() {
+fn the_table_has_one_line_per_recovery() {
     let place = recorded_store();
     let run = place.run(&["log"]);
     let lines: Vec<&str> = run.output.lines().collect();
@@ -121,7 +121,7 @@ fn the_table_has_one_line_a_recovery() {
 }
 
 #[test]
-fn one_recovery_is_explained_by_its_row_or_its_request() {
+fn a_recovery_is_explained_by_row_or_request_id() {
     let place = recorded_store();
     for id in ["1", "req_1"] {
         let run = place.run(&["log", "show", id]);
@@ -172,7 +172,7 @@ async fn leave_cut(mode: &str) -> (String, serde_json::Value) {
 
 /// PC-7: the log explains why a reply stayed cut, and what to do.
 #[test]
-fn why_nothing_was_asked_is_said_and_what_would_change_it() {
+fn the_log_explains_why_nothing_was_asked() {
     in_runtime(async {
         let (limited, row) = leave_cut("auto").await;
         for words in ["recovery 1  cut", "the limit that the client set itself", "`[resume] mode = \"on\"`"] {
@@ -189,7 +189,7 @@ fn why_nothing_was_asked_is_said_and_what_would_change_it() {
 }
 
 #[test]
-fn of_a_request_of_which_nothing_was_cut_the_calls_are_shown() {
+fn an_uncut_request_shows_its_calls() {
     let place = recorded_store();
     let run = place.run(&["log", "show", "req_w"]);
     assert_eq!(run.code, 0, "{}", run.errors);
@@ -205,13 +205,13 @@ fn of_a_request_of_which_nothing_was_cut_the_calls_are_shown() {
 }
 
 #[test]
-fn the_help_shows_an_id_as_requests_have_it() {
+fn the_help_shows_a_realistic_request_id() {
     let help = Place::new().run(&["log", "--help"]).output;
     assert!(help.contains("endmark log show em_") && !help.contains("req_"), "{help}");
 }
 
 #[test]
-fn a_store_in_the_home_folder_is_named_as_a_shell_would_and_behind_each_subcommand() {
+fn a_store_in_the_home_folder_is_named_with_a_tilde() {
     let place = Place::new().with_file("endmark.toml", "store = \"sqlite:~/kept.db\"\n");
     let home = place.path().join("home");
     std::fs::create_dir_all(&home).unwrap();

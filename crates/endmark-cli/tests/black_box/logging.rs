@@ -22,7 +22,7 @@ fn documents(said: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_line_is_a_document_and_the_line_of_a_request_has_its_id() {
+fn every_log_line_is_json_and_a_request_line_has_its_id() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new();
@@ -43,7 +43,7 @@ fn every_line_is_a_document_and_the_line_of_a_request_has_its_id() {
 }
 
 #[test]
-fn whoever_asks_gets_a_line_for_each_request_and_no_other() {
+fn request_logging_writes_one_line_for_each_request() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let place = Place::new();
@@ -57,7 +57,7 @@ fn whoever_asks_gets_a_line_for_each_request_and_no_other() {
 }
 
 #[test]
-fn a_failure_has_one_word_and_no_value_is_a_debug_form() {
+fn log_fields_have_fixed_words_and_no_debug_output() {
     in_runtime(async {
         let upstream = Upstream::start(|_: &Received| Answer::server_error()).await;
         let place = Place::new().with_file("endmark.toml", "[retry]\nmax_retries = 1\n");
@@ -79,7 +79,7 @@ fn a_failure_has_one_word_and_no_value_is_a_debug_form() {
 }
 
 #[test]
-fn an_error_at_the_start_is_a_line_that_programs_read_too() {
+fn a_startup_error_is_logged_as_json_too() {
     let run = Place::new().run(&["serve", "--log", "json", "--listen", "nowhere"]);
     assert_eq!(run.code, 2);
     let lines = documents(&run.errors);
@@ -94,7 +94,7 @@ async fn lost_lines(served: &Served) -> f64 {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_no_request_and_what_is_lost_is_counted_and_said() {
+fn an_unread_log_delays_no_request_and_lost_lines_are_counted() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let place = Place::new();

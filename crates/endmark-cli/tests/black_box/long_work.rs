@@ -50,7 +50,7 @@ async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
 }
 
 #[test]
-fn other_clients_are_served_meanwhile() {
+fn other_clients_are_served_during_long_work() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let (served, asked) = busy(&upstream).await;
@@ -67,7 +67,7 @@ fn other_clients_are_served_meanwhile() {
 }
 
 #[test]
-fn a_stop_does_not_wait() {
+fn a_stop_does_not_wait_for_long_work() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
         let (served, asked) = busy(&upstream).await;

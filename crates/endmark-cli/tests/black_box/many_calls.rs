@@ -142,7 +142,7 @@ async fn ask_many(served: &Served, count: usize, settings: &str) {
 }
 
 #[test]
-fn the_memory_of_a_reply_grows_as_its_calls_do() {
+fn the_memory_of_a_reply_grows_linearly_with_its_calls() {
     in_runtime(async {
         for settings in ["tools.hold=false", "tools.hold=true"] {
             let upstream = Upstream::start(Calls).await;
@@ -161,7 +161,7 @@ fn the_memory_of_a_reply_grows_as_its_calls_do() {
 }
 
 #[test]
-fn a_gateway_stops_while_it_works_on_thousands_of_calls() {
+fn a_gateway_stops_while_it_processes_thousands_of_calls() {
     in_runtime(async {
         let upstream = Upstream::start(Calls).await;
         let place = Place::new();

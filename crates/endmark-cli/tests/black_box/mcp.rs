@@ -112,7 +112,7 @@ fn a_note_counts_the_items_of_each_shortened_list() {
 }
 
 #[test]
-fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
+fn a_long_result_is_capped_and_the_tool_reads_the_rest() {
     let place = Place::new();
     let mut client = Client::start(&place, &[]);
     let listed = client.ask(1, "tools/list", &json!({}));
@@ -178,7 +178,7 @@ fn many_small_texts_are_capped_as_one() {
 }
 
 #[test]
-fn all_else_passes_byte_for_byte() {
+fn all_other_messages_pass_byte_for_byte() {
     let place = Place::new();
     let mut client = Client::start(&place, &[]);
     let odd = r#"{ "jsonrpc":"2.0","id":"a/1" ,"method":"x/y","params":{"n":1.0e2,"n":3} }"#;
@@ -194,7 +194,7 @@ fn all_else_passes_byte_for_byte() {
 }
 
 #[test]
-fn a_server_that_dies_leaves_no_request_without_an_answer() {
+fn every_pending_request_gets_an_answer_if_the_server_dies() {
     let place = Place::new();
     for method in ["die", "die and leave somebody"] {
         let mut client = Client::start(&place, &[]);
@@ -215,7 +215,7 @@ fn a_server_that_dies_leaves_no_request_without_an_answer() {
 }
 
 #[test]
-fn a_long_result_is_capped_however_it_is_written() {
+fn a_long_result_is_capped_in_every_spelling() {
     let mut client = Client::start(&Place::new(), &[]);
     let text = r#"{"content":[{"type":"text","text":"LONG"}]}"#;
     for line in [
@@ -253,7 +253,7 @@ fn a_long_result_is_capped_however_it_is_written() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_answered_and_the_session_goes_on() {
+fn an_oversized_message_gets_an_error_and_the_session_continues() {
     let mut client = Client::start(&Place::new(), &[]);
     let answer = client.ask(7, "tools/call", &json!({"name": "huge"}));
     assert!(
@@ -265,7 +265,7 @@ fn a_message_that_is_too_long_is_answered_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_long_answer_is_bounded_whatever_its_parts_are() {
+fn a_long_answer_with_any_parts_is_bounded() {
     let mut client = Client::start(&Place::new(), &[]);
     let deep = |levels| format!("{}\"LONG\"{}", r#"{"a":["#.repeat(levels), "]}".repeat(levels));
     let structured = |value: &str| format!(r#""result":{{"content":[],"structuredContent":{value}}}"#);

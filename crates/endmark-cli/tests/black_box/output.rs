@@ -23,7 +23,7 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
-fn completions_and_manual_pages_are_there() {
+fn completions_and_manual_pages_are_generated() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = place.run(&["completions", shell]);
@@ -42,7 +42,7 @@ fn completions_and_manual_pages_are_there() {
 }
 
 #[test]
-fn every_command_answers_in_an_envelope_whatever_happens() {
+fn every_command_always_answers_in_an_envelope() {
     let place = Place::new().with_file("cut.json", "[1,").with_file("bad.toml", "[resume");
     let cases: &[(&[&str], i32)] = &[
         (&["detect", "cut.json"], 1),
@@ -76,7 +76,7 @@ fn every_command_answers_in_an_envelope_whatever_happens() {
 }
 
 #[test]
-fn colour_is_only_where_it_is_wanted() {
+fn colour_is_used_only_if_wanted() {
     let place = Place::new().with_file("cut.json", "[1,");
     let is_coloured = |place: &Place, arguments: &[&str]| {
         let run = place.run(arguments);
@@ -94,7 +94,7 @@ fn colour_is_only_where_it_is_wanted() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn where_nothing_can_be_written_it_is_no_success() {
+fn unwritable_output_is_a_failure() {
     for arguments in [&["man"][..], &["config", "--json"], &["detect", "--batch"]] {
         let place = Place::new();
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -109,7 +109,7 @@ fn where_nothing_can_be_written_it_is_no_success() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_reader_is_not_an_error() {
     let place = Place::new();
     let lines = "{\"id\":1,\"format\":\"json\",\"text\":\"[\"}\n".repeat(20_000);
     let place = place.with_file("lines.jsonl", lines);
@@ -125,7 +125,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn an_argument_over_its_limit_is_refused_before_anything_is_read() {
+fn an_oversized_argument_is_refused_before_input_is_read() {
     let place = Place::new();
     let cases: &[(&[&str], &str, u64, usize)] = &[
         (&["detect", "missing.json", "--marker"], "marker", 1024, 1025),
@@ -146,7 +146,7 @@ fn an_argument_over_its_limit_is_refused_before_anything_is_read() {
 
 #[test]
 #[cfg(unix)]
-fn a_signal_is_answered_in_an_envelope() {
+fn a_signal_produces_an_envelope() {
     for (signal, code, word) in [("-TERM", 143, "terminated"), ("-INT", 130, "interrupted")] {
         let mut child = Place::new().command(&["detect", "-", "--json"]).spawn().unwrap();
         // A second thread answers signals; before it exists, a signal ends any process.
@@ -165,7 +165,7 @@ fn a_signal_is_answered_in_an_envelope() {
 }
 
 #[test]
-fn a_signal_while_an_answer_is_made_ends_it() {
+fn a_signal_ends_the_command_while_it_prints() {
     let text = format!("[\"{}\", \"", "é".repeat(500_000));
     let place = Place::new().with_file("cut.json", text);
     let arguments = ["detect", "--complete", "--json", "cut.json"];
@@ -194,7 +194,7 @@ fn a_signal_while_an_answer_is_made_ends_it() {
 }
 
 #[test]
-fn help_that_is_asked_for_in_json_is_an_envelope_and_help_that_nobody_can_read_is_no_success() {
+fn json_help_is_an_envelope_and_unwritable_help_fails() {
     let place = Place::new();
     let answer = place.run(&["detect", "--json", "--help"]);
     assert_eq!(answer.code, 0);
@@ -210,7 +210,7 @@ fn help_that_is_asked_for_in_json_is_an_envelope_and_help_that_nobody_can_read_i
 }
 
 #[test]
-fn what_can_show_nothing_is_refused() {
+fn an_empty_page_or_period_is_refused() {
     let place = Place::new();
     assert_eq!(place.run(&["log", "--limit", "0"]).code, 2);
     assert_eq!(place.run(&["keys", "add", "first"]).code, 0);
@@ -219,7 +219,7 @@ fn what_can_show_nothing_is_refused() {
 }
 
 #[test]
-fn without_a_home_folder_the_place_of_the_store_is_said() {
+fn without_a_home_folder_the_error_names_the_store_setting() {
     let place = Place::new();
     let said = |variable: Option<(&str, &str)>| {
         let mut command = place.command(&["config"]);

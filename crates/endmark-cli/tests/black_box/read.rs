@@ -84,7 +84,7 @@ fn lines_bytes_and_patterns_are_found() {
 }
 
 #[test]
-fn a_pointer_points_into_a_document() {
+fn a_pointer_reads_a_part_of_a_document() {
     let place = Place::new();
     let rows: Vec<Value> = (0..3_000).map(|id| json!({"id": id, "body": format!("row {id}")})).collect();
     let handle = keep(&place, json!({"rows": rows, "a/b": [1.50]}).to_string());
@@ -101,7 +101,7 @@ fn a_pointer_points_into_a_document() {
 }
 
 #[test]
-fn what_is_no_text_comes_back_byte_for_byte() {
+fn binary_output_is_returned_byte_for_byte() {
     let place = Place::new();
     let bytes: Vec<u8> = (0..50_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
     let handle = keep(&place, &bytes);
@@ -122,7 +122,7 @@ fn what_is_no_text_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
+fn unknown_foreign_and_expired_handles_are_refused() {
     let place = Place::new();
     let handle = keep(&place, log(2_000));
     assert_eq!(place.run(&["read", &handle]).code, 0);
@@ -155,7 +155,7 @@ fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
 }
 
 #[test]
-fn nothing_is_stored_where_nothing_is_left_out_and_a_failing_store_hides_nothing() {
+fn only_shortened_output_is_stored_and_a_store_failure_is_reported() {
     let place = Place::new();
     assert_eq!(keep(&place, "all is well\n"), "");
     assert!(!place.store().exists());
@@ -200,7 +200,7 @@ fn a_batch_keeps_each_output_that_it_shortens() {
 }
 
 #[test]
-fn kept_outputs_stay_within_their_room_and_one_that_was_removed_says_so() {
+fn kept_outputs_stay_within_their_limit_and_removals_are_reported() {
     let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 40_000\n");
     // Lines that hardly compress.
     let value = |seed: u64| {

@@ -45,7 +45,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_pipe_or_a_device_is_refused_where_a_file_belongs() {
+fn a_pipe_or_device_is_refused_instead_of_a_file() {
     for (named, what) in [("pipe", "it is a pipe"), ("/dev/zero", "it is a device")] {
         let place = place();
         for file in ["key.toml", "ca.toml", "schema.toml"] {
@@ -84,7 +84,7 @@ fn a_pipe_or_a_device_is_refused_where_a_file_belongs() {
 }
 
 #[test]
-fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
+fn a_pipe_at_a_configured_path_is_refused_or_skipped() {
     let place = with_pipe(place(), "endmark.toml");
     let ran = run(&place, &["config", "check"]);
     assert_eq!(ran.code, 2, "{}", ran.errors);
@@ -129,7 +129,7 @@ fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
 }
 
 #[test]
-fn the_data_of_a_command_may_come_through_a_pipe() {
+fn the_input_data_of_a_command_may_be_a_pipe() {
     let place = place();
     for command in [&["detect"][..], &["cap"], &["count", "--model", "gpt-4o"]] {
         let with = |file: &'static str| [command, &[file]].concat();

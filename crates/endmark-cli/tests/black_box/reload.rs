@@ -23,7 +23,7 @@ async fn upstream_saying(text: &str) -> Upstream {
 }
 
 #[test]
-fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
+fn a_reload_affects_only_new_requests() {
     in_runtime(async {
         let slow = Answer::sse(chat_stream(&["word "; 5], "stop")).pause(Duration::from_millis(200));
         let first = Upstream::start(Script::new().default_answer(slow)).await;
@@ -45,7 +45,7 @@ fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
 }
 
 #[test]
-fn a_wrong_file_changes_nothing_and_is_told_precisely() {
+fn an_invalid_file_changes_nothing_and_is_reported() {
     in_runtime(async {
         let upstream = upstream_saying("as before").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
@@ -71,7 +71,7 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
 
 /// An editor may briefly leave such a file. Requests and their keys would go to the public providers.
 #[test]
-fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
+fn a_file_without_the_existing_upstreams_changes_nothing() {
     in_runtime(async {
         let upstream = upstream_saying("as before").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
@@ -88,7 +88,7 @@ fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_changed_while_it_serves_is_said() {
+fn settings_that_need_a_restart_are_reported() {
     in_runtime(async {
         let upstream = upstream_saying("here").await;
         let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));

@@ -9,7 +9,7 @@ use crate::serve::{Served, in_runtime};
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 #[test]
-fn without_a_store_the_next_step_is_said_and_an_empty_one_says_how_to_fill_it() {
+fn reports_without_data_give_advice() {
     let place = Place::new();
     let run = place.run(&["report"]);
     assert_eq!(run.code, 4);
@@ -25,7 +25,7 @@ fn without_a_store_the_next_step_is_said_and_an_empty_one_says_how_to_fill_it() 
 }
 
 #[test]
-fn what_was_watched_and_what_was_resumed_are_told_apart() {
+fn watched_and_resumed_replies_are_distinguished() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new().with_file("endmark.toml", "[prices.m]\ninput = 1\noutput = 2\n");
@@ -74,7 +74,7 @@ fn what_was_watched_and_what_was_resumed_are_told_apart() {
 }
 
 #[test]
-fn what_was_cut_and_resumed_is_counted_in_every_format() {
+fn cut_and_resumed_replies_are_counted_in_every_format() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes);

@@ -19,7 +19,7 @@ fn resume(upstream: impl testkit::Respond, text: &str, more: &[&str]) -> (Run, u
 }
 
 #[test]
-fn the_rest_is_asked_for_and_stitched() {
+fn the_missing_part_is_requested_and_joined() {
     for prompted in [Prompted::FromToken, Prompted::Fenced("json"), Prompted::Restarts] {
         let (run, calls) = resume(ScriptedModel::new(JSON).with_prompted(prompted), &JSON[..28], &[]);
         assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{prompted:?}: {}", run.errors);
@@ -27,7 +27,7 @@ fn the_rest_is_asked_for_and_stitched() {
 }
 
 #[test]
-fn of_a_saved_reply_the_text_is_continued_if_it_was_cut() {
+fn the_text_of_a_cut_saved_reply_is_continued() {
     let reply = |content: &str, finish: &str| {
         let message = serde_json::json!({"role": "assistant", "content": content});
         let choice = serde_json::json!({"index": 0, "finish_reason": finish, "message": message});
@@ -44,13 +44,13 @@ fn of_a_saved_reply_the_text_is_continued_if_it_was_cut() {
 }
 
 #[test]
-fn what_is_whole_is_not_asked_for() {
+fn a_whole_text_is_not_continued() {
     let (run, calls) = resume(ScriptedModel::new(JSON), JSON, &["--format", "json"]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 0));
 }
 
 #[test]
-fn what_stays_cut_is_refused_with_all_that_was_received() {
+fn a_text_that_stays_cut_is_refused_with_all_received_text() {
     let (run, calls) =
         resume(ScriptedModel::new(JSON).with_prompted(Prompted::Silent), &JSON[..28], &["--json"]);
     let envelope = run.envelope();
@@ -88,7 +88,7 @@ fn a_key_is_sent_and_never_shown() {
 }
 
 #[test]
-fn what_is_malformed_is_refused_and_nothing_asked() {
+fn malformed_text_is_refused_without_a_request() {
     let lines = "{\"a\": 1}\n{\"a\" 2}\n{\"a\": ";
     for (text, format, place) in
         [("}\n", "json", "at byte 0"), ("[1, 2}", "json", "at byte 5"), (lines, "jsonl", "at byte 14")]

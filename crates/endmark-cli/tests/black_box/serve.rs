@@ -96,7 +96,7 @@ pub(crate) fn in_runtime(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_cut_reply_comes_out_whole_and_is_in_the_log() {
+fn a_cut_reply_is_completed_and_logged() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new();
@@ -119,7 +119,7 @@ fn a_cut_reply_comes_out_whole_and_is_in_the_log() {
 }
 
 #[test]
-fn the_interrupt_key_ends_it_with_130() {
+fn an_interrupt_exits_with_130() {
     let served = Served::start(&Place::new(), &["--upstream", "http://127.0.0.1:9/v1"]);
     let (code, said) = served.end("-INT");
     assert_eq!(code, Some(130));
@@ -127,7 +127,7 @@ fn the_interrupt_key_ends_it_with_130() {
 }
 
 #[test]
-fn an_address_in_use_is_said_before_anything_is_done() {
+fn an_address_in_use_is_reported_before_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let place = Place::new();
@@ -146,7 +146,7 @@ fn an_address_in_use_is_said_before_anything_is_done() {
 }
 
 #[test]
-fn a_key_that_is_not_set_and_a_store_that_cannot_be_are_named() {
+fn a_missing_key_and_an_impossible_store_are_named() {
     let place = Place::new().with_file(
         "endmark.toml",
         "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n",
@@ -167,7 +167,7 @@ fn a_key_that_is_not_set_and_a_store_that_cannot_be_are_named() {
 }
 
 #[test]
-fn doctor_finds_an_upstream_that_answers_and_one_that_does_not() {
+fn doctor_distinguishes_answering_and_silent_upstreams() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let there = format!("upstreams.there.base_url={}", upstream.base_url());
@@ -184,7 +184,7 @@ fn doctor_finds_an_upstream_that_answers_and_one_that_does_not() {
 }
 
 #[test]
-fn doctor_asks_a_gateway_whether_it_is_ready() {
+fn doctor_reports_whether_a_gateway_is_ready() {
     let place = Place::new();
     let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
     let listen = format!("listen={}", served.address);

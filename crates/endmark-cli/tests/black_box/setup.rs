@@ -33,7 +33,7 @@ fn files(place: &Place, folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_client_needs_is_shown_and_nothing_is_written() {
+fn setup_shows_the_changes_and_writes_nothing() {
     let place = Place::new();
     let shown = place.run(&["setup", "openai"]);
     assert_eq!((shown.code, shown.errors.as_str()), (0, ""));
@@ -47,7 +47,7 @@ fn what_a_client_needs_is_shown_and_nothing_is_written() {
 }
 
 #[test]
-fn a_file_is_written_without_loss_and_comes_back_byte_for_byte() {
+fn undo_restores_the_original_file_byte_for_byte() {
     let place = opencode(OPENCODE);
     let path = place.path().join(OPENCODE_FILE);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
@@ -86,7 +86,7 @@ fn a_file_is_written_without_loss_and_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_file_that_was_not_there_goes_again() {
+fn undo_removes_a_created_file() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "openai", "--write"]).code, 0);
     assert_eq!(text(&place, ".env"), "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n");
@@ -97,7 +97,7 @@ fn a_file_that_was_not_there_goes_again() {
 }
 
 #[test]
-fn a_folder_goes_only_if_it_was_made_for_the_file_and_nothing_else_is_in_it() {
+fn undo_removes_a_folder_only_if_created_and_empty() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
     assert_eq!(place.run(&["setup", "codex", "--write", "--url", "http://[::1]:9"]).code, 0);
@@ -116,7 +116,7 @@ fn a_folder_goes_only_if_it_was_made_for_the_file_and_nothing_else_is_in_it() {
 }
 
 #[test]
-fn what_somebody_put_into_our_table_stays_and_is_named() {
+fn foreign_keys_in_our_table_stay_and_are_named() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
     let written = text(&place, ".codex/config.toml");
@@ -136,7 +136,7 @@ fn what_somebody_put_into_our_table_stays_and_is_named() {
 }
 
 #[test]
-fn a_table_that_stands_there_twice_is_written_where_clients_read_it() {
+fn the_table_that_clients_read_is_edited_if_it_occurs_twice() {
     let original = "{\"env\":{\"A\":\"1\"},\"env\":{\"B\":\"2\"}}";
     let place = Place::new().with_file("d.json", original);
     let written = place.run(&["setup", "claude", "--write", "--file", "d.json"]);
@@ -148,7 +148,7 @@ fn a_table_that_stands_there_twice_is_written_where_clients_read_it() {
 }
 
 #[test]
-fn a_profile_of_codex_with_a_provider_of_its_own_is_named() {
+fn a_codex_profile_with_its_own_provider_is_named() {
     let profile = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"azure\"\n";
     let write = ["setup", "codex", "--write", "--file", "config.toml"];
     let place = Place::new().with_file("config.toml", profile);
@@ -191,7 +191,7 @@ fn two_clients_share_a_file() {
 }
 
 #[test]
-fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
+fn undo_of_an_edited_file_removes_only_our_keys() {
     let place = opencode(OPENCODE);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
     let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
@@ -206,7 +206,7 @@ fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
 }
 
 #[test]
-fn a_file_that_was_edited_and_written_again_comes_back_with_the_edit() {
+fn undo_after_an_edit_and_a_second_write_keeps_the_edit() {
     let place = opencode(OPENCODE);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
     let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
@@ -251,7 +251,7 @@ fn windows_line_ends_and_a_byte_order_mark_stay() {
 }
 
 #[test]
-fn of_a_key_that_stands_there_twice_the_one_that_counts_is_written() {
+fn the_effective_one_of_duplicate_keys_is_edited() {
     let twice = "{\n  \"env\": {\"A\": \"1\"},\n  \"env\": {\"ANTHROPIC_BASE_URL\": \"http://x\"}\n}\n";
     let place = Place::new();
     fs::create_dir_all(place.path().join(".claude")).unwrap();
@@ -265,7 +265,7 @@ fn of_a_key_that_stands_there_twice_the_one_that_counts_is_written() {
 }
 
 #[test]
-fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
+fn undo_without_a_record_removes_only_our_own_values() {
     let place = opencode(OPENCODE);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
     for name in files(&place, ".config/opencode").iter().filter(|name| name.contains("endmark-")) {
@@ -278,7 +278,7 @@ fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_touched_and_the_next_step_is_said() {
+fn an_unreadable_file_is_unchanged_and_reported_with_advice() {
     for (broken, place_of_it) in
         [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "not a table"), ("", "")]
     {
@@ -339,7 +339,7 @@ fn the_address_follows_from_the_configuration() {
 }
 
 #[test]
-fn where_a_client_went_before_is_told_without_its_password() {
+fn the_previous_address_is_shown_without_its_password() {
     let place = Place::new().with_file(".env", "OPENAI_BASE_URL=https://me:pass-word@corp.example/v1\n");
     let run = place.run(&["setup", "openai", "--write"]);
     assert!(run.errors.contains("the client used https://***@corp.example/v1 before"), "{}", run.errors);
@@ -350,7 +350,7 @@ fn where_a_client_went_before_is_told_without_its_password() {
 }
 
 #[test]
-fn every_client_is_written_where_it_looks_and_comes_back() {
+fn every_client_config_is_written_and_restored() {
     let claude = "{\n  \"permissions\": {\"allow\": []}, // mine\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n";
     let codex = "# mine\nmodel = \"o9\"\n\n[tui]\ntheme = \"x\"\n";
     for (client, file, original, says) in [
@@ -379,7 +379,7 @@ fn every_client_is_written_where_it_looks_and_comes_back() {
 }
 
 #[test]
-fn every_provider_of_opencode_goes_to_its_own_version() {
+fn every_opencode_provider_gets_its_own_version() {
     let place = Place::new();
     let path = place.path().join(OPENCODE_FILE);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -393,7 +393,7 @@ fn every_provider_of_opencode_goes_to_its_own_version() {
 }
 
 #[test]
-fn what_is_written_for_codex_is_one_provider_over_http() {
+fn codex_gets_one_provider_over_http() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
     assert_eq!(
@@ -404,7 +404,7 @@ fn what_is_written_for_codex_is_one_provider_over_http() {
 }
 
 #[test]
-fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
+fn a_client_whose_format_no_upstream_supports_is_refused_with_advice() {
     // Without a configuration, the providers' public endpoints are the upstreams.
     assert_eq!(Place::new().run(&["setup", "claude"]).errors, "");
     let only_openai = "[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
@@ -420,7 +420,7 @@ fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
 }
 
 #[test]
-fn a_file_whose_backup_is_lost_is_neither_removed_nor_begun_anew() {
+fn a_file_without_its_backup_is_neither_removed_nor_recreated() {
     for next in
         [&["setup", "opencode", "--undo"][..], &[&OPENCODE_WRITE[..], &["--url", "http://[::1]:9"]].concat()]
     {
@@ -458,7 +458,7 @@ fn a_broken_record_stops_before_anything_is_changed() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written_stays_as_it_is() {
+fn a_read_only_file_is_unchanged() {
     let place = opencode(OPENCODE);
     let path = place.path().join(OPENCODE_FILE);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
@@ -470,7 +470,7 @@ fn a_file_that_may_not_be_written_stays_as_it_is() {
 }
 
 #[test]
-fn ends_of_lines_and_a_mark_at_the_beginning_are_kept() {
+fn line_ends_and_a_leading_byte_order_mark_are_kept() {
     let original = format!("\u{feff}{}", OPENCODE.replace('\n', "\r\n"));
     let place = opencode(&original);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
@@ -482,7 +482,7 @@ fn ends_of_lines_and_a_mark_at_the_beginning_are_kept() {
 }
 
 #[test]
-fn what_was_changed_between_two_writes_stays_behind_them() {
+fn an_edit_between_two_writes_survives_undo() {
     let place = opencode(OPENCODE);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
     let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
@@ -497,7 +497,7 @@ fn what_was_changed_between_two_writes_stays_behind_them() {
 
 /// A line inside quotes is not a setting, whatever it looks like.
 #[test]
-fn a_value_of_several_lines_stays_whole() {
+fn a_multi_line_value_stays_whole() {
     let url = "GOOGLE_GEMINI_BASE_URL";
     for (original, written) in [
         (
@@ -533,7 +533,7 @@ fn a_value_of_several_lines_stays_whole() {
 }
 
 #[test]
-fn a_comment_behind_a_value_stays() {
+fn a_comment_after_a_value_is_kept() {
     for (original, written) in [
         ("export OPENAI_BASE_URL=http://a # c\n", "export OPENAI_BASE_URL=http://127.0.0.1:4141/v1 # c\n"),
         ("OPENAI_BASE_URL='http://a#b'\t# \"c\n", "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\t# \"c\n"),
@@ -551,7 +551,7 @@ fn a_comment_behind_a_value_stays() {
 
 /// Readers disagree about the meaning of such a file.
 #[test]
-fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
+fn an_unclosed_quote_stops_before_anything_is_changed() {
     for original in ["A=1\nK=\"line1\nOPENAI_BASE_URL=no\n", "A=1\nK='one\ntwo' three\nB=2\n"] {
         let place = Place::new().with_file(".env", original);
         let envelope = place.run(&["setup", "openai", "--write", "--json"]).envelope();
@@ -579,7 +579,7 @@ fn assert_all_succeeded(ended: &[(i32, String)]) {
 }
 
 #[test]
-fn writes_at_once_keep_the_original() {
+fn concurrent_writes_keep_the_original() {
     for round in 0..5 {
         let place = opencode(OPENCODE);
         // A killed process leaves its lock file, which locks no process out.
@@ -599,7 +599,7 @@ fn writes_at_once_keep_the_original() {
 }
 
 #[test]
-fn hooks_that_are_installed_at_once_are_all_there() {
+fn hooks_installed_concurrently_are_all_present() {
     for _ in 0..5 {
         let place = Place::new();
         let install = |kind: &str| ["hook", "install", "--agent", "claude", kind].map(str::to_owned).to_vec();

@@ -114,7 +114,7 @@ pub(crate) fn check(postgres: &Postgres, places: &[Place], replies: &Replies, li
 }
 
 #[test]
-fn two_gateways_spend_one_budget_exactly_though_one_is_killed() {
+fn two_gateways_spend_one_budget_exactly_despite_a_kill() {
     let kills = setting(KILLS, 3);
     let limit = 4_000 * (1 + kills);
     let Some(postgres) = Postgres::start() else { return };
@@ -152,7 +152,7 @@ fn two_gateways_spend_one_budget_exactly_though_one_is_killed() {
 }
 
 #[test]
-fn a_key_is_of_all_gateways_and_a_revoked_one_is_refused_everywhere_within_a_second() {
+fn keys_are_shared_and_a_revoked_one_is_refused_within_a_second() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
@@ -186,7 +186,7 @@ fn a_key_is_of_all_gateways_and_a_revoked_one_is_refused_everywhere_within_a_sec
 }
 
 #[test]
-fn without_the_database_the_last_known_keys_are_accepted_for_as_long_as_the_setting_allows() {
+fn last_known_keys_are_accepted_for_the_configured_outage_time() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
@@ -215,7 +215,7 @@ fn without_the_database_the_last_known_keys_are_accepted_for_as_long_as_the_sett
 }
 
 #[test]
-fn without_the_database_replies_go_on_and_budgets_close() {
+fn without_the_database_replies_continue_and_budgets_close() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
@@ -278,7 +278,7 @@ fn without_the_database_replies_go_on_and_budgets_close() {
 }
 
 #[test]
-fn the_password_comes_from_where_secrets_are_mounted_and_a_wrong_one_ends_the_start() {
+fn a_mounted_password_is_read_and_a_wrong_one_stops_the_start() {
     let Some(postgres) = Postgres::start() else { return };
     postgres.query("CREATE ROLE em LOGIN PASSWORD 'hunter2'; GRANT CREATE ON SCHEMA public TO em");
     postgres.ask_for_passwords();
@@ -308,7 +308,7 @@ fn the_password_comes_from_where_secrets_are_mounted_and_a_wrong_one_ends_the_st
 }
 
 #[test]
-fn a_raised_budget_of_a_session_admits_calls_on_all_gateways() {
+fn a_raised_session_budget_admits_calls_on_all_gateways() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;

@@ -41,7 +41,7 @@ fn assert_whole(reply: &Reply) {
 }
 
 #[test]
-fn a_partition_an_outage_and_a_stopped_gateway_overspend_nothing_and_cut_no_stream() {
+fn partitions_and_outages_cause_no_overspend_and_cut_no_stream() {
     const LIMIT: u64 = 20_000;
     let seconds = setting(SECONDS, 2);
     let Some(postgres) = Postgres::start() else { return };

@@ -68,7 +68,7 @@ const OUTPUTS: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL";
 const SUMMARIES: &str = "SELECT count(*) FROM em_compactions";
 
 #[test]
-fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
+fn an_output_capped_by_one_gateway_is_read_through_another() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("It is locked.")).await;
@@ -134,7 +134,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
 }
 
 #[test]
-fn a_conversation_that_one_gateway_condensed_goes_on_at_another_with_the_same_prefix() {
+fn a_conversation_condensed_by_one_gateway_continues_at_another() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("I see.")).await;

@@ -43,7 +43,7 @@ async fn fleet(served: &Served, path: &str) -> String {
 const RUNS: &str = "SELECT count(*) FROM em_runs WHERE state = 'succeeded'";
 
 #[test]
-fn each_machine_shows_the_runs_of_all_and_a_cut_from_the_database_stops_no_run() {
+fn every_machine_lists_all_runs_even_after_a_database_outage() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
@@ -111,7 +111,7 @@ fn each_machine_shows_the_runs_of_all_and_a_cut_from_the_database_stops_no_run()
 }
 
 #[test]
-fn a_run_of_a_silent_machine_is_shown_as_it_was_last_known() {
+fn a_run_of_a_silent_machine_keeps_its_last_state() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;

@@ -21,7 +21,7 @@ fn usage(place: &Place, by: &str) -> Value {
 }
 
 #[test]
-fn every_machine_reports_the_calls_of_all_gateways_at_what_they_cost() {
+fn every_machine_reports_the_costs_of_all_gateways() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(replies_billed_apart()).await;

@@ -11,7 +11,7 @@ fn data(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_same_arguments_give_the_same_answer_and_a_budget_is_never_exceeded() {
+fn a_simulation_is_reproducible_and_stays_within_its_budget() {
     let arguments = ["--seconds", "20", "--call-seconds", "1", "--outage", "8:3", "--kill", "5:4"];
     let report = data(&arguments);
     assert_eq!(report, data(&arguments));
@@ -23,7 +23,7 @@ fn the_same_arguments_give_the_same_answer_and_a_budget_is_never_exceeded() {
 }
 
 #[test]
-fn more_requests_need_more_storage_and_calls_above_their_holds_exceed_the_budget() {
+fn simulated_requests_need_storage_and_excess_exceeds_the_budget() {
     let (few, many) = (data(&["--seconds", "5"]), data(&["--seconds", "5", "--requests", "400"]));
     let bytes = |report: &Value| report["database"]["table_bytes_per_day"].as_u64().unwrap();
     assert_eq!(bytes(&few) * 2, bytes(&many));
@@ -32,7 +32,7 @@ fn more_requests_need_more_storage_and_calls_above_their_holds_exceed_the_budget
 }
 
 #[test]
-fn people_get_lines_and_a_wrong_value_is_explained() {
+fn the_simulation_prints_lines_and_explains_invalid_values() {
     let run = Place::new().run(&["sim", "--seconds", "2", "--instances", "2"]);
     assert_eq!(run.code, 0, "{}", run.errors);
     assert!(run.output.starts_with("2 gateways, 200 requests a second, 2 s\n"), "{}", run.output);

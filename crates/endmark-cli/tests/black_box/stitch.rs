@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::run::Place;
 
 #[test]
-fn what_is_whole_stands_on_standard_output_and_nothing_else() {
+fn only_the_whole_text_goes_to_standard_output() {
     let place = Place::new()
         .with_file("first", "{\"city\": \"Mün")
         .with_file("rest", "Sure, here is the rest:\n```json\nchen\"}\n```");
@@ -21,7 +21,7 @@ fn what_is_whole_stands_on_standard_output_and_nothing_else() {
 }
 
 #[test]
-fn where_the_model_was_asked_to_go_on_decides() {
+fn the_prompted_position_decides_an_ambiguous_seam() {
     let place = Place::new().with_file("first", "[1, 2").with_file("rest", "3]");
     let run = |from| place.run(&["stitch", "--format", "json", "--from", from, "first", "rest"]);
     assert_eq!((run("cut").code, run("cut").output), (0, "[1, 23]".to_owned()));
@@ -45,7 +45,7 @@ fn where_the_model_was_asked_to_go_on_decides() {
 }
 
 #[test]
-fn what_is_not_whole_is_refused_with_the_place_and_the_reason() {
+fn an_incomplete_text_is_refused_with_position_and_reason() {
     let place = Place::new().with_file("first", "{\"a\": [1, ").with_file("rest", "2, ");
     let run = place.run(&["stitch", "--format", "json", "--from", "cut", "first", "rest"]);
     assert_eq!((run.code, run.output.as_str()), (1, ""));
@@ -57,7 +57,7 @@ fn what_is_not_whole_is_refused_with_the_place_and_the_reason() {
 }
 
 #[test]
-fn a_character_cut_in_two_is_joined() {
+fn a_character_split_between_parts_is_joined() {
     let whole = "{\"a\": \"ñ\"}".as_bytes();
     let place = Place::new().with_file("first", &whole[..8]).with_file("rest", &whole[8..]);
     assert_eq!(
@@ -67,7 +67,7 @@ fn a_character_cut_in_two_is_joined() {
 }
 
 #[test]
-fn too_few_pieces_are_bad_usage() {
+fn too_few_pieces_are_a_usage_error() {
     let place = Place::new().with_file("first", "[");
     assert_eq!(place.run(&["stitch"]).code, 2);
     assert_eq!(place.run(&["stitch", "first"]).code, 2);
@@ -76,7 +76,7 @@ fn too_few_pieces_are_bad_usage() {
 }
 
 #[test]
-fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
+fn a_batch_continues_after_an_invalid_line() {
     let input = concat!(
         "{\"id\":1,\"format\":\"json\",\"chunks\":[\"{\\\"a\\\": [1, 2\",\", 3\",\", 4]}\"],\"from\":\"cut\"}\n",
         "{\"id\":2,\"format\":\"json\",\"chunks\":[\"[1, 2\",\"3]\"]}\n",
@@ -116,7 +116,7 @@ fn more_than_a_hundred_parts_are_refused() {
 }
 
 #[test]
-fn nothing_joins_a_text_that_is_whole_already() {
+fn a_whole_text_is_not_joined_with_another_part() {
     let place = Place::new()
         .with_file("data", "IMPORTANT DATA")
         .with_file("fence", "\n```\n")
@@ -155,7 +155,7 @@ fn nothing_joins_a_text_that_is_whole_already() {
 }
 
 #[test]
-fn saved_replies_are_read_for_their_texts() {
+fn the_texts_of_saved_replies_are_joined() {
     let chat = |text: &str, stop: &str| {
         json!({"object": "chat.completion", "model": "m", "choices": [
             {"index": 0, "finish_reason": stop, "message": {"role": "assistant", "content": text}}]})
@@ -184,7 +184,7 @@ fn saved_replies_are_read_for_their_texts() {
 }
 
 #[test]
-fn half_a_character_that_no_part_completes_is_reported() {
+fn half_a_character_without_its_rest_is_reported() {
     let place = Place::new().with_file("first", &"The ñ".as_bytes()[..5]).with_file("rest", "umber one.");
     let run = place.run(&["stitch", "--format", "text", "--from", "cut", "first", "rest"]);
     assert_eq!((run.code, run.output.as_str()), (0, "The umber one."), "{}", run.errors);

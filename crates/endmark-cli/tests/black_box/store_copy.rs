@@ -25,7 +25,7 @@ async fn ask(served: &Served, key: &str) -> u16 {
 }
 
 #[test]
-fn gateways_go_on_in_the_database_with_the_keys_and_budgets_of_the_file_and_back() {
+fn a_copy_to_postgresql_and_back_keeps_keys_and_budgets() {
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
@@ -71,7 +71,7 @@ fn gateways_go_on_in_the_database_with_the_keys_and_budgets_of_the_file_and_back
 }
 
 #[test]
-fn a_copy_that_is_killed_in_the_middle_is_repeated_and_counts_nothing_twice() {
+fn an_interrupted_copy_can_be_repeated_without_double_counts() {
     const CALLS: u64 = 40_000;
     let Some(postgres) = Postgres::start() else { return };
     let place = Place::new().with_variable("SHARED", &postgres.url());
@@ -114,7 +114,7 @@ fn a_copy_that_is_killed_in_the_middle_is_repeated_and_counts_nothing_twice() {
 }
 
 #[test]
-fn a_place_that_cannot_be_read_is_explained() {
+fn an_unreadable_store_location_is_explained() {
     let place = Place::new();
     for (from, to, part) in [
         ("one.db", "sqlite:b.db", "`one.db` does not say where the store is"),

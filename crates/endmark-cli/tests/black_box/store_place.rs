@@ -17,7 +17,7 @@ fn keep(place: &Place, more: &[&str]) -> String {
 }
 
 #[test]
-fn by_default_it_is_in_the_users_state_folder_wherever_the_command_runs() {
+fn the_store_is_in_the_users_state_folder_by_default() {
     let place = Place::new();
     keep(&place, &[]);
     let folder = place.store().parent().unwrap().to_owned();
@@ -38,7 +38,7 @@ fn by_default_it_is_in_the_users_state_folder_wherever_the_command_runs() {
 }
 
 #[test]
-fn every_command_that_reads_it_takes_another_one() {
+fn every_command_that_reads_the_store_accepts_another_path() {
     let place = Place::new();
     let other = ["--store", "sqlite:other.db"];
     let handle = keep(&place, &other);
@@ -53,7 +53,7 @@ fn every_command_that_reads_it_takes_another_one() {
 }
 
 #[test]
-fn an_error_names_the_absolute_path_and_the_way_to_another_one() {
+fn a_store_error_names_the_absolute_path_and_the_option() {
     let place = Place::new();
     for command in ["log", "report", "usage"] {
         let run = place.run(&[command, "--store", "sqlite:missing/none.db", "--json"]);

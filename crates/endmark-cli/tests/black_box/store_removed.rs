@@ -36,7 +36,7 @@ fn remove(folder: &Path) {
 }
 
 #[test]
-fn one_that_is_removed_is_missed_and_begun_anew() {
+fn a_removed_store_is_detected_and_recreated() {
     in_runtime(async {
         let running = Running::start_in(Place::new(), &[]).await;
         running.ask(false).await;
@@ -70,7 +70,7 @@ fn one_that_is_removed_is_missed_and_begun_anew() {
 }
 
 #[test]
-fn one_that_cannot_be_begun_anew_is_degraded_and_what_is_lost_is_said() {
+fn a_store_that_cannot_be_recreated_is_reported_as_degraded() {
     in_runtime(async {
         let place = Place::new();
         let folder = place.path().join("store");

@@ -50,7 +50,7 @@ async fn ask(address: SocketAddr, trusted: &[u8]) -> std::io::Result<String> {
 }
 
 #[test]
-fn it_is_spoken_with_the_files_given_and_with_new_ones_after_a_signal() {
+fn tls_uses_new_certificate_files_after_a_signal() {
     in_runtime(async {
         let ((first, first_key), (second, second_key)) = (pair("first"), pair("second"));
         let place = Place::new().with_file("endmark.toml", FILE);
@@ -71,7 +71,7 @@ fn it_is_spoken_with_the_files_given_and_with_new_ones_after_a_signal() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
+fn unusable_tls_files_are_named_with_the_reason() {
     let (certificate, key) = pair("first");
     let (_, other_key) = pair("second");
     let place = Place::new().with_file("endmark.toml", FILE);

@@ -27,7 +27,7 @@ pub(crate) fn row<'a>(data: &'a Value, by: &str, key: &str) -> &'a Value {
 }
 
 #[test]
-fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table() {
+fn tokens_and_dollars_match_the_upstream_and_the_price_table() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let prices = "[prices.\"my-*\"]\ninput = 1.0\noutput = 1000000\n";
@@ -93,7 +93,7 @@ fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table(
 }
 
 #[test]
-fn calls_of_every_format_are_counted_alike() {
+fn calls_of_every_format_have_equal_counts() {
     in_runtime(async {
         for dialect in Dialect::ALL {
             let upstream = Upstream::start(DialectAdapter::new(dialect, ScriptedModel::new(TEXT))).await;
@@ -116,7 +116,7 @@ fn calls_of_every_format_are_counted_alike() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_next_step() {
+fn an_impossible_query_is_refused_with_advice() {
     let place = Place::new();
     let run = place.run(&["usage"]);
     assert!(run.code == 4 && run.errors.contains("start `endmark serve`"), "{}", run.errors);
@@ -144,7 +144,7 @@ fn what_cannot_be_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
+fn sums_during_operation_equal_the_sum_of_the_calls() {
     let sql = |place: &Place, statement: &str| {
         let run = Command::new("sqlite3").arg(place.store()).arg(statement).output().unwrap();
         assert!(run.status.success(), "{run:?}");
@@ -221,7 +221,7 @@ pub(crate) fn replies_billed_apart() -> Script {
 }
 
 #[test]
-fn tiers_audio_and_searches_have_their_price_in_the_sums_too() {
+fn tiers_audio_and_searches_are_priced_in_the_sums() {
     in_runtime(async {
         let upstream = Upstream::start(replies_billed_apart()).await;
         let prices = "[prices.mine]\ninput = 1\noutput = 0\n";

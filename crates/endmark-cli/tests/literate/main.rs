@@ -76,7 +76,7 @@ fn answer_in_folder(command: &str, arguments: &[String], files: &[(String, Strin
 }
 
 #[test]
-fn every_case_comes_out_as_its_page_says() {
+fn every_case_matches_its_page() {
     let cases = cases();
     let mut wrong = Vec::new();
     for command in ["detect", "stitch", "cap"] {
@@ -103,7 +103,7 @@ fn every_case_comes_out_as_its_page_says() {
 }
 
 #[test]
-fn every_page_has_several_cases_and_every_name_is_there_once() {
+fn every_page_has_several_cases_with_unique_names() {
     let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (page, case) in cases() {
         names.entry(page).or_default().push(case.name);
@@ -119,7 +119,7 @@ fn every_page_has_several_cases_and_every_name_is_there_once() {
 }
 
 #[test]
-fn a_case_that_comes_out_otherwise_is_noticed() {
+fn a_case_with_different_output_fails() {
     let page = "## A\n\nstitch json, from cut\n\n``` first\n[1, 2\n```\n\n``` continuation\n3]\n```\n\n``` whole\n[1, 3]\n```\n";
     let case = page::cases(page).unwrap().remove(0);
     assert!(matches!(case.question, Question::Stitch { .. }));

@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_never_set_is_told() {
+    fn an_unset_clock_is_reported() {
         assert!(!check_clock(UNIX_EPOCH).is_ok);
         assert!(!check_clock(UNIX_EPOCH + EARLIEST_PLAUSIBLE_TIME - Duration::from_secs(1)).is_ok);
         assert!(check_clock(SystemTime::now()).is_ok);
     }
 
     #[test]
-    fn what_others_can_read_is_told_with_the_way_out() {
+    fn world_readable_files_are_reported_with_the_fix() {
         use std::os::unix::fs::PermissionsExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(check_permissions(file.path()).unwrap().is_ok);

@@ -81,7 +81,7 @@ mod tests {
     use super::pieces;
 
     #[test]
-    fn a_list_is_taken_apart_only_where_it_is_too_long_for_an_item() {
+    fn only_a_list_too_long_for_an_item_is_split() {
         let of = |sizes: &[usize]| -> Vec<(usize, usize)> {
             let texts = sizes.iter().map(|size| "x".repeat(*size)).collect();
             pieces::<String>(texts).unwrap().into_iter().map(|(from, piece)| (from, piece.len())).collect()

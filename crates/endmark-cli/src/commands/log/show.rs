@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_is_shown_by_its_ends_and_says_what_is_left_out() {
+    fn a_long_text_shows_both_ends_and_the_omitted_length() {
         let text = format!("{}{}", "ä".repeat(EXCERPT_CHARS), "b".repeat(EXCERPT_CHARS + 5));
         let shown = excerpt(&text);
         assert!(shown.starts_with("ää") && shown.ends_with('b'));

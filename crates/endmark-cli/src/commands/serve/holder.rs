@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_known_and_who_is_only_connected_is_not() {
+    fn only_a_listening_process_is_found() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             0: 0100007F:102D 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 x 100 0 0 10 0\n\
             1: 0100007F:102D 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 222 1 x 20 4 30 10 -1\n";

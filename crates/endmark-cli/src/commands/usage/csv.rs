@@ -48,7 +48,7 @@ mod tests {
     use super::quote_key;
 
     #[test]
-    fn a_key_is_one_field_and_no_formula() {
+    fn a_csv_field_cannot_be_a_formula() {
         for (key, field) in
             [("gpt-5", "gpt-5"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "\"'=1+1\""), ("", "")]
         {

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_a_terminal_the_document_is_the_same_and_drives_nothing() {
+    fn json_at_a_terminal_is_the_same_document_and_escaped() {
         let value = serde_json::json!({"a": "x\u{202e}y\u{9b}2J\u{7f}é\n\t"});
         let mut shown = JsonOutput { output: Vec::new(), is_terminal: true };
         writeln!(shown, "{value}").unwrap();

@@ -19,7 +19,7 @@ fn read(place: &Place, handle: &Value, part: &[&str]) -> String {
 }
 
 #[test]
-fn a_log_keeps_its_error_and_all_of_it_can_be_read() {
+fn a_capped_log_keeps_its_error_and_stays_readable() {
     let place = place();
     let answer = exec_capped(&place, &["--max-chars", "5000"], &["sh", "-c", LOG]);
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
@@ -47,7 +47,7 @@ fn a_log_keeps_its_error_and_all_of_it_can_be_read() {
 }
 
 #[test]
-fn json_stays_json_and_is_read_by_pointer() {
+fn capped_json_stays_json_and_is_read_by_pointer() {
     let place = place();
     let script = "import json; print(json.dumps({'rows': [{'id': i, 'state': 'lost' if i == 4321 else 'ok'} for i in range(9000)]}))";
     let answer = exec_capped(&place, &["--max-items", "40"], &["python3", "-c", script]);
@@ -75,7 +75,7 @@ fn json_stays_json_and_is_read_by_pointer() {
 }
 
 #[test]
-fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
+fn a_failure_is_kept_and_small_output_is_unchanged() {
     let place = place();
     let small = exec_capped(&place, &[], &["sh", "-c", "echo well; exit 3"]);
     assert_eq!((error(&small), &small["data"]), (("command_failed", 3), &json!({"text": "well\n"})));
@@ -107,7 +107,7 @@ fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
 }
 
 #[test]
-fn what_was_stopped_is_within_the_limit_and_has_one_warning() {
+fn the_output_of_a_stopped_command_is_capped_with_one_warning() {
     let place = place();
     for (limit, most) in [("--max-chars", "2000"), ("--max-bytes", "2000"), ("--max-tokens", "500")] {
         let answer = exec_capped(&place, &[limit, most], &["sh", "-c", "seq 90000; kill -9 $$"]);
@@ -123,7 +123,7 @@ fn what_was_stopped_is_within_the_limit_and_has_one_warning() {
 }
 
 #[test]
-fn an_output_without_a_copy_is_not_capped_and_says_what_to_do() {
+fn an_output_without_a_stored_copy_is_not_capped() {
     let place = place().with_variable("TMPDIR", "/nowhere");
     let answer =
         checked_envelope(&place.run(&["exec", "--cap", "--max-chars", "2000", "--", "sh", "-c", LOG]));

@@ -42,7 +42,7 @@ fn ends_soon(file: &Path) {
 }
 
 #[test]
-fn exit_codes_are_errors_and_mean_what_the_manifest_says() {
+fn exit_codes_are_errors_as_defined_by_the_manifest() {
     let place = place_with(
         "[exit_codes]\n1 = \"ok\"\n4 = \"absent\"\n5 = { error = \"busy\", exit_code = 1, message = \"in use\", hint = \"Wait.\" }\n",
     );
@@ -62,7 +62,7 @@ fn exit_codes_are_errors_and_mean_what_the_manifest_says() {
 }
 
 #[test]
-fn standard_error_is_passed_on_up_to_its_limit() {
+fn standard_error_is_forwarded_up_to_its_limit() {
     let place = place_with("[stderr]\nmax_bytes = 10\n");
     let script = "for i in 1 2 3 4 5 6; do echo $i$i$i$i >&2; sleep 0.02; done";
     let run = place.run(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]);
@@ -71,7 +71,7 @@ fn standard_error_is_passed_on_up_to_its_limit() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why() {
+fn a_command_that_cannot_start_reports_the_reason() {
     let place = place_with("").with_file("plain.txt", "text").with_file("empty", "");
     assert_eq!(error(&exec(&place, &["no-such-command-here"])), ("not_found", 3));
     assert_eq!(error(&exec(&place, &["./plain.txt"])), ("not_executable", 3));
@@ -79,7 +79,7 @@ fn what_cannot_be_started_says_why() {
 }
 
 #[test]
-fn a_command_killed_by_a_signal_is_no_success() {
+fn a_command_killed_by_a_signal_is_a_failure() {
     let place = place_with("[output]\nkind = \"json\"\n");
     let answer = exec(&place, &["sh", "-c", "printf '[1, \"ab'; kill -SEGV $$"]);
     assert_eq!(error(&answer), ("killed", 3));
@@ -90,7 +90,7 @@ fn a_command_killed_by_a_signal_is_no_success() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_asked_and_then_killed_with_all_it_started() {
+fn a_slow_command_is_terminated_and_then_killed_with_its_children() {
     let place = place_with("timeout_seconds = 0.5\ngrace_seconds = 0.3\n");
     let stubborn = "trap '' TERM; (trap '' TERM; exec >/dev/null 2>&1; echo $$ > /dev/null; \
                     sh -c 'echo $PPID' > inner; while :; do sleep 0.1; done) & \
@@ -109,7 +109,7 @@ fn a_command_that_takes_too_long_is_asked_and_then_killed_with_all_it_started() 
 }
 
 #[test]
-fn nothing_of_the_group_stays_behind_a_command_that_was_made_to_end() {
+fn no_process_of_a_terminated_command_survives() {
     let place = place_with("timeout_seconds = 0.5\n");
     let script = "(trap '' TERM; exec >/dev/null 2>&1; sh -c 'echo $PPID' > inner; while :; do sleep 0.1; done) & \
                   while [ ! -s inner ]; do sleep 0.01; done; trap 'exit 0' TERM; while :; do sleep 0.05; done";
@@ -118,7 +118,7 @@ fn nothing_of_the_group_stays_behind_a_command_that_was_made_to_end() {
 }
 
 #[test]
-fn a_signal_is_passed_on_and_answered() {
+fn a_signal_is_forwarded_and_answered() {
     for (signal, word, code) in
         [("TERM", "terminated", 143), ("INT", "interrupted", 130), ("HUP", "hung_up", 129)]
     {
@@ -136,7 +136,7 @@ fn a_signal_is_passed_on_and_answered() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait() {
+fn a_second_signal_kills_immediately() {
     let place = place_with("grace_seconds = 600\n");
     let script = "trap 'echo x > asked' TERM; echo $$ > started; while :; do sleep 0.05; done";
     let child = start(&place, script);
@@ -150,7 +150,7 @@ fn a_second_signal_does_not_wait() {
 }
 
 #[test]
-fn a_signal_before_the_command_is_started_is_answered_too() {
+fn a_signal_before_the_command_starts_is_answered() {
     let place = place_with("[stdin]\nmax_bytes = 10\n");
     let mut child = start(&place, "echo never > started");
     let held = child.stdin.take();
@@ -182,7 +182,7 @@ fn a_command_that_closes_its_output_early_is_waited_for() {
 }
 
 #[test]
-fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
+fn a_background_process_that_holds_the_pipe_is_not_waited_for() {
     let place = place_with("timeout_seconds = 600\n");
     let script = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & while [ ! -s daemon ]; do sleep 0.01; done; echo done";
     let answer = exec(&place, &["sh", "-c", script]);
@@ -198,7 +198,7 @@ fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn a_process_left_behind_that_never_stops_writing_is_not_heard_out_beyond_the_time_limit() {
+fn a_background_writer_is_read_only_until_the_time_limit() {
     let place = place_with("timeout_seconds = 2\n");
     let script = "(while :; do echo x; sleep 0.2; done) & echo $! > daemon; echo hi";
     let begun = Instant::now();
@@ -215,7 +215,7 @@ fn a_process_left_behind_that_never_stops_writing_is_not_heard_out_beyond_the_ti
 }
 
 #[test]
-fn what_is_known_to_be_cut_and_looks_it_has_one_marker_and_one_size() {
+fn a_known_cut_with_a_marker_is_reported_once() {
     let place = place_with("timeout_seconds = 0.5\n");
     let answer = exec(&place, &["sh", "-c", "printf 'caf\\303'; exec sleep 9"]);
     assert_eq!(
@@ -237,7 +237,7 @@ fn what_is_known_to_be_cut_and_looks_it_has_one_marker_and_one_size() {
 }
 
 #[test]
-fn text_that_is_the_beginning_of_json_is_told_from_text() {
+fn the_beginning_of_json_is_distinguished_from_text() {
     let place = place_with("");
     for cut in ["{\"a\": [1, 2", "[{\"title\": \"Har\n", "{\"a\":1}\n{\"a\":"] {
         let answer = exec(&place, &["printf", "%s", cut]);
@@ -252,7 +252,7 @@ fn text_that_is_the_beginning_of_json_is_told_from_text() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_told_and_kept() {
+fn binary_bytes_are_reported_and_kept() {
     let place = place_with("");
     let answer = exec(&place, &["printf", "a\\377\\376b\\000c"]);
     assert_eq!(answer["data"], json!({"text": "a\u{fffd}\u{fffd}b\u{0}c", "base64": "Yf/+YgBj"}));

@@ -23,7 +23,7 @@ fn assert_refused(answer: &Value, field: &str, limit: u64, actual: u64) {
 }
 
 #[test]
-fn a_value_over_its_limit_leaves_the_backend_untouched() {
+fn a_value_over_its_limit_leaves_the_backend_unchanged() {
     let place = place();
     let file = place.path().join("notes.db");
     assert_eq!(add(&place, "short", "body")["data"], json!({"id": 1}));
@@ -43,7 +43,7 @@ fn a_value_over_its_limit_leaves_the_backend_untouched() {
 }
 
 #[test]
-fn no_shorter_name_of_a_flag_passes_its_limit() {
+fn an_abbreviated_flag_cannot_bypass_its_limit() {
     let place = place();
     let (long, script) = ("x".repeat(300), manifest_path("notes.py"));
     let add = |arguments: &[&str]| {
@@ -80,7 +80,7 @@ max_items = 2
 "#;
 
 #[test]
-fn what_is_in_a_payload_has_limits_by_its_path() {
+fn payload_fields_are_limited_by_their_paths() {
     let place = place_with(PAYLOADS);
     let given = |data: &str, input: &str| {
         let command = ["sh", "-c", "touch started; cat", "x", "-d", data];
@@ -121,14 +121,14 @@ fn sql_over_its_limit_is_not_run() {
 }
 
 #[test]
-fn the_limit_of_all_arguments_holds_for_those_that_have_none() {
+fn the_default_argument_limit_applies_to_all_others() {
     let place = place_with("max_argument_bytes = 4\n");
     assert_eq!(exec(&place, &["echo", "1234"])["data"]["text"], "1234\n");
     assert_refused(&exec(&place, &["echo", "1", "12345"]), "arguments[1]", 4, 5);
 }
 
 #[test]
-fn standard_input_that_does_not_end_is_not_waited_for_for_ever() {
+fn endless_standard_input_is_not_waited_for() {
     let place = place_with("timeout_seconds = 0.3\n[stdin]\nmax_bytes = 10\n");
     let mut child =
         place.command(&["exec", "--manifest", "tool.toml", "--", "touch", "started"]).spawn().unwrap();
@@ -142,7 +142,7 @@ fn standard_input_that_does_not_end_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn standard_input_that_cannot_be_kept_is_not_passed_on_in_part() {
+fn oversized_standard_input_is_not_forwarded_in_part() {
     let place = place_with("[stdin]\nmax_bytes = 10\n").with_variable("TMPDIR", "/nowhere/at/all");
     let answer = super::exec_with(&place, "tool.toml", &["touch", "started"], "x");
     assert_eq!(error(&answer), ("upstream", 3));
@@ -150,7 +150,7 @@ fn standard_input_that_cannot_be_kept_is_not_passed_on_in_part() {
 }
 
 #[test]
-fn another_command_is_refused_and_a_wrong_manifest_says_where() {
+fn another_command_is_refused_and_a_manifest_error_has_its_position() {
     let place = place_with("command = [\"git\", \"log\"]\n");
     assert_eq!(error(&exec(&place, &["git", "push"])), ("wrong_command", 2));
     let place = place_with("[output]\nkin = \"json\"\n");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::place_with;
 
 #[test]
-fn a_full_disk_is_no_success() {
+fn a_full_disk_is_a_failure() {
     let place = place_with("");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut command = place.command(&["exec", "--manifest", "tool.toml", "--", "echo", "x"]);
@@ -19,7 +19,7 @@ fn a_full_disk_is_no_success() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_success_whether_or_not_it_has_read_something() {
+fn a_closed_reader_is_a_failure_even_after_a_partial_read() {
     for read in [0, 10] {
         let place = place_with("");
         // More than a pipe holds.
@@ -37,7 +37,7 @@ fn a_reader_that_goes_away_is_no_success_whether_or_not_it_has_read_something() 
 }
 
 #[test]
-fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
+fn a_stalled_stderr_reader_delays_nothing() {
     let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
     let script = "head -c 10000000 /dev/zero >&2; echo done";
     let mut child =
@@ -52,7 +52,7 @@ fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_reader_that_never_reads_does_not_keep_it_from_being_ended() {
+fn a_stalled_reader_does_not_prevent_termination() {
     let place = place_with("");
     // More than a pipe holds.
     let script = "seq 100000; echo yes > done";
@@ -77,7 +77,7 @@ fn a_reader_that_never_reads_does_not_keep_it_from_being_ended() {
 }
 
 #[test]
-fn a_reader_of_standard_error_that_comes_late_is_told_how_much_it_missed() {
+fn a_late_stderr_reader_gets_the_number_of_lost_lines() {
     let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
     let script = "head -c 10000000 /dev/zero >&2; echo yes > done";
     let mut child =

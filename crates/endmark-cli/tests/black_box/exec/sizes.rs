@@ -32,7 +32,7 @@ fn measure(manifest: &str, script: &str) -> (Value, u64) {
 }
 
 #[test]
-fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
+fn a_gigabyte_of_text_keeps_head_tail_and_size() {
     let script =
         "(printf 'the head\\n'; yes 'été, a line of text' | head -c 999999981; printf '\\nthe tail\\n')";
     let (answer, peak) = measure("timeout_seconds = 0\n", script);
@@ -54,7 +54,7 @@ fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
 }
 
 #[test]
-fn a_gigabyte_of_json_is_its_beginning_closed() {
+fn a_gigabyte_of_json_is_closed_after_its_beginning() {
     let item = format!("{{\"id\": 7, \"text\": \"{}\"}},", "x".repeat(1000));
     let script = format!("printf '['; yes '{item}' | head -c 999999999");
     let (answer, peak) = measure("timeout_seconds = 0\n[output]\nkind = \"json\"\n", &script);
@@ -65,7 +65,7 @@ fn a_gigabyte_of_json_is_its_beginning_closed() {
 }
 
 #[test]
-fn the_limit_of_the_answer_is_the_manifests() {
+fn the_manifest_sets_the_answer_limit() {
     let place = place_with("[output]\nmax_response_bytes = 1500\n");
     let answer = exec(&place, &["seq", "100000"]);
     assert!(answer.to_string().len() < 1500);
@@ -76,7 +76,7 @@ fn the_limit_of_the_answer_is_the_manifests() {
 }
 
 #[test]
-fn a_list_without_pages_is_shortened_and_that_is_said() {
+fn a_list_without_pages_is_shortened_with_a_warning() {
     let place = place_with("[output]\nkind = \"jsonl\"\nmax_response_bytes = 1500\n");
     let run = place.run(&["exec", "--manifest", "tool.toml", "--", "seq", "1000"]);
     let answer = super::checked_envelope(&run);
@@ -100,7 +100,7 @@ fn a_list_without_pages_is_shortened_and_that_is_said() {
 }
 
 #[test]
-fn a_list_says_how_large_it_is_after_its_texts_were_shortened() {
+fn a_list_reports_its_size_after_its_texts_were_shortened() {
     let place = place_with("[output]\nkind = \"jsonl\"\npages = \"data\"\nmax_response_bytes = 2000\n");
     let script = "import json; [print(json.dumps('é' * 3000)) for _ in range(3)]";
     let answer = exec(&place, &["python3", "-c", script]);
@@ -113,7 +113,7 @@ fn a_list_says_how_large_it_is_after_its_texts_were_shortened() {
 }
 
 #[test]
-fn a_list_that_has_pages_comes_whole_page_by_page() {
+fn a_paged_list_arrives_whole_page_by_page() {
     let place = place_with("[output]\nkind = \"jsonl\"\npages = \"data\"\nmax_response_bytes = 20_000\n");
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {

@@ -19,7 +19,7 @@ fn git(place: &Place, arguments: &[&str]) {
 }
 
 #[test]
-fn git_log_is_text() {
+fn git_log_output_is_text() {
     let place = place();
     let log = |arguments: &[&str]| exec_builtin(&place, &[&["git", "log"], arguments].concat(), "");
     let none = log(&[]);
@@ -38,7 +38,7 @@ fn git_log_is_text() {
 }
 
 #[test]
-fn jq_is_a_list_of_values() {
+fn jq_output_is_a_list_of_values() {
     let place = place();
     let jq = |filter: &str, input: &str| exec_builtin(&place, &["jq", filter], input);
     assert_eq!(
@@ -82,7 +82,7 @@ fn http(status: &str, length: usize, body: &str) -> String {
 }
 
 #[test]
-fn curl_tells_what_an_api_has_cut() {
+fn curl_output_reports_a_cut_by_the_api() {
     let title = "t".repeat(255);
     let items = json!({
         "items": [
@@ -126,7 +126,7 @@ fn curl_tells_what_an_api_has_cut() {
 }
 
 #[test]
-fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
+fn sqlite3_returns_rows_of_a_database_file() {
     let place = place();
     let sql = |sql: &str| exec_builtin(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(sql("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'é'), (NULL, 'two')")["ok"], true);
@@ -150,7 +150,7 @@ fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
 }
 
 #[test]
-fn a_script_that_cuts_without_a_word_is_found_out() {
+fn a_silent_cut_by_a_script_is_detected() {
     let place = place();
     let notes = |arguments: &[&str]| -> Value {
         let script = manifest_path("notes.py");
@@ -183,7 +183,7 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
 }
 
 #[test]
-fn a_command_that_nobody_knows_has_the_defaults() {
+fn an_unknown_command_gets_the_defaults() {
     let place = place();
     assert_eq!(exec_builtin(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
     // The manifest of `git log` applies to no other git command.
@@ -191,7 +191,7 @@ fn a_command_that_nobody_knows_has_the_defaults() {
 }
 
 #[test]
-fn what_a_database_writes_for_infinity_is_data_all_the_same() {
+fn infinity_in_database_output_is_still_data() {
     let place = place_with("[output]\nkind = \"json\"\n");
     let rows = r#"[{"id":1,"x":1e999},{"id":2,"x":-1E+400,"y":0.5}]"#;
     for answer in [exec_builtin(&place, &["printf", "%s", rows], ""), exec(&place, &["printf", "%s", rows])] {

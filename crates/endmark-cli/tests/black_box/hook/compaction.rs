@@ -35,7 +35,7 @@ fn transcript(turns: usize) -> String {
 }
 
 #[test]
-fn the_ledger_comes_back_once_the_session_begins_again() {
+fn the_ledger_is_shown_when_the_session_restarts() {
     let place = Place::new().with_file("transcript.jsonl", transcript(3));
     let event = |name: &str, session: &str| {
         json!({
@@ -59,7 +59,7 @@ fn the_ledger_comes_back_once_the_session_begins_again() {
 }
 
 #[test]
-fn the_ledger_of_a_long_conversation_is_within_what_the_agent_shows() {
+fn the_ledger_of_a_long_conversation_fits_the_agents_limit() {
     let place = Place::new().with_file("transcript.jsonl", transcript(2_000));
     let event = |name: &str| json!({"session_id": "s", "hook_event_name": name, "transcript_path": place.path().join("transcript.jsonl")});
     hook(&place, &["compact", "--agent", "claude"], &event("PreCompact"));

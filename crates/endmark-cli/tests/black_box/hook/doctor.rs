@@ -22,7 +22,7 @@ fn checks(place: &Place) -> Vec<(String, bool, String)> {
 }
 
 #[test]
-fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
+fn doctor_passes_every_installed_hook_and_leaves_nothing() {
     let place = place();
     for agent in AGENTS {
         let installed = place.run(&[
@@ -57,7 +57,7 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_hook_that_does_not_work_fails_with_the_reason() {
+fn a_failing_hook_is_reported_with_the_reason() {
     let none = checks(&place());
     assert_eq!(none.len(), 1);
     assert!(!none[0].1 && none[0].2.contains("no hook of Endmark is installed"), "{none:?}");

@@ -34,7 +34,7 @@ fn run_stop(place: &Place, said: &str) -> Option<Value> {
 }
 
 #[test]
-fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
+fn a_sub_agent_gets_the_format_and_stops_after_a_whole_result() {
     let place = Place::new();
     let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
@@ -50,7 +50,7 @@ fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
 }
 
 #[test]
-fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
+fn a_cut_result_is_repeated_in_parts_and_all_parts_are_kept() {
     let place = Place::new();
     let cut = format!("{}{}[F002] SQL in paym", header("auth, payment", 3), finding(1, "auth"));
     let held = run_stop(&place, &cut).unwrap();
@@ -75,7 +75,7 @@ fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
 }
 
 #[test]
-fn what_is_never_whole_ends_all_the_same() {
+fn a_result_that_never_becomes_whole_ends_the_retries() {
     let place = Place::new();
     let mut held = 0;
     while let Some(answer) = run_stop(&place, &header("auth, payment", 3)) {
@@ -92,7 +92,7 @@ fn what_is_never_whole_ends_all_the_same() {
 
 /// Merging parts without a result fails, so no such command may be named.
 #[test]
-fn a_sub_agent_that_never_hands_over_a_result_is_reported_as_such() {
+fn a_sub_agent_without_a_result_is_reported() {
     for (said, is_handed_over) in [
         ("I am done, no problems.", false),
         ("===AGENT_RESULT===\ndimensions: auth\n", false),
@@ -123,7 +123,7 @@ fn a_sub_agent_that_never_hands_over_a_result_is_reported_as_such() {
 
 /// An agent may send a finished sub-agent another message; its next report matters as much as the first.
 #[test]
-fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
+fn another_result_of_a_resumed_sub_agent_is_checked_and_kept() {
     let place = Place::new();
     let whole = |number| format!("{}{}{END}", header("auth", 1), finding(number, "auth"));
     let start = || {
@@ -156,7 +156,7 @@ fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
 
 /// Agents resume a sub-agent without reporting a start, too.
 #[test]
-fn a_sub_agent_that_is_resumed_without_a_start_has_to_hand_over_again() {
+fn a_sub_agent_resumed_without_a_start_must_report_again() {
     let place = Place::new();
     let required = [&COMMAND[..], &["--required"]].concat();
     let stop = |said: &str, was_kept: bool| {
@@ -181,7 +181,7 @@ fn a_sub_agent_that_is_resumed_without_a_start_has_to_hand_over_again() {
 }
 
 #[test]
-fn it_is_installed_for_sub_agents_of_a_type() {
+fn the_hook_is_installed_for_one_type_of_sub_agent() {
     let place = Place::new();
     let install = ["hook", "install", "--agent", "claude", "--project"];
     let run = place.run(&[&install[..], &["--findings=audit.*"]].concat());

@@ -35,7 +35,7 @@ const EVENTS: [(&str, [&str; 2]); 3] = [
 ];
 
 #[test]
-fn a_stop_hook_whose_criteria_cannot_be_read_is_not_installed() {
+fn a_stop_hook_with_unreadable_criteria_is_not_installed() {
     let place = with_settings("claude", "{}\n");
     let install =
         ["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md", "--template", "none.md"];
@@ -45,7 +45,7 @@ fn a_stop_hook_whose_criteria_cannot_be_read_is_not_installed() {
 }
 
 #[test]
-fn a_stop_hook_for_every_project_is_written_only_where_it_is_agreed_to() {
+fn a_global_stop_hook_is_written_only_after_consent() {
     let place = Place::new();
     let install = ["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md"];
     let ran = place.run(&install);
@@ -57,7 +57,7 @@ fn a_stop_hook_for_every_project_is_written_only_where_it_is_agreed_to() {
 }
 
 #[test]
-fn what_is_installed_comes_out_again_byte_for_byte() {
+fn uninstalling_restores_the_file_byte_for_byte() {
     for (agent, [tool, stop]) in EVENTS {
         let others = format!(
             "{{\n  // mine\n  \"theme\": \"dark\",\n  \"hooks\": {{\n    \"{tool}\": [\n      {{\n        \"matcher\": \"x\",\n        \
@@ -99,7 +99,7 @@ fn what_is_installed_comes_out_again_byte_for_byte() {
 }
 
 #[test]
-fn a_file_in_one_line_keeps_its_value() {
+fn a_one_line_file_keeps_its_value() {
     let found = "{\"hooks\":{\"Other\":[]},\"theme\":\"dark\"}";
     let place = with_settings("gemini", found);
     place.run(&["hook", "install", "--agent", "gemini"]);
@@ -109,7 +109,7 @@ fn a_file_in_one_line_keeps_its_value() {
 }
 
 #[test]
-fn a_file_that_was_not_there_goes_again_and_a_project_has_its_own() {
+fn a_created_file_is_removed_and_a_project_has_its_own() {
     for agent in AGENTS {
         let place = Place::new();
         let install = ["hook", "install", "--agent", agent, "--project"];
@@ -124,7 +124,7 @@ fn a_file_that_was_not_there_goes_again_and_a_project_has_its_own() {
 }
 
 #[test]
-fn other_arguments_replace_the_hook_and_each_kind_goes_alone() {
+fn new_arguments_replace_the_hook_and_each_kind_is_removed_alone() {
     let place = Place::new();
     let installed = |place: &Place| -> Value { serde_json::from_str(&text(place, "claude")).unwrap() };
     place.run(&["hook", "install", "--agent", "claude", "tool", "compact"]);
@@ -143,7 +143,7 @@ fn other_arguments_replace_the_hook_and_each_kind_goes_alone() {
 }
 
 #[test]
-fn a_program_with_another_file_name_knows_its_own_entries() {
+fn a_renamed_program_recognises_its_own_entries() {
     for name in ["endmark-dev", "the new endmark's"] {
         let place = Place::new();
         let program = place.path().join(name);
@@ -166,7 +166,7 @@ fn a_program_with_another_file_name_knows_its_own_entries() {
 }
 
 #[test]
-fn what_others_put_beside_our_hook_stays() {
+fn foreign_entries_beside_our_hook_are_kept() {
     let place = Place::new();
     place.run(&["hook", "install", "--agent", "claude"]);
     let lint = json!({"type": "command", "command": "lint"});
@@ -179,7 +179,7 @@ fn what_others_put_beside_our_hook_stays() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_and_nothing_is_written() {
+fn unusable_input_is_refused_and_nothing_is_written() {
     for (settings, arguments, said) in [
         ("{\"hooks\": ]}", &["tool"][..], "settings.json` cannot be used"),
         ("{\"hooks\": {\"PostToolUse\": {}}}", &["tool"], "is not a list"),
@@ -199,7 +199,7 @@ fn what_cannot_be_used_is_refused_and_nothing_is_written() {
 
 /// Codex truncates longer text, so a larger limit would have no effect.
 #[test]
-fn a_limit_above_what_codex_keeps_is_lowered_and_said() {
+fn a_limit_above_that_of_codex_is_lowered_with_a_message() {
     for (option, asked, written, is_lowered) in [
         ("--max-chars", "50000", "10000", true),
         ("--max-bytes", "50000", "10000", true),

@@ -10,7 +10,7 @@ use crate::run::Place;
 const WHOLE: &str = "# Report\n\nAll of it is done.\n";
 
 #[test]
-fn an_agent_goes_on_until_its_artifact_is_whole() {
+fn an_agent_continues_until_its_artifact_is_whole() {
     for agent in AGENTS {
         let place =
             Place::new().with_file("t.md", "---\nsuccessCriteria:\n  requiredSections: [Risks]\n---\n");
@@ -45,7 +45,7 @@ fn an_agent_goes_on_until_its_artifact_is_whole() {
 }
 
 #[test]
-fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
+fn an_agent_at_the_ceiling_is_released_and_recorded() {
     let place = Place::new();
     let event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md", "--attempts", "2"];
@@ -84,7 +84,7 @@ fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
 }
 
 #[test]
-fn attempts_that_change_nothing_are_not_repeated() {
+fn attempts_without_changes_are_not_repeated() {
     let place = Place::new().with_file("report.md", "# Report\n\nTBD\n");
     let event = recorded_event(&place, "codex", 1);
     let arguments = ["stop", "--agent", "codex", "--artifact", "report.md", "--attempts", "8"];
@@ -101,7 +101,7 @@ fn attempts_that_change_nothing_are_not_repeated() {
 }
 
 #[test]
-fn what_still_runs_for_the_agent_is_waited_for() {
+fn background_work_of_the_agent_is_waited_for() {
     let place = Place::new();
     let mut event = recorded_event(&place, "claude", 1);
     let arguments = ["stop", "--agent", "claude", "--artifact", "report.md"];
