@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments_stand_in_the_files_order_with_their_lines() {
+    fn assignments_keep_file_order_and_line_numbers() {
         let text = "store = \"sqlite:a.db\"\n\n[upstreams.z]\nbase_url = [\"m\"]\n[upstreams.a]\napi_key = { env = \"K\" }\n\n[tools]\n";
         let read = read(Path::new("e.toml"), text).unwrap();
         let found: Vec<_> = read.iter().map(|it| (it.name.as_str(), it.line)).collect();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_named_with_line_and_column() {
+    fn invalid_toml_is_reported_with_line_and_column() {
         let error = read(Path::new("e.toml"), "listen = \"a\"\nstore = = 1\n").unwrap_err();
         assert!(error.to_string().starts_with("e.toml:2:9: "), "{error}");
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_a_value_that_its_key_accepts() {
+    fn every_default_is_valid_for_its_key() {
         let defaults = Settings::default();
         for key in KEYS.iter() {
             let written = match key.value(&defaults) {

@@ -34,7 +34,7 @@ fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<Ef
 }
 
 #[test]
-fn without_anything_said_the_public_endpoints_are_served() {
+fn without_settings_the_public_endpoints_are_served() {
     let effective = load(&environment(&[("XDG_CONFIG_HOME", "/nowhere")]), None, &[]).unwrap();
     let upstreams = &effective.settings.upstreams;
     let known: Vec<_> =
@@ -53,7 +53,7 @@ fn without_anything_said_the_public_endpoints_are_served() {
 }
 
 #[test]
-fn the_later_layer_wins_and_is_remembered() {
+fn the_last_layer_wins_and_is_recorded_as_the_source() {
     let text = "[resume]\nmode = \"off\"\nmax_attempts = 3\ncontinuation_tokens = 9\n";
     let variables = [("ENDMARK_RESUME_MODE", "warn"), ("ENDMARK_RESUME_MAX_ATTEMPTS", "4")];
     let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
@@ -68,7 +68,7 @@ fn the_later_layer_wins_and_is_remembered() {
 }
 
 #[test]
-fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
+fn upstreams_keep_their_order_and_accept_environment_settings() {
     let text = "[upstreams.z-one]\nbase_url = \"http://127.0.0.1:1/v1/\"\n[upstreams.a]\nbase_url = \"http://a/v1\"\n";
     let variables =
         [("ENDMARK_UPSTREAMS_Z_ONE_API_KEY", "sk-secret"), ("ENDMARK_UPSTREAMS_NEW_BASE_URL", "http://n")];
@@ -88,7 +88,7 @@ fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
 }
 
 #[test]
-fn what_an_upstream_is_for_is_read_and_shown() {
+fn upstream_conditions_are_parsed_and_shown() {
     let text = "[upstreams.a]\nbase_url = \"http://a\"\nfor_models = [\"qwen*\", \"o3\"]\nfor_headers = [\"X-Team: blue\"]\n";
     let variables = [("ENDMARK_UPSTREAMS_A_FOR_PATHS", "/v1/embeddings, /v1/audio/*")];
     let effective = load_text(text, &variables, &[]).unwrap();
@@ -126,7 +126,7 @@ fn a_typo_names_the_nearest_key_the_file_and_the_line() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_says_what_is_wanted() {
+fn a_value_of_the_wrong_type_reports_the_expected_type() {
     for (text, message) in [
         ("[resume]\nmode = \"often\"", "2: `resume.mode` must be one of `auto`, `on`, `off`, `warn`"),
         ("[resume]\nmax_attempts = \"2\"", "2: `resume.max_attempts` must be a whole number, 0 or more"),
@@ -188,7 +188,7 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
 }
 
 #[test]
-fn an_unknown_variable_is_a_warning_that_names_the_nearest() {
+fn an_unknown_variable_causes_a_warning_with_the_nearest_name() {
     let variables =
         [("HOME", "/home/a"), ("ENDMARK_RESUME_MOD", "on"), ("ENDMARK_RUN", "r"), ("ENDMARK_ATTEMPT", "2")];
     let effective = load_text("", &variables, &[]).unwrap();
@@ -211,7 +211,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
 const SHARED: &str = "store = \"postgres://em:hunter2@db.example/endmark\"\njournal = \"j.db\"\n";
 
 #[test]
-fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
+fn a_postgresql_store_has_a_journal_and_fails_closed() {
     let (folder, path) = file(SHARED);
     let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
     let store = &effective.settings.files.store;
@@ -231,7 +231,7 @@ fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
 }
 
 #[test]
-fn a_postgresql_store_without_a_journal_or_with_unverified_tls_is_refused() {
+fn a_postgresql_store_needs_a_journal_and_verified_tls() {
     for (from, to, named) in [
         ("journal = \"j.db\"\n", "", "journal"),
         ("db.example/endmark", "db.example/endmark?sslmode=require", "sslmode"),
@@ -271,7 +271,7 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
-fn the_password_of_the_database_comes_from_a_file_or_the_environment() {
+fn the_database_password_comes_from_a_file_or_the_environment() {
     let (folder, path) = file(&SHARED.replace(":hunter2", ""));
     let password = |variables: &[(&str, &str)], text: &str| {
         std::fs::write(&path, text).unwrap();

@@ -94,7 +94,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_reference_in_the_documentation_is_that_of_the_keys() {
+fn the_documented_reference_matches_the_keys() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let expected = page();
     if std::env::var_os(UPDATE).is_some() {
