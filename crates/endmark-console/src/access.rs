@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads_from_outside_without_the_admin_key() {
+    fn remote_reads_need_the_admin_key() {
         assert!(admits(&Access::new(None, true, "n"), AUTHORIZATION, None));
         let closed = Access::new(None, false, "n");
         for key in [None, Some("Bearer "), Some("Bearer x"), Some("Bearer n")] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_lets_in_until_it_ends_and_only_where_it_was_signed() {
+    fn a_cookie_is_valid_until_it_expires_and_only_with_our_signature() {
         let access = Access::new(Some(KEY), false, "n");
         assert_eq!(access.log_in("another key"), None);
         let cookie = access.log_in(KEY).unwrap();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_decoded_and_what_means_nothing_is_refused() {
+    fn parameters_are_decoded_and_invalid_ones_are_refused() {
         let query = Query::parse(Some("model=a%26b+c&limit=7&task="), &["model", "limit", "task"]).unwrap();
         assert_eq!(query.text("model"), Some("a&b c"));
         assert_eq!((query.text("task"), query.limit(500).unwrap()), (None, 7));

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_budget_survives_the_way_there_and_back() {
+    fn a_budget_link_round_trips() {
         let budget = BudgetPlace {
             window: "2026-11-24".to_owned(),
             scope: "model".to_owned(),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_where_the_next_one_begins() {
+    fn a_page_links_to_the_next_page() {
         assert_eq!(cut(vec![9, 8, 7], 2, i32::to_string), (vec![9, 8], Some("8".to_owned())));
         assert_eq!(cut(vec![9, 8], 2, i32::to_string), (vec![9, 8], None));
     }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_message_ends_its_frame() {
+    fn a_message_cannot_end_its_event_frame() {
         let event = StoredRunEvent {
             id: 7,
             run_id: "run_1".to_owned(),

@@ -75,7 +75,7 @@ mod tests {
     use super::ASSETS;
 
     #[test]
-    fn all_of_them_stay_small() {
+    fn all_assets_stay_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
         let compressed: usize = ASSETS.iter().map(|asset| asset.compressed_bytes().unwrap().len()).sum();
         assert!(plain < 60_000 && compressed < 20_000, "{plain} bytes, {compressed} compressed");

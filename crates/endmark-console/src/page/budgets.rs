@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_forecast_by_the_pace_of_its_window() {
+    fn a_budget_forecast_uses_the_pace_of_its_window() {
         let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
         let at = |row: &BudgetEntry, zone: &str| Standing::new(row, &zone.parse().unwrap(), noon);
         let fits = at(&row("2026-11-26", 400_000, 0), "UTC");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_where_the_one_before_ended() {
+    fn a_window_begins_at_the_end_of_the_previous_one() {
         let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
         let midnight = Moment::parse("2026-11-26 00:00").unwrap().unix_seconds();
         assert_eq!(window("2026-11-26", &Zone::default(), noon), Some((midnight, midnight + 86_400)));

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_is_text_and_nothing_else() {
+    fn foreign_text_is_escaped() {
         let hostile = "<script>alert(1)</script>\u{202e}\"'&";
         for markup in [
             excerpt(hostile),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_says_what_is_left_out() {
+    fn a_long_text_reports_the_omitted_bytes() {
         let shown = excerpt(&"ä".repeat(2 * EXCERPT_CHARS + 7)).into_string();
         assert!(shown.contains("… 7 characters are left out"), "{}", shown.len());
     }

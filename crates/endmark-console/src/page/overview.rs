@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_state_fits_what_happened() {
+    fn the_status_line_matches_the_events() {
         let counts = |replies, cut, made_whole, worth_a_look| Counts {
             replies,
             cut,
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_is_in_a_column_once() {
+    fn every_outcome_is_in_exactly_one_column() {
         let outcomes = BTreeMap::from([("resumed", 5), ("cut", 2), ("cancelled", 1), ("interrupted", 3)]);
         let segments = segments(&outcomes);
         assert_eq!(segments.iter().map(|segment| segment.amount).collect::<Vec<_>>(), [5, 0, 0, 2, 0, 4]);

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_column_are_stacked_and_the_smallest_is_seen() {
+    fn column_parts_are_stacked_and_the_smallest_is_visible() {
         let scale = Scale::new(100, 200.0);
         let parts =
             [("resumed", 60), ("cut", 0), ("exhausted", 1)].map(|(class, amount)| Segment { class, amount });
@@ -299,14 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sparkline_fills_its_height_and_a_flat_one_its_middle() {
+    fn a_sparkline_fills_its_height_and_a_flat_one_is_centred() {
         assert_eq!(points(&[0.0, 5.0, 10.0], 0.0, 10.0), [(2.0, 26.0), (41.0, 15.0), (80.0, 4.0)]);
         assert_eq!(points(&[3.0, 3.0], 3.0, 3.0), [(2.0, 15.0), (80.0, 15.0)]);
         assert_eq!(spark(&[1.0], &[], "x").into_string(), "");
     }
 
     #[test]
-    fn what_a_plot_says_is_escaped() {
+    fn plot_labels_are_escaped() {
         let column =
             Column { title: "<b>".to_owned(), label: ["<i>".to_owned(), String::new()], ..Column::default() };
         let plot = ColumnPlot {

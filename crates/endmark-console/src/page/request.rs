@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timeline_has_round_steps_in_the_unit_that_fits() {
+    fn a_timeline_has_round_steps_in_a_fitting_unit() {
         let names = |whole| axis_ticks(whole).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
         assert_eq!(names(26_720.0), ["0 s", "10", "20"]);
         assert_eq!(names(12_200.0), ["0 s", "5", "10"]);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_says_how_a_run_does_and_escapes_what_others_wrote() {
+    fn a_card_reports_run_progress_and_escapes_foreign_text() {
         let shown = cards([&run("running")]).into_string();
         for part in ["at risk", "87%", "of 200k", "2 of 3", "$2.41", "1 h 12 min"] {
             assert!(shown.contains(part), "{part}: {shown}");

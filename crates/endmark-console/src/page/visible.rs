@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_reorder_a_page_is_a_code_and_what_goes_back_stays() {
+    fn bidirectional_control_characters_are_shown_as_codes() {
         let hostile = "a\u{202e}\"<b>\u{9b}\n";
         let page = html! { p title=(hostile) { (hostile) } option value=(hostile) { (hostile) } a href=(hostile) {} };
         let shown = with_visible_controls(page.into_string());

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_has_the_places_that_matter() {
+    fn money_has_the_significant_places() {
         for (nano, expected) in [
             (0, "$0"),
             (1, "$0.000000001"),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short_and_do_not_jump_at_their_bounds() {
+    fn numbers_are_short_and_continuous_at_unit_bounds() {
         let shown =
             [0, 999, 1_000, 9_949, 9_950, 133_400, 999_499, 999_500, 3_140_000, 99_600_000].map(tokens);
         assert_eq!(shown, ["0", "999", "1k", "9.9k", "10k", "133k", "999k", "1M", "3.1M", "100M"]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_moments_are_those_of_people() {
+    fn durations_and_timestamps_are_readable() {
         let shown = [1.0, 180.0, 4_100.0, 72_000.0, 4_320_000.0].map(duration);
         assert_eq!(shown, ["1 ms", "0.18 s", "4.1 s", "1 min 12 s", "1 h 12 min"]);
         let now = parse_seconds("2026-11-26 16:42:02").unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_others_is_text_and_breaks_between_its_parts() {
+    fn a_foreign_name_is_escaped_and_can_wrap() {
         assert_eq!(name("a/b").into_string(), "<bdi>a/<wbr>b</bdi>");
         let hostile = name(&format!("<script>{}\"", "x".repeat(80))).into_string();
         assert!(!hostile.contains("<script>") && hostile.contains("…"), "{hostile}");

@@ -49,7 +49,7 @@ mod tests {
     use super::seconds;
 
     #[test]
-    fn spans_are_read_and_nonsense_is_none() {
+    fn valid_spans_are_parsed_and_invalid_ones_rejected() {
         for (typed, expected) in [("90m", 5_400), ("12h", 43_200), ("7d", 604_800), ("4w", 2_419_200)] {
             assert_eq!(seconds(typed), Some(expected));
         }

@@ -428,7 +428,7 @@ mod tests {
     use endmark_store::{MINUTE_EDGES, PROMPT_EDGES};
 
     #[test]
-    fn calls_are_summed_apart_wherever_a_price_of_the_table_changes() {
+    fn usage_is_split_where_a_listed_price_changes() {
         let mut seen = (0, 0);
         for model in Models::builtin().iter() {
             let (prompts, minutes) = model.prices.edges();

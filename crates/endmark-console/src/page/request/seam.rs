@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_struck_where_it_was() {
+    fn omitted_text_is_struck_through_at_its_position() {
         let overlap = piece(7, 4, "overlap");
         let joint = Joint::find("one two", " two three", &overlap).unwrap();
         assert_eq!((joint.kept, joint.head, joint.new), ("one two", " two", " three"));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_are_shown_and_long_ones_end() {
+    fn hostile_texts_are_escaped_and_long_ones_are_shortened() {
         let hostile = "<script>alert(1)</script>";
         for shown in [text_tail(hostile, 100), text_head(hostile, 100)] {
             assert!(!shown.into_string().contains("<script>"));
