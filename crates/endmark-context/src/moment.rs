@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_two_centuries_comes_back() {
+    fn every_day_of_two_centuries_round_trips() {
         for days in 0..73_000 {
             let day = Day::from_days_since_1970(days);
             assert_eq!(day.days_since_1970(), Some(days));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_day_or_time_is_refused() {
+    fn an_invalid_day_or_time_is_refused() {
         for text in ["", "2026-13-01", "2026-02-30", "2026-1-1", "26-01-01", "2026-01-01-01", "1969-12-31"] {
             assert_eq!(Day::parse(text), None, "{text}");
         }

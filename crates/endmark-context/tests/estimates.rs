@@ -112,7 +112,7 @@ fn percent_off(estimated: u64, counted: u64) -> i64 {
 
 /// `--nocapture` prints the table, together with an estimate of one token for four bytes.
 #[test]
-fn estimates_are_within_a_fifth_of_what_the_vocabularies_count() {
+fn estimates_are_within_a_fifth_of_the_vocabulary_counts() {
     let (json, digits) = (json(), digits());
     let texts = [
         ("English", ENGLISH),
@@ -157,7 +157,7 @@ fn estimates_are_within_a_fifth_of_what_the_vocabularies_count() {
 
 /// A stream is estimated while it arrives, in pieces of any size.
 #[test]
-fn pieces_have_the_tally_of_the_whole() {
+fn the_tally_of_pieces_equals_the_tally_of_the_whole() {
     let text = format!("{ENGLISH}{RUSSIAN}{RUST}{CHINESE}{}", digits());
     let whole = TextTally::of(&text);
     let characters: Vec<char> = text.chars().collect();

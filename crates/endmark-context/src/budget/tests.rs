@@ -10,7 +10,7 @@ fn parse_moment(text: &str) -> Moment {
 }
 
 #[test]
-fn a_window_depends_on_the_time_and_the_zone_alone() {
+fn a_window_depends_only_on_the_time_and_the_zone() {
     let utc = Zone::default();
     for (moment, zone, window, resets) in [
         ("2026-11-24 00:00", "UTC", "2026-11-24", "2026-11-25 00:00"),
@@ -49,7 +49,7 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
 }
 
 #[test]
-fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
+fn a_day_follows_the_clock_changes_of_its_zone() {
     for (moment, zone, period, window, resets) in [
         // The clocks go forward at 02:00, and back at 03:00: days of 23 and 25 hours.
         ("2026-03-28 23:00", "Europe/Berlin", Period::Day, "2026-03-29", "2026-03-29 22:00"),
@@ -97,7 +97,7 @@ fn holds_count_as_spent() {
 
 proptest! {
     #[test]
-    fn a_minute_ends_when_a_refused_request_may_come_again(seconds in 0_u64..8_000_000_000, later in 0_u64..200_000) {
+    fn a_minute_ends_at_the_retry_time_of_a_refused_request(seconds in 0_u64..8_000_000_000, later in 0_u64..200_000) {
         let at = Moment::from_unix_seconds;
         let window = |seconds| Period::Minute.window(at(seconds), &Zone::default());
         let next = seconds + rate_retry_seconds(Unit::Requests, at(seconds));

@@ -299,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_word_is_found_wherever_it_stands_among_others(parts in prop::collection::vec(prop::sample::select(vec![
+        fn an_error_word_is_found_among_other_words(parts in prop::collection::vec(prop::sample::select(vec![
             "error", "Error", "ERR", "s", "or", " ", ": ", "_", "é", "seve", "severe", "crit", "ical", "no ", "0",
             "null", "out of memory", "Permission", " denied", "uncaught", "Exception", "panic", "ked",
         ]), 0..7)) {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_lines_that_only_name_them() {
+    fn errors_are_distinguished_from_lines_that_mention_errors() {
         for (line, expected) in [
             ("2026-11-24 12:00:00 ERROR db: gone", true),
             ("npm ERR! code E404", true),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_differ_in_numbers_have_one_shape() {
+    fn lines_that_differ_only_in_numbers_have_one_shape() {
         assert_eq!(shape("12:00:01 job 7 failed id=a1f"), shape("12:00:02 job 19 failed id=77c"));
         assert_ne!(shape("job 7 failed"), shape("task 7 failed"));
     }

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_by_their_beginning() {
+    fn the_format_is_detected_from_the_beginning() {
         for (text, expected) in [
             ("", Format::Text),
             ("Starting\nDone\n", Format::Text),

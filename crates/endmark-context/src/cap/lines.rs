@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_are_the_text_however_it_comes(text in "(\\PC|\n|e\u{301}|👩‍👧){0,300}", chunk in 1_usize..40, longest in 16_usize..64) {
+        fn lines_do_not_depend_on_the_chunks(text in "(\\PC|\n|e\u{301}|👩‍👧){0,300}", chunk in 1_usize..40, longest in 16_usize..64) {
             let whole = parts(text.as_bytes(), usize::MAX, longest);
             prop_assert_eq!(whole.concat(), text.clone());
             prop_assert_eq!(parts(text.as_bytes(), chunk, longest), whole);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_refused_with_its_place_or_shown() {
+    fn invalid_utf8_is_refused_with_its_position_or_shown() {
         let mut lines = Lines::new(64, InvalidUtf8::Reject);
         let refused = lines.push(b"abc\nd\xFFe\n", |_| ());
         assert_eq!(refused, Err(CapError::NotUtf8 { at: 5 }));

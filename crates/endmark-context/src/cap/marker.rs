@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_read_as_they_are_written() {
+    fn markers_round_trip() {
         for (lines, chars, text) in [
             (1_234, 56_789, "[… 1,234 lines (56,789 characters) left out …]"),
             (0, 1_000_000, "[… 1,000,000 characters left out …]"),

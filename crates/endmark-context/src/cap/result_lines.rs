@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_a_line_decides() {
+    fn the_status_of_a_result_line_decides() {
         for line in [
             "not ok 3 - rises",
             "  ✗ rises",

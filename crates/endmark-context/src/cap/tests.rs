@@ -80,31 +80,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_text_is_capped_honestly(lines in proptest::collection::vec(line(), 0..120), end in "\n?", limits in any_limits(), chunk in 1_usize..5_000) {
+    fn a_capped_text_has_correct_counts(lines in proptest::collection::vec(line(), 0..120), end in "\n?", limits in any_limits(), chunk in 1_usize..5_000) {
         check((lines.join("\n") + &end).as_bytes(), RequestedFormat::Text, &limits, chunk);
     }
 
     #[test]
-    fn any_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
+    fn arbitrary_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
         for asked in [RequestedFormat::Auto, RequestedFormat::Text, RequestedFormat::Json, RequestedFormat::JsonLines, RequestedFormat::Csv, RequestedFormat::Diff] {
             check(&bytes, asked, &limits, chunk);
         }
     }
 
     #[test]
-    fn json_stays_json(value in json(), is_pretty: bool, limits in any_limits(), chunk in 1_usize..5_000) {
+    fn capped_json_stays_json(value in json(), is_pretty: bool, limits in any_limits(), chunk in 1_usize..5_000) {
         let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
         check(text.unwrap().as_bytes(), RequestedFormat::Json, &limits, chunk);
     }
 
     #[test]
-    fn rows_stay_rows(rows in proptest::collection::vec(row(), 0..200), limits in any_limits(), chunk in 1_usize..5_000) {
+    fn capped_json_lines_stay_json_lines(rows in proptest::collection::vec(row(), 0..200), limits in any_limits(), chunk in 1_usize..5_000) {
         check(format!("[{}]", rows.join(",\n ")).as_bytes(), RequestedFormat::Auto, &limits, chunk);
         check((rows.join("\n") + "\n").as_bytes(), RequestedFormat::JsonLines, &limits, chunk);
     }
 
     #[test]
-    fn a_table_stays_a_table(rows in proptest::collection::vec((field(), field(), field()), 0..150), limits in any_limits(), chunk in 1_usize..5_000) {
+    fn a_capped_table_stays_a_table(rows in proptest::collection::vec((field(), field(), field()), 0..150), limits in any_limits(), chunk in 1_usize..5_000) {
         let mut text = "id,name,state\n".to_owned();
         for (one, two, three) in rows {
             text.extend([&one, ",", &two, ",", &three, "\n"]);
@@ -115,7 +115,7 @@ proptest! {
 
 /// A list keeps all its items if a marker would make it longer. A second capping must not reserve room for a marker.
 #[test]
-fn a_list_over_its_items_that_stays_costs_its_neighbours_nothing() {
+fn a_short_list_kept_whole_reserves_no_marker_space() {
     let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
     for most in 500..value.len() {
         let own = Limits { max_items: 3, ..limits(most) };
@@ -142,7 +142,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
 
 /// Traces of Go, Java, Python, Rust and Node.js. They have more frames than an error line has neighbours.
 #[test]
-fn a_log_keeps_the_frames_of_traces() {
+fn a_log_keeps_stack_trace_frames() {
     let frames = |frame: fn(usize) -> String| (1..=9).map(frame).collect::<String>();
     let traces = [
         "panic: runtime error: index out of range [5] with length 3\n\ngoroutine 1 [running]:\n".to_owned()
@@ -168,7 +168,7 @@ fn a_log_keeps_the_frames_of_traces() {
 }
 
 #[test]
-fn a_list_keeps_what_stands_out() {
+fn a_list_keeps_unusual_items() {
     let rows: Vec<String> = (0..11_000)
         .map(|id| match id {
             3_000 => r#"{"id":3000,"status":"ok","ms":12,"error":"no route to host"}"#.to_owned(),
@@ -191,7 +191,7 @@ fn a_list_keeps_what_stands_out() {
 }
 
 #[test]
-fn the_same_holds_of_csv() {
+fn a_csv_table_keeps_unusual_rows() {
     let rows: Vec<String> = (0..5_000)
         .map(|id| format!("{id},{},{}\n", if id == 2_500 { "lost" } else { "ok" }, 10 + id % 7))
         .collect();
@@ -204,7 +204,7 @@ fn the_same_holds_of_csv() {
 }
 
 #[test]
-fn long_strings_share_the_room_and_logs_in_them_keep_their_errors() {
+fn long_strings_share_the_limit_and_keep_their_errors() {
     let log = (0..9_000)
         .map(|line| if line == 4_000 { "ERROR gone\n" } else { "all is well\n" })
         .collect::<String>();
@@ -220,7 +220,7 @@ fn long_strings_share_the_room_and_logs_in_them_keep_their_errors() {
 }
 
 #[test]
-fn an_object_gives_up_members_and_at_last_its_shape() {
+fn an_object_loses_members_before_its_shape() {
     let members: serde_json::Map<String, Value> =
         (0..5_000).map(|id| (format!("key{id}"), Value::from(id))).collect();
     let capped =
@@ -257,7 +257,7 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
 
 /// A program with a schema finds the types that it expects.
 #[test]
-fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
+fn typed_json_keeps_all_members_and_has_no_list_markers() {
     let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
     let value = serde_json::json!({"count": 2_000, "rows": rows, "log": "x".repeat(9_000)});
     let own = Limits { keeps_types: true, ..limits(2_000) };
@@ -284,7 +284,7 @@ fn a_long_line_reports_how_much_is_missing() {
 }
 
 #[test]
-fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
+fn binary_is_named_and_invalid_utf8_is_shown_or_refused() {
     let image = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 52]].concat();
     let capped = cap(&image, RequestedFormat::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, "[… 60 bytes of PNG image are not shown …]");
@@ -302,7 +302,7 @@ fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
 }
 
 #[test]
-fn a_handle_that_came_to_nothing_is_named_nowhere() {
+fn an_unstored_handle_is_not_mentioned() {
     let handle = "h0123456789abcdef0123456789abcdef";
     let list = serde_json::to_string(&(0..900).collect::<Vec<_>>()).unwrap();
     for value in ["line\n".repeat(900), list] {
@@ -316,7 +316,7 @@ fn a_handle_that_came_to_nothing_is_named_nowhere() {
 }
 
 #[test]
-fn a_table_is_one_wherever_its_beginning_ends() {
+fn a_table_is_detected_at_any_chunk_boundary() {
     let rows = (0..9_000).fold(String::new(), |rows, id| rows + &format!("{{\"id\": {id}}}\n"));
     for chunk in [1 << 16, 1_000, usize::MAX] {
         let mut capper = Capper::new(RequestedFormat::Auto, Limits::default()).unwrap();
@@ -326,7 +326,7 @@ fn a_table_is_one_wherever_its_beginning_ends() {
 }
 
 #[test]
-fn limits_that_leave_no_room_are_refused() {
+fn limits_below_the_minimum_are_refused() {
     for refused in
         [Limits { most: 0, ..Limits::default() }, limits(79), Limits { max_items: 0, ..Limits::default() }]
     {
@@ -340,7 +340,7 @@ fn limits_that_leave_no_room_are_refused() {
 }
 
 #[test]
-fn what_was_capped_is_capped_further_with_its_counts() {
+fn a_second_capping_keeps_the_first_counts() {
     let text = (0..5_000).fold(String::new(), |text, line| text + &format!("line {line}\n"));
     let list = serde_json::to_string(&(0..5_000).collect::<Vec<_>>()).unwrap();
     let table: String = (0..5_000).fold("id,name\n".to_owned(), |table, id| table + &format!("{id},a\n"));

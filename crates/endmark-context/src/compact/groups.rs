@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_calls_are_one_group_that_is_read_again_and_grows() {
+    fn similar_calls_form_one_group_that_grows() {
         let mut groups = CallGroups::default();
         for (call, outcome, times) in [
             ("query(a)", "ok", 2),

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_values_are_merged_and_the_newest_end_counts() {
+    fn calls_and_values_are_merged_and_the_newest_outcome_wins() {
         let call = |end| anchor(AnchorKind::Command, "run(make)", end, Source::Argument);
         let value = |key| anchor(AnchorKind::Identifier, key, "a-1", Source::Result);
         let turns = [[call("exit 2"), value("")], [call("exit 0"), value("order")]];
@@ -345,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_written_anew_replaces_the_one_before() {
+    fn a_new_plan_replaces_the_previous_one() {
         let step = |text| anchor(AnchorKind::Todo, "", text, Source::Argument);
         let turns = [vec![step("one"), step("two")], vec![step("two")]];
         assert_eq!(kept_lines(&absorb_all(&turns), 100), ["two"]);
     }
 
     #[test]
-    fn what_was_asked_with_outlasts_what_was_only_seen() {
+    fn values_used_in_calls_outlast_values_only_seen() {
         let numbers: Vec<String> = (0..50).map(|number| format!("{number}00")).collect();
         let seen = |number| anchor(AnchorKind::Number, "count", number, Source::Result);
         let asked = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demand_outlasts_the_wishes_after_it() {
+    fn a_requirement_outlasts_later_wishes() {
         let wishes: Vec<String> = (0..80).map(|number| format!("Go on with order {number}.")).collect();
         let said = |line| [anchor(AnchorKind::UserLine, "", line, Source::User)];
         let demand = "Send all of them only from the dock.";
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_elsewhere_takes_no_room() {
+    fn values_readable_elsewhere_take_no_space() {
         let turns = [[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)]];
         let mut ledger = absorb_all(&turns);
         ledger.forget(&HashSet::from(["src/a.rs".to_owned()]));

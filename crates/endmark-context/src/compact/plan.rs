@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_large_gives_way_first() {
+    fn large_turns_are_condensed_first() {
         assert_eq!(level(&[10, 500, 30], 240), 200);
         assert_eq!(level(&[10, 500, 30], 540), u64::MAX);
         assert_eq!(level(&[100, 100], 0), 0);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn three_attempts_in_vain_are_the_last_until_what_is_new_is_a_fifth() {
+    fn three_vain_attempts_pause_until_a_fifth_is_new() {
         let mut progress = Progress::default();
         for answers in 3..5 {
             assert!(!attempt(answers, 900, &mut progress));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_that_cannot_be_carried_out_is_not_tried_again_at_once() {
+    fn an_impossible_compaction_is_not_retried_immediately() {
         let mut progress = Progress::default();
         progress.fail(&Receipt { tokens_before: 1_070, ..Receipt::default() });
         assert_eq!(progress.stop_reason(), Some(NotCompacted::NotWritten));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_left_the_budget_is_tried_again() {
+    fn a_stopped_compaction_resumes_after_enough_growth() {
         let mut progress = Progress::default();
         for answers in [3, 3, 3] {
             attempt(answers, 1_200, &mut progress);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_spoken_of_in_any_number() {
+    fn singular_and_plural_names_match() {
         let topics = lowercase_words("Cancel my Reservations, and the order").collect();
         let relevance = Relevance { topics, ..Relevance::default() };
         assert!(relevance.is_topic("reservation_id") && relevance.is_topic("reservations"));

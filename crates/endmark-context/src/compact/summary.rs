@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_summary_round_trips() {
         let anchors = [
             anchor(AnchorKind::UserLine, "", "never touch ZX-1"),
             anchor(AnchorKind::Todo, "", "write the docs"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_others_are_no_summary() {
+    fn foreign_text_is_not_a_summary() {
         for text in [
             "",
             "[Endmark: 3 earlier messages",

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_tells_stands_before_the_same_anchors_and_is_told_on() {
+    fn model_narrative_precedes_the_anchors_and_is_carried_forward() {
         let conversation = conversation();
         let plain = compact(&conversation, &policy());
         let question = question(&conversation, &plain, 20_000).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_does_not_hold_up_is_refused() {
+    fn an_invalid_narrative_is_refused() {
         let conversation = conversation();
         let question = question(&conversation, &compact(&conversation, &policy()), 20_000).unwrap();
         let refused =
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way_and_a_question_without_material_is_none() {
+    fn the_oldest_material_is_dropped_first() {
         let conversation = conversation();
         let plain = compact(&conversation, &policy());
         let short = question(&conversation, &plain, 3_000).unwrap();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_results_are_paired_by_id_wherever_they_stand() {
+    fn calls_and_results_are_paired_by_id() {
         let conversation = conversation(vec![
             call("a", "f"),
             call("b", "f"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ids_names_and_order_pair_them() {
+    fn calls_without_ids_are_paired_by_name_and_order() {
         let conversation = conversation(vec![
             call("", "f"),
             call("", "g"),

@@ -246,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn all_tokens_are_there() {
+    fn the_vocabulary_has_all_tokens() {
         assert_eq!(O200K.get().ranks.len(), 199_998);
         assert_eq!(CL100K.get().ranks.len(), 100_256);
     }
 
     /// A single test, because the reference needs seconds to start.
     #[test]
-    fn counts_are_those_of_the_reference() {
+    fn counts_match_the_reference_implementation() {
         for length in [2, 3, 7, 64, 65, 129, 1_000, 20_000] {
             for letter in ["a", " ", "=", "\n", "ä", "\u{301}", "日"] {
                 same_as_reference(&letter.repeat(length));

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_between_two_calls_is_kept() {
+    fn a_vocabulary_in_regular_use_stays_in_memory() {
         let shelf = Shelf::new(|| 7);
         assert!(!shelf.is_filled());
         assert_eq!(*shelf.get(), 7);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Dimensions, Family, dimensions, request, request_unless, text};
 
 #[test]
-fn published_vocabularies_are_exact_and_others_say_that_they_are_not() {
+fn only_published_vocabularies_are_called_exact() {
     // Counts by tiktoken and by ctok.
     let sentence = "The quick brown fox jumps over the lazy dog.";
     for (model, tokens, exact) in [
@@ -30,7 +30,7 @@ fn published_vocabularies_are_exact_and_others_say_that_they_are_not() {
 }
 
 #[test]
-fn an_image_counts_by_its_size_and_not_by_its_bytes() {
+fn an_image_is_counted_by_its_dimensions() {
     let png = |width: u32, height: u32, padding: usize| {
         let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
         bytes.extend(width.to_be_bytes());
@@ -64,7 +64,7 @@ fn an_image_counts_by_its_size_and_not_by_its_bytes() {
 }
 
 #[test]
-fn the_same_conversation_counts_much_the_same_in_every_format() {
+fn a_conversation_has_similar_counts_in_every_format() {
     let (asked, said) = ("What does the log say?", "It says that the disk is full.");
     let bodies = [
         json!({"model": "gpt-5", "max_tokens": 4_000, "messages": [
@@ -104,7 +104,7 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
 /// A word of forty megabytes once needed 1.6 gigabytes. Now the memory for a word is bounded, and the count of a long
 /// word is an estimate.
 #[test]
-fn a_word_of_any_length_is_estimated_in_parts() {
+fn a_very_long_word_is_estimated_in_parts() {
     for model in ["gpt-5", "gpt-4"] {
         let counted = |bytes: usize| text(&"a".repeat(bytes), model);
         assert_eq!((counted(32 * 1024).tokens, counted(32 * 1024).exact), (4 * 1024, true));
@@ -128,7 +128,7 @@ fn the_digits_of_a_number_are_read_once() {
 
 /// A tree of these values has thirty times their bytes.
 #[test]
-fn a_request_is_counted_as_it_is_read_and_can_be_stopped() {
+fn a_request_is_counted_incrementally_and_can_be_stopped() {
     let body = format!(
         r#"{{"messages":[{}0],"input":{{"a" : [1, 2.5, null, "x\u0041", {{}}], "b":[]}}}}"#,
         "0,".repeat(50_000)

@@ -26,7 +26,7 @@ fn usage_report(prompt: u64, completion: u64) -> AfterCall {
 }
 
 #[test]
-fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
+fn concurrent_calls_cannot_overdraw_and_the_last_one_closes() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(10_000);
     let first = meter.admit_call(&call("m", 1_000, 4_000), moment()).unwrap();
@@ -61,7 +61,7 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
 }
 
 #[test]
-fn a_continuation_leaves_the_closing_call_to_the_answer() {
+fn a_continuation_does_not_use_the_closing_call() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(1_000);
     let first = meter.admit_continuation(&call("m", 700, 200), moment()).unwrap();
@@ -72,7 +72,7 @@ fn a_continuation_leaves_the_closing_call_to_the_answer() {
 }
 
 #[test]
-fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
+fn dollars_are_held_and_an_unpriced_model_is_not_admitted() {
     let models = models();
     let mut meter = Meter::new(&models).with_nano_usd(1_000_000_000);
     assert_eq!(
@@ -93,7 +93,7 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
 }
 
 #[test]
-fn nothing_is_no_budget() {
+fn a_zero_budget_means_unlimited() {
     let models = models();
     let mut meter = Meter::new(&models).with_tokens(0).with_nano_usd(0);
     let admitted = meter.admit_call(&call("of-nobody", u64::MAX, u64::MAX), moment()).unwrap();

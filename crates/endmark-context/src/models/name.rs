@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn providers_and_dates_are_taken_off() {
+    fn providers_and_dates_are_removed_from_names() {
         for (name, last) in [
             ("gpt-5-2025-08-07", "gpt-5"),
             ("claude-opus-4-5@20251101", "claude-opus-4-5"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_anything() {
         for (pattern, name, is) in [
             ("my-model*", "my-model-2", true),
             ("my-model*", "my-model", true),

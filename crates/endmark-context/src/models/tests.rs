@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_builtin_table_is_read_whole_and_names_its_sources() {
+fn the_builtin_table_is_complete_and_names_its_sources() {
     let models = Models::parse(BUILTIN).unwrap();
     assert!(models.iter().count() > 250);
     let sources: Vec<&str> = models.sources().iter().map(|source| source.name.as_str()).collect();
@@ -11,7 +11,7 @@ fn the_builtin_table_is_read_whole_and_names_its_sources() {
 }
 
 #[test]
-fn a_model_is_found_by_the_names_that_providers_give_it() {
+fn a_model_is_found_by_its_provider_names() {
     for (name, id) in [
         ("gpt-6.1-sol", Some("gpt-6.1-sol")),
         ("GPT-6.1-Sol-2026-09-29", Some("gpt-6.1-sol")),
@@ -32,7 +32,7 @@ fn a_model_is_found_by_the_names_that_providers_give_it() {
 }
 
 #[test]
-fn limits_and_capabilities_are_there() {
+fn models_have_limits_and_capabilities() {
     let of = |name| Models::builtin().find(name).unwrap();
     assert_eq!(of("gpt-5").context_tokens, Some(400_000));
     assert_eq!(of("gpt-5").prompt_limit_tokens(), Some(272_000));
@@ -42,7 +42,7 @@ fn limits_and_capabilities_are_there() {
 }
 
 #[test]
-fn what_a_user_adds_stands_before_the_table_and_keeps_its_limits() {
+fn user_entries_take_precedence_and_keep_table_limits() {
     let mut models = Models::builtin().clone();
     let priced = |input| Model {
         prices: Prices::flat(crate::Rates { input: Some(input), output: Some(1), ..crate::Rates::default() }),
@@ -61,7 +61,7 @@ fn what_a_user_adds_stands_before_the_table_and_keeps_its_limits() {
 }
 
 #[test]
-fn a_table_that_is_none_is_refused_with_the_reason() {
+fn an_invalid_table_is_refused_with_the_reason() {
     let table = |row: &str| {
         format!(
             r#"{{"as_of":"2026-01-01","unit":"","sources":[],"models":[{{"id":"m","provider":"p","prices":[{row}]}}]}}"#

@@ -5,7 +5,7 @@ use crate::Models;
 ///
 /// The dates select prices that change: DeepSeek's by the hour, Gemini's from a certain day.
 #[test]
-fn worked_examples() {
+fn prices_match_the_worked_examples() {
     let none = Tokens::default();
     let hundred = Tokens { prompt: 100_000, completion: 10_000, ..none };
     let long = Tokens { prompt: 300_000, completion: 10_000, ..none };
@@ -60,7 +60,7 @@ fn worked_examples() {
 }
 
 #[test]
-fn inference_in_the_united_states_alone_costs_a_tenth_more() {
+fn inference_in_the_united_states_costs_a_tenth_more() {
     let model = crate::Models::builtin().find("claude-opus-4-6").unwrap();
     let at = crate::Moment::parse("2026-11-24 12:00").unwrap();
     let tokens = Tokens { prompt: 1_000, completion: 100, web_searches: 1, ..Tokens::default() };
@@ -75,7 +75,7 @@ fn inference_in_the_united_states_alone_costs_a_tenth_more() {
 }
 
 #[test]
-fn a_tier_without_a_price_costs_the_standard_price_and_is_reported() {
+fn a_tier_without_a_price_costs_the_standard_price() {
     let prices = &Models::builtin().find("claude-sonnet-5").unwrap().prices;
     let tokens = Tokens { prompt: 1_000_000, ..Tokens::default() };
     let at = Moment::parse("2026-11-24 12:00").unwrap();
@@ -87,7 +87,7 @@ fn a_tier_without_a_price_costs_the_standard_price_and_is_reported() {
 }
 
 #[test]
-fn audio_without_a_rate_has_no_price_unless_it_costs_what_text_costs() {
+fn audio_without_a_rate_has_a_price_only_if_it_equals_text() {
     let at = Moment::parse("2026-11-24 12:00").unwrap();
     let text = Tokens { prompt: 1_000, completion: 100, ..Tokens::default() };
     let cost = |model: &str, tokens| Models::builtin().find(model).unwrap().prices.cost(&tokens, at, None);
@@ -104,7 +104,7 @@ fn audio_without_a_rate_has_no_price_unless_it_costs_what_text_costs() {
 }
 
 #[test]
-fn tokens_of_a_kind_without_a_price_have_no_cost_at_all() {
+fn tokens_of_an_unpriced_kind_have_no_cost() {
     let prices = Prices::flat(Rates { input: Some(1), ..Rates::default() });
     let at = Moment::from_unix_seconds(0);
     assert_eq!(prices.cost(&Tokens { completion: 1, ..Tokens::default() }, at, None), None);
@@ -123,7 +123,7 @@ fn a_sum_is_rounded_once() {
 }
 
 #[test]
-fn nothing_overflows() {
+fn extreme_counts_do_not_overflow() {
     let most = Tokens {
         prompt: u64::MAX,
         cached: u64::MAX,
@@ -142,7 +142,7 @@ fn nothing_overflows() {
 }
 
 #[test]
-fn a_price_is_a_number_that_is_not_negative() {
+fn a_negative_price_is_refused() {
     for dollars in [-0.1, f64::NAN, f64::NEG_INFINITY, f64::INFINITY, 2e6] {
         assert!(rate_from_dollars(dollars).is_err(), "{dollars}");
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_pages_together_are_the_output() {
+    fn all_pages_together_equal_the_output() {
         let lines: Vec<String> = (0..400).map(|line| format!("line {line} é\n")).collect();
         let output = lines.concat();
         let limits = Limits { most: 1_000, ..Limits::default() };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_there_is_an_error() {
+    fn a_missing_part_is_an_error() {
         let limits = Limits::default();
         for part in
             [Part::Page(2), Part::Page(0), Part::Lines("9:".parse().unwrap()), Part::Pointer("/a".into())]

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_begins_with_a_line_or_with_a_grapheme() {
+    fn a_page_begins_at_a_line_or_grapheme_boundary() {
         for (before, behind, taken) in
             [("a\nb", "c\n", 1), ("a\n", "b", 0), ("abc", "def", 0), ("ab\u{e9}", "x", 0), ("", "x", 0)]
         {

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_as_what_it_is() {
+    fn non_text_content_is_identified() {
         let limits = Limits { most: 100, ..Limits::default() };
         let text = |bytes: &[u8]| {
             let content = Content::Bytes(bytes.to_vec());

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_are_those_of_the_rfc() {
+    fn pointers_follow_the_rfc() {
         let text =
             r#"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, "x": {"y": [[], {"z": 1.0}]}, "é": 3}"#;
         for (pointer, value) in [

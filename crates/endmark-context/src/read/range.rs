@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_or_refused() {
+    fn ranges_are_parsed_or_refused() {
         for (text, from, to) in [
             ("3:7", Some(3), Some(7)),
             ("3:", Some(3), None),

@@ -25,7 +25,7 @@ fn lease_after_two_calls() -> Lease {
 }
 
 #[test]
-fn a_lease_is_the_recent_use_and_at_most_a_quarter_of_the_room() {
+fn a_lease_covers_recent_use_up_to_a_quarter_of_the_room() {
     let mut lease = Lease::default();
     lease.note(0, LIMIT, 10);
     assert!(!lease.needs_plan(0), "one call is not enough");
@@ -51,7 +51,7 @@ fn a_lease_is_the_recent_use_and_at_most_a_quarter_of_the_room() {
 }
 
 #[test]
-fn the_store_decides_what_a_lease_cannot() {
+fn the_store_decides_if_a_lease_is_insufficient() {
     let lease = lease_after_two_calls();
     assert_eq!(lease.check(1, LIMIT, 20).map(|account| account.remaining()), Some(LIMIT - 20));
     assert_eq!(lease.check(1, LIMIT, 21), None, "more than is leased");
@@ -87,7 +87,7 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
 }
 
 #[test]
-fn a_lease_of_about_the_right_size_is_not_written_again() {
+fn a_lease_of_nearly_the_right_size_is_not_rewritten() {
     let mut lease = lease_after_two_calls();
     lease.hold(1, 10);
     lease.settle(10, 4);
@@ -186,7 +186,7 @@ impl Process {
 
 proptest! {
     #[test]
-    fn processes_that_share_a_budget_never_spend_more_than_it_has(
+    fn processes_never_spend_more_than_a_shared_budget(
         events in prop::collection::vec(event(), 1..300),
     ) {
         let mut processes: [Process; 3] = Default::default();

@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn calls_within_their_holds_never_exceed_the_limit_and_use_nearly_all_of_it(seed in any::<u64>()) {
+    fn calls_within_their_holds_never_exceed_the_limit(seed in any::<u64>()) {
         let mut story = Story::new(seed);
         for _ in 0..1_000 * INSTANCES {
             story.step(100);
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn calls_beyond_their_holds_are_charged_in_full_and_admit_nothing_further(seed in any::<u64>()) {
+    fn calls_beyond_their_holds_are_charged_and_block_admission(seed in any::<u64>()) {
         let mut story = Story::new(seed);
         for _ in 0..1_000 * INSTANCES {
             story.step(300);
@@ -205,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn a_silent_instance_stops_before_the_database_counts_it_as_gone() {
+fn a_silent_instance_stops_before_its_lease_expires() {
     let mut tenure = Tenure::default();
     assert!(!tenure.is_valid(0));
     tenure.confirm(1_000);
@@ -216,7 +216,7 @@ fn a_silent_instance_stops_before_the_database_counts_it_as_gone() {
 }
 
 #[test]
-fn an_instance_cannot_report_more_than_was_granted() {
+fn an_instance_cannot_report_more_than_its_grant() {
     let mut pool = Pool { spent: 10, committed: 70, is_tight: false };
     // In the meantime, 50 of the share were freed and granted to another instance.
     let mut share = Share { granted: 10, spent: 10 };
@@ -274,7 +274,7 @@ fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
 }
 
 #[test]
-fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_excess_alone() {
+fn four_instances_exceed_a_budget_only_by_their_call_excess() {
     let calls = usize::try_from(setting(CALLS, 100)).unwrap();
     let (mut least, mut over) = (LIMIT, 0);
     for seed in 0..setting(SEEDS, 10) {
@@ -289,7 +289,7 @@ fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_ex
 }
 
 #[test]
-fn a_share_in_use_is_filled_up_before_a_call_waits_for_it() {
+fn a_share_in_use_is_refilled_before_a_call_waits() {
     let (mut pool, mut share) = (Pool::default(), Share::default());
     let report = |granted, spent, ahead| ShareReport {
         limit: 1_000,
@@ -312,7 +312,7 @@ fn a_share_in_use_is_filled_up_before_a_call_waits_for_it() {
 }
 
 #[test]
-fn an_instance_that_connects_again_keeps_what_its_calls_in_progress_hold() {
+fn a_reconnected_instance_keeps_its_holds() {
     let mut pool = Pool { spent: 0, committed: 80, is_tight: false };
     let (mut share, mut other) = (Share { granted: 80, spent: 0 }, Share::default());
     // The instance discarded its grant, because the database may have granted it to another one.

@@ -12,14 +12,14 @@ fn small() -> Plan {
 }
 
 #[test]
-fn the_same_plan_gives_the_same_result_and_another_seed_another() {
+fn a_simulation_is_reproducible_by_its_seed() {
     let first = run(small());
     assert_eq!(first, run(small()));
     assert_ne!(first, run(Plan { seed: 2, ..small() }));
 }
 
 #[test]
-fn calls_within_their_holds_never_exceed_a_budget_and_use_it_nearly_up() {
+fn calls_within_their_holds_use_up_but_never_exceed_a_budget() {
     for seed in 0..8 {
         // An instance that reconnects requests its shares from the beginning, while its calls are in progress.
         let outages = (1..6).map(|nth| Outage { at: nth * 3, seconds: 1 }).collect();
@@ -31,14 +31,14 @@ fn calls_within_their_holds_never_exceed_a_budget_and_use_it_nearly_up() {
 }
 
 #[test]
-fn a_killed_instance_keeps_its_share_from_the_others() {
+fn the_share_of_a_killed_instance_is_unavailable() {
     let killed = run(Plan { kills: vec![Kill { at: 5, back_after: None }], ..small() });
     assert!(killed.most_silent_per_mille > 0);
     assert_eq!(run(small()).most_silent_per_mille, 0);
 }
 
 #[test]
-fn calls_go_on_in_a_short_outage_and_are_refused_in_a_long_one() {
+fn calls_continue_in_a_short_outage_and_fail_in_a_long_one() {
     let outage = |seconds| Plan {
         seconds: 100,
         limit: Some(1 << 50),
@@ -70,7 +70,7 @@ fn rows_of_all_requests_are_counted() {
 }
 
 #[test]
-fn plans_that_would_run_too_long_are_rejected() {
+fn overlong_simulation_plans_are_rejected() {
     let error = |plan| Simulation::new(plan).unwrap_err().to_string();
     let long = Plan { requests_per_second: 1_000_000, seconds: 11, ..Plan::default() };
     assert!(error(long).starts_with("requests a second × seconds must be from 1 to 10000000"));

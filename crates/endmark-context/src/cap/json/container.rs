@@ -373,14 +373,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_small_stay_whole_and_the_large_share_the_rest() {
+    fn small_values_stay_whole_and_large_ones_share_the_limit() {
         assert_eq!(fair_level(vec![10, 10, 500, 900], 220), 100);
         assert_eq!(fair_level(vec![10, 10], 20), usize::MAX);
         assert_eq!(fair_level(Vec::new(), 0), usize::MAX);
     }
 
     #[test]
-    fn a_name_is_decoded_as_in_a_pointer() {
+    fn a_member_name_is_decoded_like_a_pointer() {
         for (key, expected) in [(r#""a" :"#, "a"), (r#""a\"/:": "#, "a\"/:"), (r#""a\ud800":"#, "a\u{fffd}")]
         {
             assert_eq!(name(key), expected);

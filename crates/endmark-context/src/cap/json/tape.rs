@@ -151,13 +151,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_takes_what_another_parser_takes(text in "([\\[\\]{},:]|\"a\"|\"\\\\u00e9\"|1|-|0|\\.5|e3|true|null| ){0,12}") {
+        fn the_tape_accepts_what_serde_json_accepts(text in "([\\[\\]{},:]|\"a\"|\"\\\\u00e9\"|1|-|0|\\.5|e3|true|null| ){0,12}") {
             prop_assert_eq!(is_whole(&text), is_whole_for_serde(&text), "{}", text);
         }
     }
 
     #[test]
-    fn whole_and_broken_texts() {
+    fn whole_and_broken_texts_are_distinguished() {
         for text in ["1", " [ ] ", "{}", r#"{"a":[1,{"b":null}],"c":"\ud800"}"#, "-0.5e+3", "\u{FEFF}[]"] {
             assert!(is_whole(text), "{text}");
         }

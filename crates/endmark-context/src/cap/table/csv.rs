@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_taken_apart_as_they_are_written() {
+    fn csv_records_are_split_at_their_delimiters() {
         let record = "a,\"b, \"\"c\"\"\nd\",,e\r\n";
         assert_eq!(fields(record, ',').collect::<Vec<_>>(), ["a", "\"b, \"\"c\"\"\nd\"", "", "e"]);
         assert_eq!(decode_field("\"b, \"\"c\"\"\""), "b, \"c\"");

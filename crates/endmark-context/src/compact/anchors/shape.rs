@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_tell_what_a_word_is() {
+    fn words_are_classified_by_shape() {
         for (shape, words) in [
             (Shape::Url, "https://example.com/a?b=1 postgres://u@h/db"),
             (Shape::File, "src/main.rs /etc/hosts ~/.ssh/config Cargo.toml ../x C:\\a\\b.txt a/b/c"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn words_lose_what_surrounds_them() {
+    fn surrounding_punctuation_is_trimmed_from_words() {
         let text = "See **Flight HAT069** (\"src/a.rs\"), `x_1`: $51, a/b; mia@example.com.";
         let found: Vec<&str> = words(text).collect();
         assert_eq!(found, ["See", "Flight", "HAT069", "src/a.rs", "x_1", "$51", "a/b", "mia@example.com"]);

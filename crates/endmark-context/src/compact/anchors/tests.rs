@@ -7,7 +7,7 @@ fn anchors_of_kind<'a>(anchors: &'a [Anchor<'_>], kind: AnchorKind) -> Vec<(&'a 
 }
 
 #[test]
-fn values_of_a_result_stand_under_their_names() {
+fn result_values_are_stored_under_their_names() {
     let text = r#"{"user": {"name": "Mia Li", "born": "1990-04-05", "cards": {"card_4421486": {"brand": "visa"},
         "card_77": {"brand": "visa"}}}, "plain": {"qxkrtz": {"id": 1, "n": 2}, "lmnop": {"id": 3, "n": 4}}, "ok": true}"#;
     let mut anchors = Vec::new();
@@ -21,7 +21,7 @@ fn values_of_a_result_stand_under_their_names() {
 }
 
 #[test]
-fn output_gives_its_errors_files_and_ids() {
+fn errors_files_and_ids_are_found_in_output() {
     let text = "Compiling a\n  src/main.rs:12 error[E0308]: mismatched types\nsee https://example.com/E0308\nbuild b-4471 done";
     let mut anchors = Vec::new();
     add_result_anchors(text, false, &mut anchors);
@@ -46,7 +46,7 @@ fn plans_and_decisions_are_found_by_their_form() {
 }
 
 #[test]
-fn a_call_says_how_it_ended() {
+fn a_call_records_its_outcome() {
     let ended = |text: &'static str, is_error| {
         outcome(Some(&ToolResult { text: text.into(), is_error, ..ToolResult::default() }))
     };

@@ -11,7 +11,7 @@ fn tokens(text: &str, generation: Generation) -> u64 {
 }
 
 #[test]
-fn the_counts_are_those_of_the_reconstruction() {
+fn counts_match_the_reconstruction() {
     let counts: Vec<(String, u64, u64, u64)> = serde_json::from_str(COUNTS).unwrap();
     assert!(counts.len() > 140);
     let generations = [Generation::Three, Generation::FourSeven, Generation::FourEight];

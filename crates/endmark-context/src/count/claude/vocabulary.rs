@@ -181,7 +181,7 @@ mod tests {
 
     /// Because of this property a stream can be counted in stretches.
     #[test]
-    fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
+    fn word_markers_occur_only_at_the_ends_of_pieces() {
         for file in [THREE_FILE, FOUR_SEVEN_FILE] {
             for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescape) {
                 let word = piece.strip_suffix(END).unwrap_or(&piece);
