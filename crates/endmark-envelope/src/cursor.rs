@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_in_which_a_cursor_is_wrong_has_its_own_error() {
+    fn every_cursor_fault_has_its_own_error() {
         let cursor = encode(7, &("2026", 3)).unwrap();
         assert_eq!(decode::<(String, u64)>(7, &cursor), Ok(("2026".to_owned(), 3)));
         let wrong = |list, cursor: &str| decode::<(String, u64)>(list, cursor).unwrap_err();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn any_changed_letter_is_noticed() {
+    fn any_changed_letter_is_detected() {
         let cursor = encode(7, &"key").unwrap();
         for at in PREFIX.len()..cursor.len() {
             let mut changed = cursor.clone().into_bytes();

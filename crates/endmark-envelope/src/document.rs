@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_never_ends_in_exit_code_0() {
+    fn an_error_never_has_exit_code_0() {
         let none = ErrorBody::new("odd", 0, "it is odd");
         assert_eq!(none.exit_code, 70);
         let document = Document {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn all_five_members_are_there_whatever_happened() {
+    fn all_five_members_are_always_present() {
         let failed = ErrorBody::new("no", 1, "it is not").with_hint("Try again.");
         for envelope in [
             Envelope::success(7),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_warning_is_disclosed_in_meta_and_a_notice_is_not() {
+    fn a_truncation_warning_sets_meta_but_a_notice_does_not() {
         let notice = Envelope::success(1).with_warnings([Warning::notice("ODD", "odd")]);
         assert_eq!(members(&notice)["meta"]["truncated"], false);
         let cut = notice.with_warnings([Warning::truncation("FIELD_TRUNCATED", "shortened")]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_json_leaves_nothing_behind() {
+    fn unserialisable_data_leaves_nothing_behind() {
         let mut written = Vec::new();
         let unserialisable = std::collections::BTreeMap::from([(vec![1], 2)]);
         assert!(Envelope::success(unserialisable).write_to(&mut written).is_err());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn serialising_in_any_way_detects_and_caps() {
+    fn every_way_to_serialise_detects_and_caps() {
         let envelope = Envelope::success(json!({"long": "x".repeat(9000), "cut": "abc [...]"}))
             .with_max_response_bytes(4000);
         for document in [
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_warned_of_already_is_not_warned_of_again() {
+    fn a_field_with_a_warning_gets_no_second_warning() {
         let known =
             Warning::field_truncated("data".parse().unwrap(), crate::Size::of("abc..."), "as we know");
         let document = Envelope::success("abc...").with_warnings([known.clone()]).document().unwrap();
         assert_eq!(document.warnings, [known]);
     }
     #[test]
-    fn a_notice_about_a_field_hides_no_cut_of_it() {
+    fn a_notice_about_a_field_does_not_hide_its_cut() {
         let notice = Warning { field: "data".parse().ok(), ..Warning::notice("ODD", "this is odd") };
         let document = Envelope::success("abc [...]").with_warnings([notice]).document().unwrap();
         assert_eq!(document.warnings.len(), 2);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_told_from_ordinary_endings() {
+    fn markers_are_distinguished_from_ordinary_endings() {
         for (text, is_marked) in [
             (TRUNCATION_MARKER, true),
             ("The harbour was…", false),

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_ends_before_its_items_take_too_many_bytes_and_never_empty() {
+    fn a_page_is_limited_in_bytes_but_never_empty() {
         let rows = || ["aaaa", "bbbb", "cccc"];
         let of = |bytes| Pages::of("x").with_bytes(bytes).page(rows(), |row| *row).unwrap();
         assert_eq!(of(14).items, ["aaaa", "bbbb"]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_holds_under_its_own_filters_only() {
+    fn a_cursor_is_valid_only_for_its_own_filters() {
         let open = Pages::of("issues").filtered_by("state", "open").with_items(1);
         let cursor = open.page([1, 2], |row| *row).unwrap().next_cursor;
         assert_eq!(open.decode_cursor(cursor.as_deref()), Ok(Some(1)));

@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_can_be_written_and_read_again() {
+    fn every_key_round_trips_through_a_path() {
         for key in ["a", "odd key", "", "0", "a.b", "[x]", "qu\"ote", "\n", "é", "data", "*"] {
             for path in [FieldPath::root().key(key), FieldPath::data().index(0).key(key).index(12)] {
                 assert_eq!(path.to_string().parse().as_ref(), Ok(&path), "{path}");
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_says_where() {
+    fn an_invalid_path_reports_the_position() {
         for (text, at) in
             [("a..b", 2), ("a[", 2), ("a[x]", 2), ("a[\"b]", 2), ("a[\"b\"", 5), ("a[0]b", 4), (".", 1)]
         {

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_stand_where_they_belong() {
+    fn limits_appear_in_the_right_schemas() {
         let schema = for_limits::<NewIssue>();
         for (pointer, expected) in [
             ("/properties/title/x-max-bytes", 255),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn all_members_of_an_answer_and_of_its_error_are_required() {
+    fn all_members_of_an_envelope_and_its_error_are_required() {
         let schema = for_answer::<Page<Person>>();
         let required = |pointer: &str| schema.pointer(pointer).unwrap().as_array().unwrap().len();
         assert_eq!(required("/required"), 5);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_width_is_what_the_serialiser_writes() {
+    fn the_width_equals_the_serialised_length() {
         for text in ["", "a\"b\\c", "\n\r\t\u{8}\u{c}\u{1f}\0", "é😀\u{7f}\u{2028}"] {
             let written = serde_json::to_string(text).unwrap();
             assert_eq!(json_bytes(text) + 2, written.len(), "{text:?}");

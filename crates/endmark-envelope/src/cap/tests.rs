@@ -8,7 +8,7 @@ fn document(data: Value) -> Document {
 }
 
 #[test]
-fn what_fits_is_left_alone_to_the_byte() {
+fn data_within_the_limit_is_unchanged() {
     let whole = document(json!({"text": "x".repeat(2000)}));
     let size = whole.bytes();
     assert_eq!(size, whole.to_json().len() + 1);
@@ -17,7 +17,7 @@ fn what_fits_is_left_alone_to_the_byte() {
 }
 
 #[test]
-fn the_longest_are_shortened_first_and_to_one_length() {
+fn the_longest_texts_are_shortened_to_equal_length() {
     let capped =
         cap(document(json!({"a": "a".repeat(900), "b": "b".repeat(5000), "c": "c".repeat(4000)})), 3000);
     assert!(capped.bytes() <= 3000);
@@ -31,7 +31,7 @@ fn the_longest_are_shortened_first_and_to_one_length() {
 }
 
 #[test]
-fn a_text_that_a_backend_cut_and_is_shortened_again_has_one_warning_that_claims_no_more_than_is_known() {
+fn a_text_that_is_cut_twice_has_one_warning() {
     let envelope = Envelope::success(json!({"body": format!("{} [...]", "x".repeat(3000))}));
     let document = envelope.with_max_response_bytes(2000).document().unwrap();
     let [warning] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
@@ -63,7 +63,7 @@ fn lists_are_never_shortened() {
 }
 
 #[test]
-fn an_error_is_kept_when_its_data_has_to_go() {
+fn an_error_is_kept_when_its_data_is_dropped() {
     let refusal = Envelope::refusal(vec![1; 5000], ErrorBody::new("not_whole", 3, "it is not whole"))
         .with_warnings([Warning::notice("ODD", "odd")]);
     let document = refusal.with_max_response_bytes(2000).document().unwrap();
@@ -75,7 +75,7 @@ fn an_error_is_kept_when_its_data_has_to_go() {
 }
 
 #[test]
-fn a_limit_that_nothing_fits_is_taken_for_the_lowest() {
+fn a_limit_below_the_minimum_becomes_the_minimum() {
     let capped = cap(document(json!("x".repeat(5000))), 0);
     assert!(capped.bytes() <= MIN_RESPONSE_BYTES && capped.error.is_none());
 }
@@ -95,7 +95,7 @@ fn folded_count(document: &Document) -> usize {
 }
 
 #[test]
-fn warnings_that_do_not_fit_are_folded_into_one_and_the_data_stays() {
+fn excess_warnings_are_folded_and_the_data_stays() {
     let envelope = cut_by_a_backend(7000, &[]);
     let capped = envelope.document().unwrap();
     assert_eq!(capped.error, None);
@@ -115,7 +115,7 @@ fn warnings_that_do_not_fit_are_folded_into_one_and_the_data_stays() {
 }
 
 #[test]
-fn a_long_text_is_shortened_with_a_warning_of_its_own_beside_folded_ones() {
+fn a_long_text_has_its_own_warning_beside_folded_ones() {
     let story = "The harbour was quiet. ".repeat(10_000);
     let capped = cut_by_a_backend(3000, std::slice::from_ref(&story))
         .with_max_response_bytes(100_000)
@@ -131,7 +131,7 @@ fn a_long_text_is_shortened_with_a_warning_of_its_own_beside_folded_ones() {
 }
 
 #[test]
-fn an_error_says_that_the_warnings_are_too_long_where_they_are() {
+fn an_error_names_warnings_as_the_cause_of_excess() {
     let notices = (0..50).map(|number| Warning::notice("ODD", format!("odd {number} {}", "x".repeat(100))));
     let envelope = Envelope::success(1).with_warnings(notices).with_max_response_bytes(2000);
     let error = envelope.document().unwrap().error.unwrap();
@@ -140,7 +140,7 @@ fn an_error_says_that_the_warnings_are_too_long_where_they_are() {
 }
 
 #[test]
-fn a_warning_for_each_of_many_texts_costs_none_of_them() {
+fn warnings_for_many_texts_remove_no_text() {
     let count = 20_000;
     let text = "a text that is long enough to be shortened";
     let data = Value::from(vec![text; count]);

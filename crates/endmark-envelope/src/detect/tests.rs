@@ -5,7 +5,7 @@ fn evidence<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> Option
 }
 
 #[test]
-fn a_size_that_is_reached_is_a_cut_and_one_less_is_not() {
+fn a_value_at_a_size_limit_is_cut_and_a_shorter_one_is_not() {
     let bytes = FieldRule { max_bytes: Some(5), ..FieldRule::default() };
     assert_eq!(evidence("abcd", &bytes), None);
     assert_eq!(evidence("abcde", &bytes), Some(Evidence::SizeReached));
@@ -19,7 +19,7 @@ fn a_size_that_is_reached_is_a_cut_and_one_less_is_not() {
 }
 
 #[test]
-fn a_declared_length_is_the_surest_and_is_reported() {
+fn a_declared_length_takes_precedence_and_is_reported() {
     let rule = FieldRule { declared_bytes: Some(9), declared_chars: Some(8), ..FieldRule::default() };
     let cut = detect_cut("abc...", &rule).unwrap();
     assert_eq!(cut.evidence, Evidence::LengthDiffers);
@@ -30,7 +30,7 @@ fn a_declared_length_is_the_surest_and_is_reported() {
 }
 
 #[test]
-fn a_declared_length_that_is_met_proves_the_value_whole_whatever_else_it_looks_like() {
+fn a_matching_declared_length_proves_the_value_whole() {
     let rule = FieldRule { declared_bytes: Some(6), max_bytes: Some(6), ..FieldRule::default() };
     assert_eq!(evidence("abcdef", &rule), None);
     assert_eq!(evidence("abc...", &rule), None);
@@ -54,14 +54,14 @@ fn a_declared_length_does_not_make_half_a_character_whole() {
 }
 
 #[test]
-fn a_value_that_is_longer_than_declared_is_not_proved_whole_and_its_original_is_unknown() {
+fn a_value_longer_than_declared_has_an_unknown_original() {
     let rule = FieldRule { declared_bytes: Some(3), declared_chars: Some(3), ..FieldRule::default() };
     let cut = detect_cut("abc...", &rule).unwrap();
     assert_eq!((cut.evidence, cut.original_bytes, cut.original_chars), (Evidence::Marker, None, None));
 }
 
 #[test]
-fn incomplete_utf8_is_a_cut_and_invalid_utf8_in_the_middle_is_not() {
+fn only_incomplete_utf8_at_the_end_is_a_cut() {
     let rule = FieldRule::default();
     let of = |bytes: &[u8]| evidence(bytes, &rule);
     assert_eq!(of("añ".as_bytes()), None);
@@ -74,14 +74,14 @@ fn incomplete_utf8_is_a_cut_and_invalid_utf8_in_the_middle_is_not() {
 }
 
 #[test]
-fn a_token_for_a_page_that_nobody_can_turn_is_a_cut() {
+fn an_unusable_page_token_is_a_cut() {
     let rule = FieldRule { has_page_token: true, ..FieldRule::default() };
     assert_eq!(evidence(&serde_json::json!([]), &rule), Some(Evidence::PageTokenWithoutPage));
     assert_eq!(evidence("text", &rule), None);
 }
 
 #[test]
-fn what_is_exact_is_never_a_cut() {
+fn an_exact_value_is_never_a_cut() {
     let rule = FieldRule { max_bytes: Some(1), declared_bytes: Some(99), ..FieldRule::exact() };
     assert_eq!(detect_cut("cut …", &rule), None);
 }

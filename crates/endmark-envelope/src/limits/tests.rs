@@ -73,13 +73,13 @@ fn exceeded_limits(value: &impl Limits) -> Vec<(String, u64, u64, &'static str)>
 }
 
 #[test]
-fn exactly_the_limit_is_within_it() {
+fn a_value_exactly_at_the_limit_passes() {
     assert_eq!(exceeded_limits(&issue()), []);
     assert_eq!(Checked::new(issue()).unwrap().number, 7);
 }
 
 #[test]
-fn whatever_is_over_is_named_by_its_path_in_the_json() {
+fn every_excess_is_named_by_its_json_path() {
     let over = Issue {
         short_title: "ü".repeat(6),
         body: Some("éüñx"),
@@ -115,7 +115,7 @@ fn whatever_is_over_is_named_by_its_path_in_the_json() {
 }
 
 #[test]
-fn what_a_backend_returns_at_its_limit_is_told_for_cut() {
+fn a_backend_value_at_its_limit_is_reported_as_cut() {
     let document = Envelope::from_backend(issue()).document().unwrap();
     let fields: Vec<String> =
         document.warnings.iter().map(|warning| warning.field.as_ref().unwrap().to_string()).collect();
@@ -143,7 +143,7 @@ fn a_type_can_contain_itself() {
 }
 
 #[test]
-fn of_a_map_only_the_values_and_their_number_are_limited() {
+fn map_limits_apply_to_values_and_their_count() {
     let fields = BTreeMap::from([("a key of any length".to_owned(), "12345".to_owned())]);
     assert_eq!(exceeded_limits(&Issue { fields, ..issue() }), []);
 }
@@ -161,7 +161,7 @@ struct Account {
 }
 
 #[test]
-fn what_is_not_written_is_checked_all_the_same() {
+fn skipped_fields_are_checked_too() {
     let account = |password: &str, owner: &str| Account {
         password: password.to_owned(),
         owner: Some(person(owner)),
@@ -189,7 +189,7 @@ struct Chapter {
 }
 
 #[test]
-fn a_transparent_struct_is_named_as_what_it_holds() {
+fn a_transparent_struct_is_named_by_its_content() {
     let chapter = |text: &str| Chapter { heading: Heading { text: text.to_owned() } };
     assert_eq!(exceeded_limits(&chapter("long")), [("heading".to_owned(), 3, 4, "bytes")]);
     let document = Envelope::from_backend(chapter("cut")).document().unwrap();

@@ -11,7 +11,7 @@ fn rules(rules: &[(&str, FieldRule)]) -> FieldRules {
 }
 
 #[test]
-fn what_is_cut_is_marked_and_warned_of_once_with_its_sizes() {
+fn a_cut_is_marked_and_has_one_warning_with_sizes() {
     let mut data = json!({
         "items": [{"title": "ähnlich", "body": "whole", "body_bytes": 5}, {"title": "ok", "body": "ha", "body_bytes": 40}],
     });
@@ -38,7 +38,7 @@ fn what_is_cut_is_marked_and_warned_of_once_with_its_sizes() {
 }
 
 #[test]
-fn a_title_that_fills_its_column_exactly_is_left_alone_where_its_length_is_told() {
+fn a_declared_length_proves_a_full_column_whole() {
     let title =
         |bytes: usize| json!({"title": "t".repeat(255), "title_bytes": bytes, "title_characters": bytes});
     let mut data = json!({"notes": [title(255), title(256)]});
@@ -56,7 +56,7 @@ fn a_title_that_fills_its_column_exactly_is_left_alone_where_its_length_is_told(
 }
 
 #[test]
-fn a_marker_that_is_there_is_left_as_it_is() {
+fn an_existing_marker_is_unchanged() {
     let mut data = json!({"a": "cut[...]", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
     let own = FieldRule { markers: vec!["~".into()], ..FieldRule::default() };
     let before = data.clone();
@@ -67,7 +67,7 @@ fn a_marker_that_is_there_is_left_as_it_is() {
 }
 
 #[test]
-fn a_token_with_no_page_is_told_of_the_list_beside_it() {
+fn a_token_without_pages_reports_its_neighbouring_list() {
     for (mut data, is_cut) in [
         (json!({"items": [1], "nextPageToken": "x"}), true),
         (json!({"items": [1], "nextPageToken": ""}), false),
@@ -84,7 +84,7 @@ fn a_token_with_no_page_is_told_of_the_list_beside_it() {
 }
 
 #[test]
-fn a_list_that_is_shorter_than_it_is_said_to_be_says_how_many_are_there() {
+fn a_list_shorter_than_its_count_reports_both() {
     let mut data = json!({"items": [1, 2], "total": 9});
     let rule = FieldRule { items_in: Some("total".into()), ..FieldRule::default() };
     let warnings = rules(&[("data.items", rule)]).disclose(&mut data);
@@ -93,7 +93,7 @@ fn a_list_that_is_shorter_than_it_is_said_to_be_says_how_many_are_there() {
 }
 
 #[test]
-fn the_last_rule_for_a_place_counts_and_exact_is_left_alone() {
+fn the_last_rule_for_a_path_wins() {
     let mut data = json!({"a": "cut[...]", "b": {"a": "cut[...]"}});
     let rules = rules(&[("data.a", FieldRule::default()), ("data.a", FieldRule::exact())]);
     let warnings = rules.disclose(&mut data);
@@ -102,7 +102,7 @@ fn the_last_rule_for_a_place_counts_and_exact_is_left_alone() {
 }
 
 #[test]
-fn an_ellipsis_alone_is_a_cut_only_near_a_limit_or_beside_a_longer_text() {
+fn a_lone_ellipsis_is_a_cut_only_near_a_limit_or_longer_text() {
     let near = FieldRule { max_chars: Some(30), ..FieldRule::default() };
     let far = FieldRule { max_chars: Some(300), ..FieldRule::default() };
     for (rule, mut data, is_cut) in [

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::tracker::Tracker;
 
 #[test]
-fn a_title_that_another_program_cut_at_its_column_is_told_for_cut() {
+fn a_title_cut_at_its_column_is_reported_as_cut() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "whole"]);
     let cut = "ü".repeat(127) + "x";
@@ -27,7 +27,7 @@ fn a_title_that_another_program_cut_at_its_column_is_told_for_cut() {
 }
 
 #[test]
-fn an_excerpt_says_how_large_the_original_is_in_bytes_and_characters() {
+fn an_excerpt_reports_the_original_size_in_bytes_and_characters() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "long", "--body", &"ü".repeat(300)]);
     tracker.data(["create", "--title", "short", "--body", "ü"]);
@@ -45,7 +45,7 @@ fn an_excerpt_says_how_large_the_original_is_in_bytes_and_characters() {
 }
 
 #[test]
-fn a_body_that_ends_in_a_marker_is_told_for_cut_and_left_as_it_is() {
+fn a_body_that_ends_in_a_marker_is_reported_as_cut() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "t", "--body", "The harbour was (output truncated)"]);
     let envelope = tracker.run(["show", "--number", "1"]).envelope();

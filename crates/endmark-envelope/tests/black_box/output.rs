@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::tracker::{Tracker, envelope};
 
 #[test]
-fn a_panic_is_a_document_and_exit_code_70() {
+fn a_panic_produces_a_document_and_exit_code_70() {
     let run = Tracker::new().run(["crash"]);
     assert_eq!(run.code, 70);
     let error = &run.envelope()["error"];
@@ -22,7 +22,7 @@ fn a_panic_is_a_document_and_exit_code_70() {
 }
 
 #[test]
-fn a_signal_is_a_document_and_the_exit_code_of_that_signal() {
+fn a_signal_produces_a_document_and_its_exit_code() {
     for (signal, code, word) in
         [("TERM", 143, "terminated"), ("INT", 130, "interrupted"), ("HUP", 129, "hung_up")]
     {
@@ -48,7 +48,7 @@ fn wait_for_signal_thread(process: u32) {
 }
 
 #[test]
-fn arguments_that_are_not_utf8_or_make_no_sense_are_refused() {
+fn invalid_arguments_are_refused() {
     let tracker = Tracker::new();
     let latin = OsString::from_vec(b"caf\xe9".to_vec());
     let run = tracker.run([OsString::from("create"), "--title".into(), latin]);
@@ -63,7 +63,7 @@ fn arguments_that_are_not_utf8_or_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_store_that_fails_is_a_document_too() {
+fn a_failing_store_produces_a_document() {
     let tracker = Tracker::new();
     std::fs::write(tracker.file(), "this is no database, and longer than its header has to be").unwrap();
     for arguments in [&["list"][..], &["show", "--number", "1"], &["create", "--title", "t"]] {
@@ -73,7 +73,7 @@ fn a_store_that_fails_is_a_document_too() {
 }
 
 #[test]
-fn text_in_the_file_that_is_not_utf8_is_an_error_and_no_broken_document() {
+fn invalid_utf8_in_the_file_is_a_reported_error() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "t"]);
     tracker.sqlite().execute("UPDATE issues SET title = CAST(x'636166e9' AS TEXT)", []).unwrap();
@@ -83,7 +83,7 @@ fn text_in_the_file_that_is_not_utf8_is_an_error_and_no_broken_document() {
 }
 
 #[test]
-fn a_full_disk_is_a_message_and_no_success() {
+fn a_full_disk_is_reported_as_a_failure() {
     let tracker = Tracker::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let child = tracker.command(["list"]).stdout(full).spawn().unwrap();
@@ -94,7 +94,7 @@ fn a_full_disk_is_a_message_and_no_success() {
 }
 
 #[test]
-fn a_reader_that_is_gone_missed_nothing_and_one_that_got_a_beginning_is_told_by_the_exit_code() {
+fn a_reader_that_stops_midway_changes_the_exit_code() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "t", "--body", &"b".repeat(100_000)]);
     let mut child = tracker.command(["list"]).spawn().unwrap();
@@ -114,7 +114,7 @@ fn a_reader_that_is_gone_missed_nothing_and_one_that_got_a_beginning_is_told_by_
 }
 
 #[test]
-fn an_answer_over_its_limit_is_shortened_and_warned_of_with_all_counts() {
+fn an_oversized_answer_is_shortened_with_all_counts() {
     let tracker = Tracker::new();
     let body = "héllo wörld ".repeat(1000);
     tracker.data(["create", "--title", "t", "--body", &body]);
@@ -132,7 +132,7 @@ fn an_answer_over_its_limit_is_shortened_and_warned_of_with_all_counts() {
 }
 
 #[test]
-fn nothing_is_written_where_there_is_no_standard_output() {
+fn nothing_is_written_without_standard_output() {
     let tracker = Tracker::new();
     let mut command = tracker.command(["list"]);
     let output = command.stdout(Stdio::null()).output().unwrap();

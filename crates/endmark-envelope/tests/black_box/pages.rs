@@ -12,7 +12,7 @@ fn titles(page: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_issue_comes_once_also_while_issues_are_added() {
+fn every_issue_appears_once_while_issues_are_added() {
     let tracker = Tracker::new();
     for number in 0..7 {
         tracker.data(["create", "--title", &format!("issue {number}")]);
@@ -33,7 +33,7 @@ fn every_issue_comes_once_also_while_issues_are_added() {
 }
 
 #[test]
-fn a_cursor_that_is_not_of_this_list_is_refused_with_a_word_on_what_to_do() {
+fn a_foreign_cursor_is_refused_with_advice() {
     let tracker = Tracker::new();
     for _ in 0..2 {
         tracker.data(["create", "--title", "t", "--label", "bug"]);

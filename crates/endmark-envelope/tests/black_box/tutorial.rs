@@ -28,7 +28,7 @@ fn steps(text: &str) -> Vec<Step> {
 }
 
 #[test]
-fn every_command_of_the_readme_answers_as_it_says() {
+fn every_command_of_the_readme_prints_the_stated_answer() {
     let tracker = Tracker::new();
     let examples = program().parent().unwrap().to_owned();
     let path = std::env::join_paths(

@@ -21,7 +21,7 @@ fn fingerprint(tracker: &Tracker) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn five_hundred_bytes_for_a_field_of_255_are_refused_and_the_file_is_untouched() {
+fn a_field_over_255_bytes_is_refused_and_the_file_is_unchanged() {
     let tracker = Tracker::new();
     tracker.data(["create", "--title", "The first"]);
     let before = fingerprint(&tracker);
@@ -39,14 +39,14 @@ fn five_hundred_bytes_for_a_field_of_255_are_refused_and_the_file_is_untouched()
 }
 
 #[test]
-fn a_file_that_is_not_there_is_not_even_created() {
+fn a_missing_file_is_not_created() {
     let tracker = Tracker::new();
     assert_eq!(tracker.run(["create", "--title", &"x".repeat(500)]).code, 2);
     assert!(!tracker.file().exists());
 }
 
 #[test]
-fn bytes_are_counted_and_items_of_lists_named() {
+fn limits_count_bytes_and_name_list_items() {
     let tracker = Tracker::new();
     assert_eq!(tracker.run(["create", "--title", &"ü".repeat(127)]).code, 0);
     let run = tracker.run(["create", "--title", &"ü".repeat(128)]);

@@ -113,7 +113,7 @@ fn is_grapheme_boundary(text: &str, at: usize) -> bool {
 proptest! {
 
     #[test]
-    fn a_capped_envelope_is_within_its_limit_whatever_is_in_it(document in document(), limit in limit()) {
+    fn a_capped_envelope_is_always_within_its_limit(document in document(), limit in limit()) {
         let capped = cap(document.clone(), limit);
         prop_assert!(capped.to_json().len() < limit.max(MIN_RESPONSE_BYTES));
         let names: Vec<String> = read(&capped).as_object().unwrap().keys().cloned().collect();
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn it_keeps_its_shape_and_every_cut_is_warned_of_with_the_right_counts(
+    fn capping_keeps_the_shape_and_reports_correct_counts(
         document in document(),
         limit in limit(),
     ) {
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn the_longest_are_shortened_first(texts in vec(text(), 1..8), limit in MIN_RESPONSE_BYTES..8000_usize) {
+    fn the_longest_texts_are_shortened_first(texts in vec(text(), 1..8), limit in MIN_RESPONSE_BYTES..8000_usize) {
         let texts: Vec<String> = texts.iter().map(|text| text.repeat(4)).collect();
         let data: Map<String, Value> =
             texts.iter().enumerate().map(|(index, text)| (format!("f{index}"), Value::from(text.as_str()))).collect();

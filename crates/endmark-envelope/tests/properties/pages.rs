@@ -17,7 +17,7 @@ fn keys() -> impl Strategy<Value = BTreeSet<Key>> {
 proptest! {
 
     #[test]
-    fn every_item_that_was_there_comes_once_and_none_twice(
+    fn every_item_appears_exactly_once(
         there in keys(),
         added in vec(vec((0..6_u8, 0..40_u16), 0..4), 0..20),
         items in 1..7_usize,
