@@ -28,14 +28,14 @@ mod tests {
     }
 
     #[test]
-    fn every_manifest_can_be_read() {
+    fn every_manifest_can_be_parsed() {
         for text in MANIFESTS {
             assert!(!manifest::parse(text).unwrap().command.is_empty());
         }
     }
 
     #[test]
-    fn a_command_is_known_by_its_first_words_whatever_its_path() {
+    fn a_command_is_recognised_by_its_first_words_without_its_path() {
         assert_eq!(find_manifest(&command(&["git", "log", "-n", "1"])).command, ["git", "log"]);
         assert_eq!(find_manifest(&command(&["/usr/bin/jq", "."])).command, ["jq"]);
         assert_eq!(find_manifest(&command(&["git", "status"])), Manifest::default());

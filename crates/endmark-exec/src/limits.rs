@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_wherever_tools_take_it_and_its_bytes_are_counted() {
+    fn a_value_is_found_in_every_argument_style_and_its_bytes_counted() {
         let too_large = |field: &str, limit, actual| Some((field.to_owned(), limit, actual));
         for (command, expected) in [
             ("notes add", None),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_the_manifest_names_is_no_beginning_of_another() {
+    fn a_declared_flag_is_not_an_abbreviation_of_another() {
         let manifest = r#"
             command = ["notes"]
             flags_with_two_values = "--pair"
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limits_let_everything_pass() {
+    fn empty_limits_allow_everything() {
         let command = [OsString::from("any"), OsString::from("x".repeat(100_000))];
         assert_eq!(check(&Manifest::default(), &command, |_| None), Ok(()));
     }

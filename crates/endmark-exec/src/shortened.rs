@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_is_too_large_is_shortened_and_nothing_beside_it() {
+    fn only_the_oversized_list_is_shortened() {
         let numbers: Vec<u32> = (0..10_000).collect();
         for (data, list) in [
             (json!(numbers), "data"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_list_and_no_text_stays_an_error() {
+    fn an_answer_without_lists_or_texts_stays_an_error() {
         let members: serde_json::Map<String, Value> =
             (0..1000).map(|number| (number.to_string(), json!(number))).collect();
         assert_eq!(shorten(Value::Object(members)).error.unwrap().code, "RESPONSE_TOO_LARGE");
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_within_its_limit_and_its_sizes_are_true(data in value()) {
+        fn an_answer_is_within_its_limit_with_correct_sizes(data in value()) {
             let document = shorten(data);
             prop_assert!(document.to_json().len() < 2000);
             for warning in &document.warnings {

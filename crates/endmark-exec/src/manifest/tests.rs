@@ -54,7 +54,7 @@ characters_field = "length"
 "#;
 
 #[test]
-fn everything_that_can_be_said_is_read() {
+fn every_manifest_setting_is_parsed() {
     let manifest = parse(ALL).unwrap();
     assert_eq!(manifest.command, ["notes", "add"]);
     assert_eq!((manifest.timeout, manifest.grace), (Some(Duration::from_millis(1500)), Duration::ZERO));
@@ -143,7 +143,7 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn a_fault_names_its_line_and_what_was_meant() {
+fn a_manifest_error_names_its_line_and_the_nearest_key() {
     for (text, line, message, hint) in FAULTS {
         let error = parse(text).unwrap_err();
         assert_eq!(error.line, *line, "{text}: {error}");
@@ -156,14 +156,14 @@ fn a_fault_names_its_line_and_what_was_meant() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_manifest_or_an_error_with_a_line_of_it(text in "\\PC{0,200}") {
+    fn any_text_is_a_manifest_or_an_error_with_a_line(text in "\\PC{0,200}") {
         if let Err(error) = parse(&text) {
             prop_assert!((1..=text.lines().count().max(1) + 1).contains(&error.line));
         }
     }
 
     #[test]
-    fn a_manifest_that_was_damaged_is_one_or_an_error(
+    fn a_damaged_manifest_is_valid_or_an_error(
         at in 0..ALL.len(), length in 0_usize..12, insert in "[\\[\\]=\"{}\\-_a-z0-9\n]{0,6}",
     ) {
         let (begin, end) = (ALL.floor_char_boundary(at), ALL.floor_char_boundary((at + length).min(ALL.len())));

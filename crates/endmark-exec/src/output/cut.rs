@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pointer_becomes_a_path_whether_or_not_it_leads_somewhere() {
+    fn a_pointer_becomes_a_path_even_without_a_target() {
         let data = json!({"a/b": [{"0": "x"}], "0": 1});
         for (pointer, expected) in [
             ("", "data"),

@@ -31,7 +31,7 @@ fn fields(data: &Data) -> Vec<String> {
 }
 
 #[test]
-fn json_is_the_data_and_text_is_its_text() {
+fn json_becomes_data_and_text_becomes_text() {
     assert_eq!(
         data("\u{feff} {\"a\": [1.5, \"é\"]}\n", OutputKind::Json),
         Data::new(json!({"a": [1.5, "é"]}))
@@ -66,7 +66,7 @@ fn cut_json_is_closed_and_every_cut_is_named() {
 }
 
 #[test]
-fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
+fn invalid_json_is_shown_as_text_with_the_error() {
     let wrong = data("usage: tool FILE", OutputKind::Json);
     assert_eq!(wrong.value, json!({"text": "usage: tool FILE"}));
     assert!(matches!(wrong.fault, Some(JsonFault::Malformed { index: 0, .. })), "{wrong:?}");
@@ -77,7 +77,7 @@ fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
 }
 
 #[test]
-fn what_is_too_large_to_be_kept_says_how_large_it_was() {
+fn output_too_large_to_keep_reports_its_size() {
     let list = format!("[{}\"é\"]", "\"é\",".repeat(1000));
     let mut kept = read(&capture(list.as_bytes(), 400), &rules(OutputKind::Json), None);
     disclose(&mut kept, &FieldRules::default());
@@ -96,7 +96,7 @@ fn what_is_too_large_to_be_kept_says_how_large_it_was() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_counted_and_kept_where_they_are_few() {
+fn few_binary_bytes_are_kept_and_counted() {
     let wrong = data(b"a\xffb\xfe\xfd", OutputKind::Text);
     assert_eq!(wrong.value, json!({"text": "a\u{fffd}b\u{fffd}\u{fffd}…[truncated]", "base64": "Yf9i/v0="}));
     assert_eq!(wrong.warnings[0].message, "3 sequences of bytes are not UTF-8 and are shown as U+FFFD");
@@ -106,7 +106,7 @@ fn bytes_that_are_no_text_are_counted_and_kept_where_they_are_few() {
 }
 
 #[test]
-fn numbers_that_are_not_kept_exactly_are_named() {
+fn numbers_that_lose_precision_are_named() {
     for (text, expected) in [
         ("[18446744073709551615, -9223372036854775808, -0, \"99999999999999999999\"]", None),
         ("[1.5e3, 0.10000000000000001, 100.000000000000000000, -0.0, 1E-300]", None),
@@ -130,7 +130,7 @@ fn numbers_that_are_not_kept_exactly_are_named() {
 }
 
 #[test]
-fn names_that_come_twice_are_counted() {
+fn duplicate_names_are_counted() {
     let of = |text: &str| {
         data(text, OutputKind::Auto)
             .warnings
@@ -144,7 +144,7 @@ fn names_that_come_twice_are_counted() {
 }
 
 #[test]
-fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
+fn the_end_of_an_oversized_text_is_shown() {
     let text = format!("begin{}end", "x".repeat(2000));
     let rules = OutputRules { kind: OutputKind::Text, max_response_bytes: 1600, ..OutputRules::default() };
     let read = read(&capture(text.as_bytes(), 10_000), &rules, None);
@@ -157,7 +157,7 @@ fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
 }
 
 #[test]
-fn what_a_tool_that_was_made_to_end_wrote_may_go_on() {
+fn output_of_a_terminated_tool_may_be_incomplete() {
     let of = |text: &str, kind| {
         let mut data = read(&capture(text.as_bytes(), 1000), &rules(kind), Some("it was made to end"));
         disclose(&mut data, &FieldRules::default());
@@ -203,7 +203,7 @@ fn outputs() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_output_is_one_answer_within_its_limit_and_nothing_is_missing_in_silence(
+    fn any_output_is_one_bounded_answer_without_silent_loss(
         bytes in outputs(), repeat in 1_usize..200, limit in 0_usize..5000, has_ended: bool,
     ) {
         let bytes = bytes.repeat(repeat);

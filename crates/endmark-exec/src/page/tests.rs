@@ -23,7 +23,7 @@ fn next(document: &Document) -> Option<String> {
 }
 
 #[test]
-fn a_list_that_fits_is_as_it_is_and_a_cursor_belongs_to_its_command() {
+fn a_fitting_list_is_unchanged_and_a_cursor_belongs_to_its_command() {
     let items = vec![json!(1), json!(2)];
     let whole = ask(&items, 2000, None).unwrap();
     assert_eq!((whole.data["items"].clone(), whole.warnings.len()), (json!([1, 2]), 0));
@@ -54,7 +54,7 @@ fn slow(document: &Document) -> Document {
 }
 
 #[test]
-fn there_is_room_for_how_long_it_took() {
+fn the_page_reserves_space_for_the_duration() {
     let items: Vec<Value> = (100..500).map(|number| json!(number)).collect();
     let whole = document(json!({"items": items, "more": "text"})).to_json().len();
     for limit in whole - 30..whole + 30 {
@@ -64,7 +64,7 @@ fn there_is_room_for_how_long_it_took() {
 }
 
 #[test]
-fn warnings_go_with_their_items() {
+fn warnings_stay_with_their_items() {
     let list = FieldPath::data();
     let items: Vec<Value> = (0..200).map(|number| json!({"n": format!("item {number}")})).collect();
     let mut document = document(json!(items));
@@ -94,7 +94,7 @@ fn warnings_go_with_their_items() {
 
 proptest! {
     #[test]
-    fn every_item_comes_once_also_while_items_are_added(
+    fn every_item_appears_once_while_items_are_added(
         lengths in prop::collection::vec(0_usize..300, 1..120),
         added in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4), 0..30),
         limit in 1500_usize..4000,
