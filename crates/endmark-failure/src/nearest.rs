@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_what_was_meant_and_nonsense_finds_nothing() {
+    fn a_typo_finds_the_intended_word_and_nonsense_finds_nothing() {
         assert_eq!(nearest("resume.max_atempts", known_names()).as_deref(), Some("resume.max_attempts"));
         assert_eq!(nearest("resum.mode", known_names()).as_deref(), Some("resume.mode"));
         assert_eq!(nearest("mode", known_names()).as_deref(), Some("resume.mode"));

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_wrote_cannot_command_the_terminal() {
+    fn terminal_controls_in_model_text_are_escaped() {
         assert_eq!(to_single_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
         assert_eq!(to_safe_lines("a\r\nb\tc"), "a\\r\nb\\tc");
         assert_eq!(to_single_line("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
