@@ -42,7 +42,7 @@ mod tests {
     use super::{visible, visible_json};
 
     #[test]
-    fn nothing_drives_a_terminal() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(visible("\u{1b}]0;x\u{7}\n\ta"), "\\u{1b}]0;x\\u{7}\n\ta");
         assert_eq!(visible_json("\"\u{9b}31m\""), "\"\\u009b31m\"");
     }

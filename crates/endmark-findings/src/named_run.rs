@@ -98,7 +98,7 @@ mod tests {
     use crate::read;
 
     #[test]
-    fn the_files_of_an_agent_come_in_the_order_of_their_runs_and_nothing_else_moves() {
+    fn the_files_of_an_agent_are_ordered_by_run() {
         let ordered = |origins: &[&str]| {
             let result = read(b"===AGENT_RESULT===\nagent_id: a-1\n").results.remove(0);
             let handed =

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_is_told_from_what_is_meant() {
+    fn a_placeholder_is_distinguished_from_content() {
         for (field, text, expected) in [
             (Field::Source, "N/A", true),
             (Field::Source, "`n/a`", true),

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_another_one_is_left_out() {
+    fn contained_evidence_is_dropped() {
         assert_eq!(distinct_pieces([("a\nb", false), ("b", false), ("a", true), ("a\nb", true)]), ["a\nb"]);
         assert_eq!(
             distinct_pieces([("b\nc", false), ("a\nb\nc\nd", false), ("c\nd\ne", false)]),
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_same_as_comparing_all_with_all(
+        fn the_fast_join_equals_comparing_all_pairs(
             pieces in prop::collection::vec(("[ab]{1,2}(\n[ab]{0,2}){0,4}", any::<bool>()), 0..12),
         ) {
             let pieces: Vec<Piece<'_>> = pieces.iter().map(|(text, is_cut)| (text.as_str(), *is_cut)).collect();

@@ -6,7 +6,7 @@ fn read(text: &str) -> String {
 }
 
 #[test]
-fn places_are_recognised_in_the_spellings_of_models() {
+fn locations_are_recognised_in_spellings_of_models() {
     for (text, expected) in [
         ("src/db/user.rs:41-58", "src/db/user.rs:41-58"),
         ("`src/db/user.rs:41`", "src/db/user.rs:41"),
@@ -69,7 +69,7 @@ fn places_are_recognised_in_the_spellings_of_models() {
 }
 
 #[test]
-fn places_are_told_from_brackets_links_and_words_around_them() {
+fn locations_are_separated_from_surrounding_text() {
     for (text, expected) in [
         ("src/my file (1).rs:7", "src/my file (1).rs:7"),
         ("src/my file (1).rs", "src/my file (1).rs"),
@@ -105,7 +105,7 @@ fn places_are_told_from_brackets_links_and_words_around_them() {
 }
 
 #[test]
-fn words_beside_lines_are_told_from_lines() {
+fn words_beside_lines_are_distinguished_from_lines() {
     for (text, expected) in [
         ("src/a.rs:10 (login)", true),
         ("POST /login (src/a.rs:10)", true),
@@ -125,7 +125,7 @@ fn words_beside_lines_are_told_from_lines() {
 
 /// Repetitive input is parsed in linear time and on a small stack.
 #[test]
-fn odd_texts_are_read() {
+fn odd_texts_are_parsed_in_linear_time() {
     for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", " of a", "/", "(1,", "a.rs(b.rs("] {
         assert!(Location::read(&text.repeat(20_000)).is_some());
     }

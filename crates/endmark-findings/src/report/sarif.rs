@@ -228,7 +228,7 @@ mod tests {
     use super::escape_text;
 
     #[test]
-    fn no_text_of_an_agent_is_a_link_or_an_argument() {
+    fn agent_text_is_never_a_link_or_an_argument() {
         for (text, written) in [
             ("SQL in `find_user`", "SQL in `find_user`"),
             ("[here](https://example.org)", r"\[here\](https://example.org)"),

@@ -50,7 +50,7 @@ fn a_severe_cut_is_retried_once_with_half() {
 }
 
 #[test]
-fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
+fn a_failed_retry_leads_to_the_next_round_and_an_emergency_agent() {
     let mut recovery = recovery("a,b,c", 25, 2, true);
     recovery.note_end(Cut::Severe, vec![]);
     recovery.note_end(Cut::Severe, vec![]);
@@ -66,7 +66,7 @@ fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
 }
 
 #[test]
-fn without_an_emergency_agent_the_gap_is_said() {
+fn without_an_emergency_agent_the_gap_is_reported() {
     let mut recovery = recovery("a", 9, 1, false);
     recovery.note_end(Cut::Mild, vec![]);
     assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
@@ -74,7 +74,7 @@ fn without_an_emergency_agent_the_gap_is_said() {
 
 /// The emergency run happens only once, and a cut in it is not retried.
 #[test]
-fn behind_the_emergency_agent_nothing_comes() {
+fn a_cut_emergency_run_is_not_retried() {
     let mut recovery = recovery("a,b", 9, 1, true);
     recovery.note_end(Cut::Mild, names("b"));
     assert_eq!(next(&recovery).map(|asked| asked.0), Some(RunKind::Emergency));
@@ -89,7 +89,7 @@ fn behind_the_emergency_agent_nothing_comes() {
 
 /// A complete result covers the dimensions that it names, whether or not it was requested.
 #[test]
-fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
+fn an_unrequested_whole_result_closes_the_gaps_of_its_agent() {
     let whole = |agent: &str, count: usize| {
         let findings = [("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1")];
         let all: Vec<_> = findings.iter().cycle().take(count).copied().collect();
@@ -129,7 +129,7 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
 
 /// A cut run between two complete ones loses nothing that the last one has. Plan, merge and report agree.
 #[test]
-fn what_is_made_again_in_full_is_not_missing() {
+fn findings_of_a_complete_rerun_are_not_missing() {
     let whole = || {
         let mut handed = result("x", &[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")], END);
         handed.result.declared_findings = Some(2);
@@ -165,7 +165,7 @@ fn what_is_made_again_in_full_is_not_missing() {
 
 /// Findings that a supplement lost are not missing if the emergency run delivers them: both had the same task.
 #[test]
-fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
+fn findings_of_a_cut_supplement_are_not_missing_after_an_emergency_run() {
     let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
     let declaring = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
         let mut handed = result("x", findings, end);
@@ -196,7 +196,7 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
 /// A complete emergency run delivers everything, including findings of a run that was cut before it declared a
 /// number.
 #[test]
-fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() {
+fn a_complete_emergency_run_leaves_nothing_missing() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
     let (c, d) = (("C", "CWE-22", "c.c:1"), ("D", "CWE-78", "d.c:1"));
     let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
@@ -219,7 +219,7 @@ fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() 
 
 /// A supplement that was cut before its first finding may have contained the same findings again, or as many others.
 #[test]
-fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
+fn the_number_in_an_empty_supplement_is_uncertain() {
     let handed = |findings: &[(&str, &str, &str)]| {
         let mut handed = result("x", findings, "\n");
         handed.result.declared_findings = Some(3);
@@ -233,7 +233,7 @@ fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
 
 /// A retry with the maximum number of findings may have omitted more.
 #[test]
-fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
+fn findings_over_the_retry_maximum_wait_for_the_next_round() {
     let five = ["a", "b", "c", "d", "e"].map(|file| (file, "CWE-89", format!("{file}.c:1")));
     let five = five.each_ref().map(|(title, cwe, place)| (*title, *cwe, place.as_str()));
     let retried = |brings: usize, rounds: u32, emergency: bool| {
@@ -257,7 +257,7 @@ fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
 
 /// A finding with only a title that no later round mentions may be missing, whatever number was declared.
 #[test]
-fn what_has_begun_under_a_title_and_never_comes_is_said() {
+fn a_title_that_never_reappears_is_reported() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
     let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
         let mut handed = result("x", findings, end);
@@ -295,7 +295,7 @@ fn what_has_begun_under_a_title_and_never_comes_is_said() {
 /// A supplement that begins with the cut finding accounts for it, whatever its number. One that is cut after the
 /// number of a known finding may be repeating it.
 #[test]
-fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
+fn a_supplement_cut_in_a_known_finding_lacks_nothing_certain() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
     let said =
         |first: (&[(&str, &str, &str)], &str), second: (&[(&str, &str, &str)], &str), declared: [u32; 2]| {
@@ -321,7 +321,7 @@ fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
 
 /// A result that declares one finding and numbers it 6 has one finding, however earlier rounds counted theirs.
 #[test]
-fn numbers_beyond_what_is_declared_are_those_of_others() {
+fn numbers_above_the_declared_count_refer_to_earlier_rounds() {
     let places = ["a", "b", "c", "d", "e"].map(|file| format!("{file}.c:1"));
     let of = |at: &[usize]| -> Vec<(&str, &str, &str)> {
         at.iter().filter_map(|at| Some(("", "CWE-89", places.get(*at)?.as_str()))).collect()
@@ -353,7 +353,7 @@ fn numbers_beyond_what_is_declared_are_those_of_others() {
 
 /// A supplement that continues the numbering of the cut result does not contain the findings before it.
 #[test]
-fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
+fn a_continued_numbering_excludes_earlier_findings() {
     let numbered = |from: u32, findings: &[(&str, &str, &str)], end: &str| {
         let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a, b\n".to_owned();
         for ((title, cwe, location), number) in findings.iter().zip(from..) {
@@ -446,7 +446,7 @@ fn duplicates_are_joined_and_no_evidence_is_lost() {
 }
 
 #[test]
-fn evidence_that_only_begins_like_another_is_kept() {
+fn evidence_with_only_an_equal_beginning_is_kept() {
     let handed = vec![
         result("x", &[("one more", "CWE-89", "a.c:1-9")], END),
         result("y", &[("one", "CWE-89", "a.c:8-12")], END),
@@ -458,7 +458,7 @@ fn evidence_that_only_begins_like_another_is_kept() {
 }
 
 #[test]
-fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
+fn evidence_that_is_a_prefix_of_another_is_dropped() {
     let finding = |id: &str, evidence: &str| {
         format!(
             "[{id}] of {id}\nseverity: Low\ncwe: CWE-79\nlocation: a.c\nsource: s {id}\nsink: k\nevidence:\n{evidence}\n"
@@ -480,7 +480,7 @@ fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
 
 /// Of two cut pieces of evidence only the longer is kept, and so is one that contains another.
 #[test]
-fn evidence_that_stands_in_a_longer_one_is_said_once() {
+fn evidence_contained_in_longer_evidence_is_written_once() {
     let joined = |evidence: [&str; 2], end: &str| {
         let handed = evidence.map(|evidence| {
             let text = format!(
@@ -499,7 +499,7 @@ fn evidence_that_stands_in_a_longer_one_is_said_once() {
 }
 
 #[test]
-fn what_is_not_recovered_is_said_with_its_number() {
+fn unrecovered_findings_are_counted_in_the_report() {
     let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
     let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
     let disclosure = report.disclosure();
@@ -516,7 +516,7 @@ fn what_is_not_recovered_is_said_with_its_number() {
 }
 
 #[test]
-fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
+fn an_agent_without_a_result_is_disclosed() {
     let agents = vec![
         Assignment { agent_id: "x".into(), dimensions: names("a,b"), max_turns: None },
         Assignment { agent_id: "silent".into(), dimensions: names("c"), max_turns: Some(8) },
@@ -534,7 +534,7 @@ fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
 }
 
 #[test]
-fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
+fn a_file_without_an_agent_takes_the_agent_from_its_name() {
     let agents = vec![Assignment { agent_id: "auth-2".into(), dimensions: names("a"), max_turns: None }];
     let team = Team { agents, ..Team::default() };
     let severe = read(b"nothing").results.remove(0);
@@ -546,7 +546,7 @@ fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
 }
 
 #[test]
-fn a_truncated_finding_is_annotated_unless_it_comes_again() {
+fn a_truncated_finding_is_annotated_unless_completed() {
     let findings = [("one", "CWE-89", "a.c:1")];
     let report = Merged::new(&Team::default(), vec![result("x", &findings, "")]).report();
     assert!(report.findings()[0].finding.originally_truncated);
@@ -556,7 +556,7 @@ fn a_truncated_finding_is_annotated_unless_it_comes_again() {
 }
 
 #[test]
-fn compression_merges_what_has_the_same_weakness_and_file() {
+fn compression_merges_findings_with_equal_weakness_and_file() {
     let handed = result(
         "x",
         &[("one", "CWE-89", "a.c:1"), ("two", "CWE-89", "a.c:9-12"), ("three", "CWE-79", "a.c:1")],

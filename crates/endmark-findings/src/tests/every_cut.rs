@@ -230,7 +230,7 @@ proptest! {
 
     /// Headings, bold, bullets and capitals do not change that, unless a text contains such markup itself.
     #[test]
-    fn a_cut_of_what_is_dressed_loses_only_what_is_behind_it(
+    fn a_cut_of_decorated_text_loses_only_the_text_after_it(
         findings in findings(), dress in dress(), seed in 0_usize..1_000,
     ) {
         let mut findings = findings;
@@ -250,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(findings in findings()) {
+    fn a_written_result_round_trips(findings in findings()) {
         let text = write_result(&findings);
         let result = read_only_result(text.as_bytes());
         prop_assert_eq!(result.cut, Cut::Whole);
@@ -295,7 +295,7 @@ fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
 }
 
 #[test]
-fn a_turn_that_ends_anywhere_makes_nothing_whole() {
+fn a_turn_that_ends_anywhere_is_not_whole() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 41 };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let made = Cell::new(0);
@@ -319,7 +319,7 @@ fn a_turn_that_ends_anywhere_makes_nothing_whole() {
 /// With `ENDMARK_TEST_CUTS`, cuts each result at every byte and requires at least that many cuts. Otherwise tests a
 /// sample.
 #[test]
-fn a_cut_anywhere_loses_only_what_is_behind_it() {
+fn a_cut_loses_only_the_text_after_it() {
     let wanted = std::env::var("ENDMARK_TEST_CUTS").ok().map(|cuts| cuts.parse::<usize>().unwrap());
     let step = if wanted.is_some() { 1 } else { 97 };
     let made = Cell::new(0);

@@ -46,7 +46,7 @@ fn write_result(findings: &[Finding], text: &str) -> String {
 }
 
 #[test]
-fn all_is_read_and_written_back_as_it_came() {
+fn a_result_round_trips_unchanged() {
     let transcript = read(RESULT.as_bytes());
     assert_eq!(transcript.remarks, []);
     let result = &transcript.results[0];
@@ -65,7 +65,7 @@ fn all_is_read_and_written_back_as_it_came() {
 }
 
 #[test]
-fn fitting_keeps_what_is_not_known_and_the_line_of_the_sink() {
+fn fit_keeps_unknown_fields_and_the_sink_line() {
     let text = RESULT.replace(
         "  evidence: payload = jwt.decode(token)\n",
         "  evidence:\n    header = request.headers[\"Authorization\"]\n    payload = jwt.decode(token)\n",
@@ -96,7 +96,7 @@ fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
 
 /// D2 was examined before the cut, and only D3 was run again.
 #[test]
-fn what_was_not_run_again_is_not_called_recovered() {
+fn dimensions_that_were_not_rerun_are_not_called_recovered() {
     let cut = RESULT.split("[F002]").next().unwrap().replace("coverage", "dimensions: D2, D3\ncoverage")
         + "[CHECKPOINT] turn:20 findings:1 files_read:9 remaining_dims:D3\n";
     let again = RESULT
@@ -117,7 +117,7 @@ fn what_was_not_run_again_is_not_called_recovered() {
 }
 
 #[test]
-fn the_parts_of_a_first_line_are_recognised_by_their_content() {
+fn the_parts_of_a_first_line_are_recognised_by_content() {
     for (head, severity, cwe, title) in [
         ("High | Missing rate limit", Some(Severity::High), "", "Missing rate limit"),
         ("CWE-307 | high | Missing rate limit", Some(Severity::High), "CWE-307", "Missing rate limit"),
@@ -136,7 +136,7 @@ fn the_parts_of_a_first_line_are_recognised_by_their_content() {
 }
 
 #[test]
-fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
+fn a_gap_declared_by_the_agent_is_disclosed_and_planned() {
     for (coverage, gaps, expected) in [
         ("D2=✅,D3=⚠️", "(none)", "D3"),
         ("D2=done, D3 ✗", "none", "D3"),
@@ -168,7 +168,7 @@ fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
 }
 
 #[test]
-fn unknown_fields_in_block_form_are_written_back_as_they_came() {
+fn unknown_block_fields_are_written_back_unchanged() {
     let block = "  evidence:\n    a = q\n    run(a)\n  validation:\n    line one\n      sink: deeper\n    \n    line two\n\
                  \x20 impact:\n    - all rows\n    ```\n    file: x\n    ```\n";
     let one_line = "  evidence: run(a)\n  validation:\n    line one\n  effort: low\n    or less\n";
@@ -190,7 +190,7 @@ fn unknown_fields_in_block_form_are_written_back_as_they_came() {
 
 /// Two findings with the same place and weakness: the second title stays in the text, in both line formats.
 #[test]
-fn the_title_of_a_joined_finding_is_written_and_read_again() {
+fn the_title_of_a_joined_finding_round_trips() {
     let flat = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
                 location: a.c:1\nsource: s\nsink: k\nconfidence: low\nevidence:\n  one();\n===AGENT_RESULT_END===\n";
     for (text, title) in [(flat, "One"), (RESULT, "Authentication bypass")] {

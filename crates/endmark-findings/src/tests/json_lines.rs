@@ -39,7 +39,7 @@ fn a_result_in_json_lines_is_read() {
 
 /// A whole line is a complete finding. A cut line is not, and is counted.
 #[test]
-fn a_cut_anywhere_keeps_the_lines_before_it() {
+fn a_cut_keeps_the_lines_before_it() {
     let text = write_result();
     let whole = read_only_result(text.as_bytes());
     let ends: Vec<usize> =
@@ -78,7 +78,7 @@ fn a_cut_anywhere_keeps_the_lines_before_it() {
 
 /// The requested format in a transcript is not a result until it is filled in.
 #[test]
-fn the_form_that_is_asked_for_is_a_template() {
+fn the_requested_format_itself_is_a_template() {
     for (agent_id, dimensions) in [(None, &[][..]), (Some("auth-2"), &["keys".to_owned()])] {
         let protocol =
             Protocol { form: ProtocolForm::Jsonl, agent_id, dimensions, ..Protocol::default() }.text();
@@ -95,7 +95,7 @@ fn the_form_that_is_asked_for_is_a_template() {
 
 /// A line that cannot be parsed is counted, not silently dropped.
 #[test]
-fn a_line_that_cannot_be_read_is_counted() {
+fn an_unreadable_line_is_counted() {
     let broken = finding(2).replacen("\"title\":", "\"title\"", 1);
     let text = write_result().replace(&finding(2), &broken);
     let result = read_only_result(text.as_bytes());

@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_stands_in_a_result_is_read_again_as_it_was(
+    fn any_result_round_trips(
         agent_id in informative_text().prop_map(|name| name.replace([':', '`', '*', '"'], "x")),
         dimensions in proptest::collection::vec(informative_text(), 0..4),
         findings in proptest::collection::vec(finding(), 0..4),
@@ -90,7 +90,7 @@ proptest! {
 /// Text that can be parsed from lines is written as lines, exactly in the canonical form. Other text is written as
 /// JSON Lines.
 #[test]
-fn only_what_could_not_be_read_in_lines_is_json() {
+fn only_text_that_lines_cannot_express_becomes_json() {
     let written = |title: &str, dimension: &str| {
         let finding = Finding {
             id: FindingId::from_number(1),
@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn merging_what_is_merged_changes_nothing(findings in proptest::collection::vec(neighbour(), 1..14)) {
+    fn merging_a_merge_changes_nothing(findings in proptest::collection::vec(neighbour(), 1..14)) {
         let of = |merged: &Merged| -> Vec<Finding> {
             merged.findings().iter().map(|merged| merged.finding.clone()).collect()
         };

@@ -140,14 +140,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_silently_however_often_an_agent_is_cut(manner in manner()) {
+    fn repeated_cuts_of_an_agent_lose_nothing_silently(manner in manner()) {
         check(&manner);
     }
 }
 
 /// Wherever a finding was cut, its completion accounts for that finding and for no other.
 #[test]
-fn a_cut_finding_and_its_completion_are_one() {
+fn a_cut_finding_and_its_completion_are_one_finding() {
     let header = "===AGENT_RESULT===\nagent_id: x\ndimensions: d\ndeclared_findings:";
     let whole = |id: u32, title: &str, place: &str| {
         format!(

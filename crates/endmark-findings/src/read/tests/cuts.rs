@@ -36,7 +36,7 @@ fn read_up_to(words: &str) -> (Cut, Vec<FindingState>) {
 }
 
 #[test]
-fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
+fn an_end_marker_within_evidence_is_a_cut_not_an_end() {
     let text = TEXT.replace("  [F009] is code", "===AGENT_RESULT_END===\nfoo();");
     let result = read(text.as_bytes()).results.remove(0);
     assert_eq!((result.cut, result.ends.line), (Cut::Mild, 13));
@@ -51,14 +51,14 @@ fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
 }
 
 #[test]
-fn who_keeps_the_brackets_of_the_template_hands_over_findings_all_the_same() {
+fn template_brackets_around_findings_are_tolerated() {
     let text = TEXT.replace("agent_id: a-1", "agent_id: <a-1>");
     let result = read(text.as_bytes()).results.remove(0);
     assert_eq!((result.cut, result.findings.len()), (Cut::Whole, 2));
 }
 
 #[test]
-fn a_cut_is_severe_up_to_the_end_of_the_agents_line() {
+fn a_cut_up_to_the_agent_line_is_severe() {
     for words in ["===AGENT", "===AGENT_RESULT===", "===\nagent_id: a-", "agent_id: a-1"] {
         assert_eq!(read_up_to(words), (Cut::Severe, vec![]), "{words}");
     }
@@ -66,7 +66,7 @@ fn a_cut_is_severe_up_to_the_end_of_the_agents_line() {
 }
 
 #[test]
-fn a_dimension_that_may_go_on_is_none() {
+fn an_unfinished_dimension_does_not_count() {
     let end = TEXT.find("dimensions: a, b").unwrap() + "dimensions: a, b".len();
     assert!(read(&TEXT.as_bytes()[..end]).results[0].dimensions.is_empty());
     let end = TEXT.find("declared_findings: 2").unwrap() + "declared_findings: 2".len();
@@ -74,7 +74,7 @@ fn a_dimension_that_may_go_on_is_none() {
 }
 
 #[test]
-fn the_last_finding_is_complete_only_behind_a_blank_line() {
+fn the_last_finding_is_complete_only_before_a_blank_line() {
     use FindingState::{Complete, NeedsReaudit, Truncated};
     for (words, states) in [
         ("[F001", vec![]),
@@ -98,21 +98,21 @@ fn the_last_finding_is_complete_only_behind_a_blank_line() {
 }
 
 #[test]
-fn a_marker_that_is_cut_is_no_evidence() {
+fn a_cut_marker_is_not_evidence() {
     let end = TEXT.len() - 4;
     let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
     assert_eq!(result.findings[1].finding.evidence.as_ref().unwrap().as_str(), "y();");
 }
 
 #[test]
-fn a_character_that_is_cut_is_not_replaced() {
+fn a_cut_character_is_not_replaced() {
     let text = "===AGENT_RESULT===\nagent_id: a\n[F001] First\nsource: s\nsink: k\nevidence:\n  grün";
     let cut = &text.as_bytes()[..text.len() - 2];
     assert!(read_summary(cut).contains("\"gr\""), "{}", read_summary(cut));
 }
 
 #[test]
-fn how_many_there_were_is_known_from_the_largest_number() {
+fn the_largest_number_determines_the_total() {
     let expected = |text: &str| {
         read(text.as_bytes()).results[0]
             .expected_count()
@@ -133,7 +133,7 @@ fn how_many_there_were_is_known_from_the_largest_number() {
 
 /// Long lines, many lines and deep nesting are parsed in linear time.
 #[test]
-fn large_and_odd_texts_are_read() {
+fn large_and_odd_texts_are_read_in_linear_time() {
     for text in [
         "=",
         "[",
@@ -167,7 +167,7 @@ fn large_and_odd_texts_are_read() {
 
 /// After the end marker, a finding with a known id and title is a repetition. Any other one is a further finding.
 #[test]
-fn what_is_said_again_behind_the_end_is_no_other_finding() {
+fn a_repetition_after_the_end_is_not_another_finding() {
     let finding = "[F001] One\nseverity: Low\nlocation: a.c:1\nsource: s\nsink: k\n";
     let text =
         format!("===AGENT_RESULT===\nagent_id: a\n\n{finding}evidence:\n  x();\n===AGENT_RESULT_END===\n\n");

@@ -100,7 +100,7 @@ fn has_begun(text: &[u8], begins: usize, cut: usize) -> bool {
 
 /// With `ENDMARK_TEST_CUTS`, cuts at every byte; otherwise at a sample of them.
 #[test]
-fn files_of_others_are_cut_anywhere() {
+fn foreign_files_survive_cuts_at_every_byte() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 11 };
     let (files, mut cuts) = (files(), 0);
     assert!(files.len() >= 40, "{}", files.len());

@@ -4,7 +4,7 @@ use super::super::grammar::{Event, event};
 use crate::FindingId;
 
 #[test]
-fn markers_stand_alone() {
+fn markers_must_be_alone_on_their_line() {
     for (text, expected) in [
         ("===AGENT_RESULT===", Event::Start),
         ("  **===AGENT_RESULT===**", Event::Start),
@@ -62,7 +62,7 @@ fn a_finding_begins_with_its_id() {
 }
 
 #[test]
-fn a_field_is_a_name_that_is_known_and_a_value() {
+fn a_field_is_a_known_name_with_a_value() {
     for (text, values) in [
         ("severity: High", &["High"][..]),
         ("**Severity:** High", &["High"]),

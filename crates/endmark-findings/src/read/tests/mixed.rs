@@ -120,7 +120,7 @@ fn fault(result: &AgentResult) -> Option<String> {
 
 /// With `ENDMARK_TEST_CUTS`, tests all pairs of headings in all forms of fields and evidence; otherwise a sample.
 #[test]
-fn headings_that_differ_hide_no_finding() {
+fn different_headings_hide_no_finding() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 149 };
     let (mut at, mut tried, mut faults) = (0, 0, Vec::new());
     for first in HEADINGS {
@@ -151,7 +151,7 @@ fn headings_that_differ_hide_no_finding() {
 
 /// A response of `endmark findings` has information about cuts beside its findings. A result has other members there.
 #[test]
-fn answers_are_told_from_results_by_their_shape() {
+fn answers_are_distinguished_from_results_by_their_members() {
     let finding = r#"{"id": "F001", "title": "t", "severity": "High", "location": "a.c:1", "source": "s", "sink": "k", "evidence": "e"}"#;
     let reported = format!(r#"{{"finding": {finding}, "places": [], "reported_by": ["a"]}}"#);
     for answer in [

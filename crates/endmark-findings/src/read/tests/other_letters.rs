@@ -20,7 +20,7 @@ fn check(name: &str, text: &[u8]) {
 
 /// With `ENDMARK_TEST_CUTS`, inserts each character before every character and replaces it; otherwise tests a sample.
 #[test]
-fn letters_of_several_bytes_may_stand_anywhere() {
+fn multibyte_letters_are_allowed_anywhere() {
     let is_all = std::env::var_os("ENDMARK_TEST_CUTS").is_some();
     let step = if is_all { 1 } else { 29 };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/foreign");

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::read;
 
 #[test]
-fn what_is_not_understood_is_counted() {
+fn unreadable_parts_are_counted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/unread");
     let mut files = 0;
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -22,7 +22,7 @@ fn what_is_not_understood_is_counted() {
 }
 
 #[test]
-fn json_that_nests_too_deeply_for_a_value_is_counted() {
+fn json_nested_too_deeply_is_counted() {
     let finding = format!(
         r#"{{"id": "F001", "title": "t", "severity": "High", "evidence": {}{}}}"#,
         "[".repeat(200),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_be_markup_is_written_as_it_is_to_be_seen() {
+    fn markup_characters_are_escaped() {
         for (text, written) in [
             ("SQL built from `name`", r"SQL built from \`name\`"),
             ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)>"),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn code_ends_only_where_it_is_to() {
+    fn a_code_span_ends_only_at_its_own_delimiter() {
         for (text, written) in [
             ("<b>", "`<b>`"),
             ("`name` of q", "`` `name` of q ``"),
