@@ -37,7 +37,7 @@ mod tests {
     struct Link(&'static str, #[source] Option<Box<Link>>);
 
     #[test]
-    fn a_name_without_an_address_is_called_a_failure_of_dns() {
+    fn an_unresolvable_name_is_reported_as_a_dns_failure() {
         let innermost = Link("failed to lookup address information: Name or service not known", None);
         let error =
             Link("client error (Connect)", Some(Box::new(Link("dns error", Some(Box::new(innermost))))));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_with_another_credential_is_warned_of_once_an_hour() {
+    fn a_changed_session_credential_causes_one_warning_an_hour() {
         let rotations = Rotations::default();
         let now = Instant::now();
         let notes = |session: &str, credential: &str, now| rotations.needs_warning(session, credential, now);

@@ -184,7 +184,7 @@ mod tests {
     use super::has_dot_segment;
 
     #[test]
-    fn a_segment_that_takes_a_path_elsewhere_is_found_in_every_spelling() {
+    fn a_path_traversal_segment_is_detected_in_every_spelling() {
         for path in [
             "/v1/../x",
             "/..",

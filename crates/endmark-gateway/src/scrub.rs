@@ -219,7 +219,7 @@ mod tests {
     const SECRET: &str = "sk-canary/+_9 ä";
 
     #[test]
-    fn a_secret_is_found_in_every_form() {
+    fn a_secret_is_found_in_every_encoding() {
         let scrubber = Scrubber::new([SECRET, "short", ""]);
         for before in ["", "u", "us", "user:", "user::"] {
             for after in ["", ".", "..", "..."] {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_form_is_shorter_than_its_secret() {
+    fn no_encoding_is_shorter_than_its_secret() {
         for length in MIN_SECRET_BYTES..80 {
             let secret = "+".repeat(length);
             for form in forms(&secret) {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_there_once() {
+    fn each_encoding_is_listed_once() {
         // The secret has only letters and digits, which are equal in both base64 alphabets.
         assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
         let forms = forms(SECRET);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_none_is_not_touched() {
+    fn text_without_secrets_is_unchanged() {
         let scrubber = Scrubber::new(["short", SECRET]);
         assert!(matches!(scrubber.scrub("a short text"), Cow::Borrowed("a short text")));
         assert_eq!(Scrubber::default().scrub(SECRET), SECRET);

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_event_in_some_seconds_is_logged_with_the_number_of_those_before() {
+    fn suppressed_log_events_are_counted() {
         let (seldom, begin) = (LogThrottle::new(), Instant::now());
         let at = |seconds| seldom.count_skipped(begin + Duration::from_secs(seconds));
         assert_eq!([0, 1, 4, 5, 9, 12, 30].map(at), [Some(0), None, None, Some(2), None, Some(1), Some(0)]);

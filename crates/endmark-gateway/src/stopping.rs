@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_there_is_taken_and_nothing_is_waited_for_once_it_is_interrupted() {
+    async fn an_interrupted_wait_returns_finished_work_only() {
         let stopping = Stopping::default();
         stopping.reach(Stage::Draining);
         assert!(!stopping.has_reached(Stage::Interrupted));

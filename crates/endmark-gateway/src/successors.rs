@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_its_owners_alone() {
+    fn an_id_is_visible_only_to_its_owner() {
         let successors = Successors::default();
         successors.note("one", Some("me"), "a", "b");
         assert_eq!(successors.find("one", Some("me"), "a").as_deref(), Some("b"));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_oldest_ids_are_dropped() {
         let successors = Successors::default();
         for number in 0..=MAX_RESPONSES {
             successors.note("one", None, &format!("a{number}"), "b");

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_that_of_the_standard() {
+    fn a_signature_follows_the_webhook_standard() {
         // RFC 4231, test case 2.
         assert_eq!(
             signature(&Secret::new("Jefe".to_owned()), b"what do ya want for nothing?"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_arrive_in_order_and_are_tried_again_where_that_helps() {
+    async fn events_arrive_in_order_and_retryable_failures_are_retried() {
         let status = |status| Answer::json(status, &Value::Null);
         let script =
             Script::new().then(status(503)).then(status(200)).then(status(400)).default_answer(status(200));

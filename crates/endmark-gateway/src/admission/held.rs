@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_holds_is_missing_to_the_others_until_it_is_dropped() {
+    fn memory_held_by_one_request_is_unavailable_to_others() {
         let held = Arc::new(HeldBytes::default());
         let (mut first, mut second) = (held.part(100), held.part(100));
         assert!(first.grow(60));

@@ -167,7 +167,7 @@ mod tests {
     const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test]
-    async fn those_who_wait_are_served_in_order_and_too_many_are_sent_away() {
+    async fn waiting_requests_are_served_in_order_up_to_a_limit() {
         let permits = Arc::new(Permits::default());
         let first = permits.acquire(1, 2, LONG_PATIENCE).await.ok().unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_takes_no_permit_along() {
+    async fn a_cancelled_waiter_takes_no_permit() {
         let permits = Arc::new(Permits::default());
         let first = permits.acquire(1, 2, LONG_PATIENCE).await.ok().unwrap();
         assert!(permits.acquire(1, 2, Duration::from_millis(1)).await.is_err());

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_on_a_large_body_needs_room_and_gives_it_back() {
+    async fn work_on_a_large_body_reserves_memory_and_returns_it() {
         let held = Arc::<HeldBytes>::default();
         let (large, small) = (vec![b' '; LARGE_BYTES], vec![b'{'; LARGE_BYTES - 1]);
         let begin = |body| Work::begin(body, &held, 7 * LARGE_BYTES);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_small_objects_need_more_room_than_one_long_text() {
+    async fn many_small_objects_need_more_memory_than_one_long_text() {
         let held = Arc::<HeldBytes>::default();
         let limit = 64 << 20;
         let text = format!(r#"{{"a":"{}"}}"#, r#"{\"{\\"#.repeat(200_000));

@@ -134,7 +134,7 @@ mod tests {
     const PART_COUNT: usize = 40;
 
     #[tokio::test]
-    async fn all_that_is_made_is_read_in_order_and_little_is_made_before_it_is_read() {
+    async fn parts_are_read_in_order_and_produced_lazily() {
         let made_so_far = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&made_so_far);
         let mut body = body_from(100, |outlet| async move {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_broken_off_has_no_end() {
+    async fn a_broken_outlet_has_no_clean_end() {
         let mut body = body_from(10, |outlet| async move {
             outlet.send(Bytes::from_static(b"beginning")).await.unwrap();
             Err("it broke off".into())
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_maker_ends_with_its_body() {
+    async fn a_producer_stops_with_its_body() {
         let shared = Arc::new(());
         let of_the_maker = Arc::clone(&shared);
         let body = body_from(10, |outlet| async move {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_outlet_that_outlives_its_body_says_so() {
+    async fn an_outlet_reports_a_dropped_body() {
         let mut kept = None;
         let body = body_from(10, |outlet| {
             kept = Some(outlet);

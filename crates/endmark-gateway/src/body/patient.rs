@@ -83,7 +83,7 @@ mod tests {
     use crate::body::BodyError;
 
     #[tokio::test]
-    async fn parts_come_until_silence_ends_it() {
+    async fn parts_arrive_until_a_silence_ends_the_body() {
         let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
         let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_millis(50), hour);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_here_is_given_without_waiting() {
+    async fn available_parts_are_returned_without_waiting() {
         let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
         let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_of_it_has_a_time_too_and_an_end_is_an_end() {
+    async fn a_body_has_a_total_time_and_a_clean_end() {
         let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let soon = Instant::now() + Duration::from_millis(10);
         let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), soon);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_broke_off_is_no_end() {
+    async fn a_broken_body_has_no_clean_end() {
         let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
         let hour = Instant::now() + Duration::from_hours(1);
         let mut patient = TimedBody::new(channel.boxed_unsync(), Duration::from_hours(1), hour);

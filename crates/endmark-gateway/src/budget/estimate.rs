@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_estimated_by_what_it_came_to() {
+    fn a_session_estimate_follows_its_reported_usage() {
         let calibrations = Calibrations::default();
         let (body, longer) = (request(&"harbour ".repeat(400)), request(&"harbour ".repeat(800)));
         let first = calibrations.estimate_prompt("s", "m", &body);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn media_teach_nothing_of_text() {
+    fn media_do_not_affect_the_text_estimate() {
         let calibrations = Calibrations::default();
         let video = r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#;
         let body = |text: &str| format!(r#"{{"contents":[{{"parts":[{video},{{"text":"{text}"}}]}}]}}"#);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_no_text() {
+    fn an_image_is_not_counted_as_text() {
         let image = "A".repeat(400_000);
         let body = format!(
             r#"{{"messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{image}"}}}}]}}]}}"#

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn media_is_no_text_in_any_format() {
+    fn media_are_not_counted_as_text_in_any_format() {
         let data = "A".repeat(1_000);
         for (part, kind) in [
             (

@@ -121,7 +121,7 @@ fn decode(names: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
 }
 
 #[test]
-fn every_coding_is_read_in_every_split() {
+fn every_coding_is_decoded_in_every_split() {
     let plain: Vec<u8> = (0..90_u32).flat_map(|n| format!("{}:{},", n, n * n % 97).into_bytes()).collect();
     for name in ["gzip", "deflate", "raw deflate", "br", "zstd"] {
         let bytes = compress(name, &plain);
@@ -136,7 +136,7 @@ fn every_coding_is_read_in_every_split() {
 }
 
 #[test]
-fn what_is_flushed_can_be_read_before_the_next_comes() {
+fn flushed_data_is_decoded_immediately() {
     let events: Vec<Vec<u8>> = (0..20).map(|n| format!("data: {{\"n\":{n}}}\n\n").into_bytes()).collect();
     let parts: Vec<&[u8]> = events.iter().map(Vec::as_slice).collect();
     for name in ["gzip", "deflate", "raw deflate", "br", "zstd"] {
@@ -149,7 +149,7 @@ fn what_is_flushed_can_be_read_before_the_next_comes() {
 }
 
 #[test]
-fn a_body_that_ends_within_is_no_whole_one() {
+fn a_truncated_compressed_body_is_not_whole() {
     let plain = b"what is cut must not look like what is short ".repeat(40);
     for name in CODINGS {
         let bytes = compress(name, &plain);
@@ -161,7 +161,7 @@ fn a_body_that_ends_within_is_no_whole_one() {
 }
 
 #[test]
-fn other_bytes_are_refused_and_never_end_in_a_panic() {
+fn invalid_compressed_bytes_are_refused_without_a_panic() {
     for name in CODINGS {
         assert!(decode(name, &[b"{\"model\": \"plain\", \"messages\": []}"]).is_err(), "{name}");
         let bytes = compress(name, &b"some text that repeats, some text that repeats".repeat(9));
@@ -176,7 +176,7 @@ fn other_bytes_are_refused_and_never_end_in_a_panic() {
 }
 
 #[test]
-fn codings_one_upon_the_other_are_undone_in_turn() {
+fn stacked_codings_are_decoded_in_order() {
     let plain = b"one in the other ".repeat(5_000);
     let bytes = compress("zstd", &compress("br", &compress("gzip", &plain)));
     assert_eq!(decode("gzip, br, zstd", &[&bytes]).as_deref(), Ok(plain.as_slice()));
@@ -187,7 +187,7 @@ fn codings_one_upon_the_other_are_undone_in_turn() {
 }
 
 #[test]
-fn a_bomb_goes_off_a_step_at_a_time() {
+fn a_decompression_bomb_is_decoded_step_by_step() {
     let plain = vec![b' '; 8 * 1024 * 1024];
     for name in CODINGS {
         let bytes = compress(name, &plain);
@@ -203,14 +203,14 @@ fn a_bomb_goes_off_a_step_at_a_time() {
 }
 
 #[test]
-fn a_window_beyond_eight_mebibytes_is_not_made_room_for() {
+fn a_window_over_eight_mebibytes_is_refused() {
     // A frame whose header requests a window of 2^27 bytes.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3, 0x01, 0x00, 0x00];
     assert!(decode("zstd", &[&frame]).is_err());
 }
 
 #[test]
-fn what_is_not_known_is_named() {
+fn an_unknown_coding_is_named() {
     assert_eq!(
         Codings::from_headers(&headers("gzip, compress")),
         Err(UnknownCoding::Name("compress".to_owned()))

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_give_way_before_the_busy_and_the_busy_never() {
+    fn idle_connections_are_closed_before_busy_ones() {
         let connections = Arc::new(Connections::default());
         let seats: Vec<Seat> = (0..3).map(|_| seat(&connections, 3).unwrap()).collect();
         seats[0].presence.set_activity(Activity::SendsHead);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_sender_or_reader_gives_way_only_after_a_while() {
+    fn a_slow_connection_is_closed_only_after_a_grace_period() {
         let soon = Duration::from_millis(500);
         assert!(reluctance((Activity::SendsBody, soon)).is_none());
         assert!(reluctance((Activity::NotReading, soon)).is_none());

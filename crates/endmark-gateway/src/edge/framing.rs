@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_response_to_head_keeps_a_length_and_only_one_that_is_certain() {
+    fn only_a_head_response_keeps_a_certain_length() {
         for (values, is_head, knows_length, left) in [
             (&["5"][..], false, false, None),
             (&["5"], false, true, None),

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_does_is_read_as_it_was_written() {
+    fn a_connection_state_round_trips() {
         let presence = Presence::new();
         for doing in Activity::ALL {
             presence.set_activity(doing);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_waits_for_room_and_is_woken_when_there_is_some() {
+    fn a_reply_waits_for_memory_and_is_woken() {
         let presence = Presence::new();
         let wakes = Arc::new(Wakes::default());
         let maker = Waker::from(Arc::clone(&wakes));

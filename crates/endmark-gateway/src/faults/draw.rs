@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_faults_again_and_another_seed_others() {
+    fn a_seed_reproduces_its_faults() {
         let plan = "cut@20@30%,drop@30%";
         assert_eq!(draw_all(plan, 7, 100), draw_all(plan, 7, 100));
         assert_ne!(draw_all(plan, 7, 100), draw_all(plan, 8, 100));
     }
 
     #[test]
-    fn shares_are_of_all_replies_and_the_rest_is_divided() {
+    fn fault_shares_refer_to_all_replies() {
         let count = |plan: &str, fault: Option<&str>| {
             draw_all(plan, 1, 10_000).iter().filter(|drawn| drawn.as_deref() == fault).count()
         };

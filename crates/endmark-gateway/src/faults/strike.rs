@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_strikes_where_it_was_asked_for_however_the_bytes_come() {
+    fn a_fault_strikes_at_its_offset_in_any_chunking() {
         let first = STREAM.find("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"").unwrap();
         for piece in [1, 7, 1_000] {
             assert_eq!(struck("drop@1", piece), (STREAM[..first].to_owned(), Some(End::Closed)));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_ends_before_is_not_harmed() {
+    fn a_reply_shorter_than_the_fault_offset_is_unchanged() {
         for fault in ["cut@2", "cut@50", "drop@50", "malformed@50", "error@9999b", "drop@9999b"] {
             assert_eq!(struck(fault, 11), (STREAM.to_owned(), None), "{fault}");
         }

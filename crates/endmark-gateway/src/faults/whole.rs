@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_reply_says_length_and_a_shorter_one_is_as_it_was() {
+    fn a_cut_reply_reports_length_and_a_shorter_one_is_unchanged() {
         let body = br#"{"choices":[{"message":{"content":"caf\u00e9 au lait"},"finish_reason":"stop"}]}"#;
         let body = Bytes::from_static(body);
         let cut = apply(Kind::Cut, &Chat, 4, &body);

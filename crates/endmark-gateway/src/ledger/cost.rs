@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_of_costs_is_rounded_once_and_known_if_nothing_is_missing() {
+    fn a_cost_sum_is_rounded_once_and_needs_all_parts() {
         let cost = Cost::default();
         assert_eq!(cost.nano_usd(), None);
         for expected in [0, 1, 1] {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reply_did_not_end_with_is_estimated() {
+    fn missing_counts_of_a_reply_are_estimated() {
         let usage =
             |prompt, completion| Usage { prompt, completion, total: prompt + completion, ..Usage::default() };
         let spent = |usage: Option<&Usage>, is_counted| {

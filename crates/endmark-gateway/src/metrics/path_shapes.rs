@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_is_new_once_whatever_ids_it_has_and_few_are_kept() {
+    fn a_path_shape_is_new_once_and_shapes_are_bounded() {
         let shapes = PathShapes::default();
         for (path, is_new) in [
             ("/chat/completions", true),

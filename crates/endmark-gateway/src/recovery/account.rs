@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_the_client_bounds_all_calls_but_those_after_an_empty_reply() {
+    fn the_client_limit_bounds_all_calls_except_after_an_empty_reply() {
         let mut account = account(100);
         account.allowance.client_tokens = Some(40);
         assert_eq!(account.limit(60, CutKind::Empty), Ok(60));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counted_is_no_number() {
+    fn an_uncounted_value_is_unknown() {
         let mut account = account(100);
         account.charge(None, Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_the_least_where_a_call_was_not_counted_to_its_end() {
+    fn a_sum_with_an_incomplete_count_is_a_minimum() {
         let counted = counted_usage(30);
         let sum = |first: (Option<&CallUsage>, Ending), rest: (Option<&CallUsage>, Ending)| {
             let mut account = account(100);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn continuations_take_a_multiple_of_the_limit_of_the_client() {
+    fn continuations_get_a_multiple_of_the_client_limit() {
         for (limit, factor, tokens) in [(15, 4, 2_048), (512, 4, 2_048), (1_000, 4, 4_000), (1_000, 9, 9_000)]
         {
             assert_eq!(client_tokens(limit, factor), tokens);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_takes_as_long_as_the_reply_was_slow() {
+    fn the_time_limit_follows_the_speed_of_the_reply() {
         let second = Duration::from_secs(1);
         assert_eq!(time_at_pace(10 * second, 200, 200), 10 * second);
         assert_eq!(time_at_pace(second, 20, 4_000), 200 * second);

@@ -99,7 +99,7 @@ impl Recovery {
 }
 
 #[test]
-fn no_recovery_of_a_looping_model_exceeds_its_bound_in_tokens_or_time() {
+fn a_looping_model_never_exceeds_its_recovery_limits() {
     let mut most = (0, Duration::ZERO);
     for seed in 0..1_000 {
         let mut numbers = Numbers(seed);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_calls_share_one_length_of_time_and_few_tries() {
+    fn all_calls_share_one_time_limit_and_few_attempts() {
         for random in [0, u32::MAX / 2, u32::MAX] {
             let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
             let waits: Vec<Duration> = std::iter::from_fn(|| patience.wait(None, random)).collect();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_is_never_asked_before_it_wants_to_be() {
+    fn an_upstream_is_not_asked_before_its_retry_time() {
         let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
         let told = Some(Duration::from_secs(9));
         assert!(patience.wait(told, 0) >= told);

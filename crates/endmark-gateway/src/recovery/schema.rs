@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_come_in_a_stable_order() {
+    fn problems_have_a_stable_order() {
         let schema = Schema::compile(
             r#"{"type":"object","required":["b","a"],"properties":{"z":{"type":"string"},"c":{"type":"integer"}}}"#,
         )
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_to_elsewhere_is_never_fetched() {
+    fn a_remote_reference_is_never_fetched() {
         assert!(Schema::compile(r#"{"$ref":"http://127.0.0.1:1/schema.json"}"#).is_err());
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_one_wait_takes_is_missing_to_the_next() {
+    async fn one_wait_reduces_the_patience_of_the_next() {
         let patience = StorePatience { remaining: Mutex::new(Duration::from_millis(60)) };
         assert_eq!(patience.wait(tokio::time::sleep(Duration::from_millis(5))).await, Some(()));
         assert!(*patience.lock() <= Duration::from_millis(55));

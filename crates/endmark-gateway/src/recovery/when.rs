@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_reads_like_the_requirement() {
+    fn the_rule_matches_the_specification() {
         use Action::{Disclose, Resume};
         let limited = true;
         let demanded = true;

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_object_is_told_from_a_whole_one_and_from_what_is_none() {
+    fn a_cut_object_is_distinguished_from_whole_and_invalid_ones() {
         let whole = r#" {"a": [1, "\u00e9"], "b": {"c": null}}"#;
         for at in 2..whole.len() {
             assert!(ends_too_early(&whole.as_bytes()[..at]), "{}", &whole[..at]);

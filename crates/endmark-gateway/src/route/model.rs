@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_names_the_model_where_it_is_a_text() {
+    fn a_model_is_read_only_from_a_string_field() {
         for (body, model) in [
             (r#"{"model": "a\u0062", "input": 1}"#, Some("ab")),
             (r#"{"model": 7}"#, None),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_tells_before_a_header_and_a_header_before_a_key() {
+    fn the_path_decides_before_headers_and_headers_before_keys() {
         for (path, query, sent, name) in [
             ("/v1/models", None, &[][..], "openai_chat"),
             ("/v1/models", None, &[("authorization", "Bearer x")], "openai_chat"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stays_with_its_provider() {
+    fn a_key_is_sent_only_to_its_provider() {
         let far = Upstream::new("far", "https://api.example.com/v1".parse().unwrap());
         let near = Upstream::new("near", "http://127.0.0.1:8080/v1".parse().unwrap());
         let keyed = Upstream { api_key: Some(crate::settings::Secret::new("own".to_owned())), ..far.clone() };

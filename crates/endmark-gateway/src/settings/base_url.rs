@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_has_what_is_below_its_path_without_the_version() {
+    fn an_upstream_path_is_appended_without_the_version() {
         for (base, path, is_held) in [
             ("http://h/v1", "/v1/models", true),
             ("http://h/v1", "/health", true),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_added_where_the_providers_library_adds_it() {
+    fn a_version_is_added_like_the_providers_library_does() {
         for (given, provider, read) in [
             ("http://a", &ANTHROPIC, "http://a/v1"),
             ("http://a/anthropic/", &ANTHROPIC, "http://a/anthropic/v1"),

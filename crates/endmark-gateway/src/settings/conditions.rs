@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_is_any_characters_or_none() {
+    fn a_star_matches_any_characters() {
         for (pattern, yes, no) in [
             ("gpt-4o", &["gpt-4o"][..], &["gpt-4o-mini", "xgpt-4o", "GPT-4o", ""][..]),
             ("gpt-*", &["gpt-", "gpt-4o"], &["gpt", "o3"]),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pattern_of_each_kind_has_to_be_met() {
+    fn one_pattern_of_each_kind_must_match() {
         let conditions = Conditions {
             paths: vec!["/v1/chat/*".parse().unwrap()],
             models: vec!["a*".parse().unwrap(), "b".parse().unwrap()],
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_could_meet_is_refused() {
+    fn unsatisfiable_conditions_are_refused() {
         assert_eq!(" ".parse::<Pattern>(), Err(UnusablePattern::Empty));
         assert_eq!("x-team:".parse::<FieldPattern>(), Err(UnusablePattern::Empty));
         assert!("two words: x".parse::<FieldPattern>().unwrap_err().to_string().contains("`two words`"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_for_each_piece_is_as_good_as_any() {
+    fn greedy_matching_agrees_with_exhaustive_matching() {
         let words = |letters: &'static [u8], longest: u32| {
             (0..=longest).flat_map(move |length| {
                 (0..letters.len().pow(length)).map(move |mut number| {

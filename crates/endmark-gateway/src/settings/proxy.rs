@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_of_the_scheme_counts_then_the_one_for_all() {
+    fn the_proxy_variable_of_the_scheme_takes_precedence() {
         let variables = [
             ("HTTPS_PROXY", "http://s:1"),
             ("http_proxy", "http://h:2"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_machine_is_never_meant() {
+    fn loopback_addresses_bypass_the_proxy() {
         for url in [
             "http://localhost:1/v1",
             "http://127.9.9.9/v1",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_hosts_domains_ranges_and_ports() {
+    fn proxy_exceptions_are_hosts_domains_ranges_and_ports() {
         for (exceptions, url, is_excepted) in [
             ("*", "http://any.host/v1", true),
             ("example.com", "http://example.com/v1", true),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_sent_and_never_shown() {
+    fn a_proxy_password_is_sent_but_never_shown() {
         let proxy: Proxy = "http://me:s%40crEt@proxy:3128".parse().unwrap();
         assert_eq!(proxy.authorization().unwrap().as_bytes(), b"Basic bWU6c0BjckV0");
         assert!(proxy.authorization().unwrap().is_sensitive());
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_shown_is_known() {
+    fn secret_parts_of_a_proxy_url_are_known() {
         let secrets = "http://me:s%40crEt@proxy".parse::<Proxy>().unwrap().secrets();
         assert_eq!(secrets.iter().map(Secret::reveal).collect::<Vec<_>>(), ["bWU6c0BjckV0", "s@crEt"]);
     }
 
     #[test]
-    fn what_is_no_proxy_is_an_error_that_does_not_repeat_it() {
+    fn an_invalid_proxy_is_refused_without_repeating_it() {
         for (value, error) in [
             ("http://", ProxyError::Malformed),
             ("ftp://p", ProxyError::Malformed),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_fallbacks_paths_need_stands_in_its_configuration() {
+    fn a_fallback_configuration_has_all_values_for_its_paths() {
         let google = "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/google";
         for (base_url, provider, model, unfit) in [
             ("https://mine.openai.azure.com/openai/v1", &OPENAI, Some("a/b"), None),

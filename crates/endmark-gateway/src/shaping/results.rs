@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_at_the_bytes_misses_nothing_that_is_too_large() {
+    fn the_byte_scan_misses_no_oversized_result() {
         let settings = CapSettings { max_chars: 300, max_items: 3, ..CapSettings::default() };
         for (text, expected) in [
             ("[1,2,3]", false),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_remembered_longest_makes_room() {
+    fn the_oldest_entry_is_evicted() {
         let memory = Memory::default();
         let large = ShownResult { text: "x".repeat(REMEMBERED_BYTES / 2).into(), handle: None };
         for name in ["a", "b", "c"] {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_again_and_again_is_remembered_and_the_rest_is_forgotten() {
+    fn repeated_texts_stay_cached_and_others_are_evicted() {
         let counted = TokenCounts::default();
         let counts = |text: &str| {
             let mut is_counted = false;

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wakes_itself_is_asked_again_and_its_task_is_not_woken() {
+    fn a_self_waking_future_is_polled_again_in_the_same_turn() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN - 1));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_their_turn() {
+    fn other_tasks_get_their_turn() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN + 1));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_woken_while_it_waits_wakes_the_task_that_asked_last() {
+    fn a_waiting_future_wakes_the_task_that_polled_last() {
         let mut seen = None;
         let mut again = Again::new(poll_fn(|context| {
             seen = Some(context.waker().clone());

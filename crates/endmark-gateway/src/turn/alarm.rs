@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_rings_when_it_is_time_and_not_before_however_the_moment_moves() {
+    async fn an_alarm_fires_at_its_time_after_any_change() {
         let (mut alarm, began) = (Alarm::default(), Instant::now());
         let (near, far) = (began + Duration::from_millis(20), began + Duration::from_millis(60));
         for until in [far, near, far] {

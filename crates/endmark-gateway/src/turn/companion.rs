@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn parts_go_back_and_forth_and_none_is_lost() {
+    async fn no_part_is_lost_between_task_and_companion() {
         let connections: Vec<_> = (0..16)
             .map(|_| {
                 tokio::spawn(Again::new(async {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_is_over_or_whose_runtime_ends_is_dropped() {
+    async fn finished_work_is_dropped_with_its_runtime() {
         let shared = Arc::new(());
         let held = Arc::clone(&shared);
         BesideConnections.execute(Box::pin(async move { drop(held) }));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_is_woken_in_a_turn_is_done_in_it() {
+    async fn work_woken_in_a_turn_runs_in_that_turn() {
         let asked = Arc::new(AtomicUsize::new(0));
         let (ring, bell) = (Arc::new(Mutex::new(None::<Waker>)), Arc::clone(&asked));
         let rope = Arc::clone(&ring);

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_member_of_that_name_goes() {
+    fn only_the_named_member_is_removed() {
         for (json, left) in [
             (r#"{"a": 1.50, "endmark": {"outcome": "whole"}}"#, Some(r#"{"a": 1.50}"#)),
             (r#"{"\u0065ndmar\u006B":1,"a":1,"endmark":2}"#, Some(r#"{"a":1}"#)),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_secret_is_one_client_wherever_it_is() {
+    fn one_secret_is_one_client_in_every_header() {
         let known = credential_of(&[("authorization", "Bearer K-1")], "/").unwrap();
         assert_eq!(known.as_deref().map(str::len), Some(DIGITS));
         let basic = |text: &str| format!("Basic {}", general_purpose::STANDARD.encode(text));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_token_is_no_client_where_a_budget_applies() {
+    fn a_non_token_is_not_a_client_under_a_budget() {
         for secret in [
             "Bearer Bearer K-1",
             "Bearer K-1,",
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_client_and_two_secrets_are_neither_of_their_clients() {
+    fn no_secret_and_two_secrets_identify_no_client() {
         for nothing in ["", "Bearer", "bearer ", "Basic"] {
             assert_eq!(
                 credential_of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(),

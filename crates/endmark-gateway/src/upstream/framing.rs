@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_statement_of_the_end_is_clear() {
+    fn conflicting_body_lengths_are_ambiguous() {
         let length = ("content-length", "5");
         let of = |method: Method, status: u16, pairs: &[(&'static str, &'static str)]| {
             let headers = pairs

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_and_our_own_stay_here() {
+    fn connection_headers_and_our_own_are_not_forwarded() {
         let client = headers(&[
             ("host", "localhost:4141"),
             ("connection", "close, x-private"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_hears_what_the_body_of_messages_means() {
+    fn a_fallback_gets_the_headers_that_its_messages_body_needs() {
         let (version, key) = ("anthropic-version", ("x-api-key", "its-own"));
         let betas = [("anthropic-beta", "a"), ("anthropic-beta", "b")];
         let of = |client: &HeaderMap| for_fallback(client, &upstream(Some("its-own")), &Messages);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_says_it_an_upstreams_key_stands_where_its_provider_has_it() {
+    fn an_upstream_key_uses_the_default_header_of_its_provider() {
         for (provider, expected) in [
             (&ANTHROPIC, ("x-api-key", "its-own")),
             (&GEMINI, ("x-goog-api-key", "its-own")),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_a_number_of_seconds_or_a_moment_of_the_upstreams_clock() {
+    fn retry_after_accepts_seconds_and_an_http_date() {
         let after = |pairs: &[(&'static str, &'static str)]| retry_after(&headers(pairs));
         assert_eq!(after(&[("retry-after", " 7 ")]), Some(Duration::from_secs(7)));
         let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_as_a_secret_is_known_as_one() {
+    fn a_client_header_with_a_secret_is_recognised() {
         let client = headers(&[
             ("authorization", "Bearer of-the-client"),
             ("cookie", "a=first-cookie; b=second=cookie"),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_with_its_own_key_never_sees_the_clients() {
+    fn an_upstream_with_its_own_key_never_sees_the_clients_key() {
         let bearer = ("authorization", "Bearer of-the-upstream");
         let anthropic = Some(("x-api-key", ""));
         for (client, format, sent) in [

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_told_by_how_its_first_line_begins() {
+    fn a_stream_is_detected_by_its_first_line() {
         for stream in ["data: {}", "event: a", "\n: hello", "id: 1", "retry: 3", "\u{feff}data:"] {
             assert_eq!(begins_events(stream.as_bytes()), Some(true), "{stream}");
         }

@@ -18,7 +18,7 @@ async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn only_what_is_large_leaves_its_thread_and_only_while_it_is_large() {
+async fn only_large_work_leaves_its_thread() {
     let own = thread::current().id();
     let polled_on = with_timeout(PooledFuture::new(async move {
         let mut threads = vec![thread::current().id()];
@@ -42,7 +42,7 @@ async fn only_what_is_large_leaves_its_thread_and_only_while_it_is_large() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_polled_apart_misses_no_wake() {
+async fn a_future_polled_on_the_pool_misses_no_wake() {
     let (asks, mut asked) = mpsc::channel(1);
     let (answers, mut answered) = mpsc::channel(1);
     let answering = tokio::spawn(PooledFuture::new(async move {
@@ -60,7 +60,7 @@ async fn what_is_polled_apart_misses_no_wake() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_is_made_apart_comes_whole() {
+async fn a_body_built_on_the_pool_arrives_whole() {
     let body = body_from(100, |outlet| async move {
         let _guard = large(LARGE_BYTES).await;
         for number in 0..2_000_u32 {
@@ -75,7 +75,7 @@ async fn a_body_that_is_made_apart_comes_whole() {
 
 /// Without the pool this test would not end, because the only async worker would be busy.
 #[tokio::test]
-async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
+async fn a_cancelled_job_frees_its_slot() {
     let places = pool().available_permits().max(1) * 2;
     let begun = Arc::new(AtomicUsize::new(0));
     let busy: Vec<_> = (0..places)

@@ -50,7 +50,7 @@ fn requested_limit(wire: Wire, body: &Value) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn where_the_client_set_no_limit_there_is_more_room_than_was_taken() {
+async fn a_new_request_without_a_client_limit_gets_more_room() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
         let script = Script::new().then(Answer::json(200, &thoughts(wire, 9_000))).then(wire.answer(
             &[Said::Text("Hello.")],
@@ -69,7 +69,7 @@ async fn where_the_client_set_no_limit_there_is_more_room_than_was_taken() {
 
 /// What may be spent on it is less than it took: it would be cut again.
 #[tokio::test]
-async fn with_less_room_than_was_taken_nothing_is_asked_again() {
+async fn nothing_is_requested_with_less_room_than_before() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &thoughts(wire, 60_000)))).await;
         let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
@@ -80,7 +80,7 @@ async fn with_less_room_than_was_taken_nothing_is_asked_again() {
 
 /// A model that can do no more than it did is asked as the client asked it.
 #[tokio::test]
-async fn where_a_limit_is_refused_none_is_set() {
+async fn no_limit_is_set_if_the_model_rejects_it() {
     let wire = Wire::Chat;
     let script = Script::new()
         .then(Answer::json(200, &thoughts(wire, 8_000)))
@@ -94,7 +94,7 @@ async fn where_a_limit_is_refused_none_is_set() {
 
 /// Nothing is said of calls where there are none: a provider refuses an empty list of them in a history.
 #[tokio::test]
-async fn a_text_in_the_place_of_nothing_has_no_list_of_calls() {
+async fn a_text_that_replaces_an_empty_reply_has_no_call_list() {
     let wire = Wire::Chat;
     let empty = Answer::json(200, &wire.whole_reply(&[], wire.word(End::Limit)));
     for first in [Answer::json(200, &thoughts(wire, 9_000)), empty] {
@@ -108,7 +108,7 @@ async fn a_text_in_the_place_of_nothing_has_no_list_of_calls() {
 
 /// Thoughts have signatures: those of a reply that was cut in them would be refused in the next turn.
 #[tokio::test]
-async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {
+async fn cut_thoughts_are_replaced_by_those_of_the_new_reply() {
     for (said, end) in
         [(Said::Text("Hello."), End::Turn), (Said::Call("get_time", r#"{"tz":"CET"}"#), End::Calls)]
     {
@@ -131,7 +131,7 @@ async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {
 
 /// What a streaming client has of a cut thought stays: nothing may follow it, so the reply is left cut.
 #[tokio::test]
-async fn nothing_is_put_behind_a_streamed_thought_that_was_cut() {
+async fn nothing_follows_a_cut_streamed_thought() {
     let wire = Wire::Other(Dialect::Messages);
     let named =
         |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());

@@ -106,7 +106,7 @@ async fn are_joined_or_refused(exchanges: Vec<(Behaviour, Exchange)>, title: &st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
+async fn every_continuation_style_is_joined_or_refused() {
     let bars = Bars { whole: 98.5, streamed: 97.0, wrong: 0.0 };
     are_joined_or_refused(exchanges(exchange_count(QUICK_EXCHANGES), 27, false), "asked in words", bars)
         .await;
@@ -114,7 +114,7 @@ async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
 
 /// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
+async fn a_confused_model_silently_replaces_nothing() {
     let exchanges = random_exchanges(&Behaviour::ASTRAY, exchange_count(QUICK_EXCHANGES) / 2, 4_646, false);
     let thinking: Vec<bool> =
         exchanges.iter().map(|(behaviour, _)| *behaviour == Behaviour::Reasons).collect();
@@ -132,7 +132,7 @@ async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_value_changes_where_a_reply_is_cut_in_a_number_an_escape_or_at_a_space() {
+async fn cuts_in_numbers_escapes_and_spaces_change_no_value() {
     let bars = Bars { whole: 99.0, streamed: 95.0, wrong: 0.0 };
     are_joined_or_refused(
         exchanges(exchange_count(QUICK_EXCHANGES) / 4, 1_927, true),
@@ -155,7 +155,7 @@ fn recorded_replies(file: &str) -> Vec<String> {
 
 /// What a real model wrote, cut anywhere; the rest is exactly what follows the place that the model is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recorded_replies_come_out_as_they_were() {
+async fn cut_recorded_replies_are_restored_exactly() {
     let Ok(file) = std::env::var("ENDMARK_TAU_BENCH") else {
         println!("ENDMARK_TAU_BENCH names no file: no recorded replies are cut");
         return;

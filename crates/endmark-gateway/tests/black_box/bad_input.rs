@@ -13,7 +13,7 @@ fn message(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_refused_with_the_place() {
+async fn invalid_json_is_refused_with_the_position() {
     let endmark = Endmark::start(ScriptedModel::new("x")).await;
     let reply =
         Request::post(endmark.address, "/v1/chat/completions").body("{\"model\": ").send().await.read().await;
@@ -59,7 +59,7 @@ async fn unreadable_endmark_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
+async fn an_html_answer_is_distinguished_from_an_api_error() {
     let page = Answer::new(200, "text/html", "<html>Welcome</html>");
     let endmark = Endmark::start(Script::new().default_answer(page)).await;
     let reply = endmark.ask(&request(5)).await;
@@ -73,7 +73,7 @@ async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
 }
 
 #[tokio::test]
-async fn an_upstreams_own_errors_pass_byte_for_byte() {
+async fn upstream_errors_pass_byte_for_byte() {
     for answer in [Answer::unauthorized(), Answer::rate_limited(7), Answer::server_error()] {
         let bytes = answer.body();
         let endmark = Endmark::start_with(Script::new().default_answer(answer), |settings| {
@@ -91,7 +91,7 @@ async fn an_upstreams_own_errors_pass_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_named() {
+async fn an_unreachable_upstream_is_named() {
     let nobody = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -108,7 +108,7 @@ async fn an_upstream_that_is_not_there_is_named() {
 
 /// What holds no reply that can be read passes as it is: its client may know more of it.
 #[tokio::test]
-async fn what_cannot_be_viewed_passes_unread() {
+async fn a_reply_without_a_readable_choice_passes_unread() {
     let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
     let endmark = Endmark::start(Script::new().default_answer(Answer::json(200, &body))).await;
     for path in ["/v1beta/models/gemini-x:generateContent", "/v1beta/models/publishers%2Fx:generateContent"] {
@@ -120,7 +120,7 @@ async fn what_cannot_be_viewed_passes_unread() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_an_error_and_not_half_a_reply() {
+async fn a_broken_answer_is_an_error_not_half_a_reply() {
     let answer = Answer::json(200, &chat_reply("Hello", "stop", (1, 1))).close_after(40);
     let endmark = Endmark::start(Script::new().default_answer(answer)).await;
     let reply = endmark.ask(&request(5)).await;
@@ -129,7 +129,7 @@ async fn an_answer_that_breaks_off_is_an_error_and_not_half_a_reply() {
 }
 
 #[tokio::test]
-async fn random_bodies_never_end_in_a_panic() {
+async fn random_bodies_never_cause_a_panic() {
     let endmark = Endmark::start(ScriptedModel::new("x")).await;
     for body in [
         "",
@@ -149,7 +149,7 @@ async fn random_bodies_never_end_in_a_panic() {
 }
 
 #[tokio::test]
-async fn a_connection_is_not_turned_into_something_else() {
+async fn a_connection_upgrade_is_refused() {
     let endmark = Endmark::start(ScriptedModel::new("x")).await;
     let reply = Request::get(endmark.address, "/v1/realtime")
         .header("connection", "upgrade")
@@ -165,7 +165,7 @@ async fn a_connection_is_not_turned_into_something_else() {
 
 /// What Endmark cannot look at goes to the provider as it is, and its answer comes back so.
 #[tokio::test]
-async fn what_cannot_be_read_is_the_providers_to_judge() {
+async fn an_unreadable_request_is_judged_by_the_provider() {
     let refusal = r#"{"error": {"type":"invalid_request_error", "message":"messages: Field required"}}"#;
     let reply = r#" {"contents were": "taken"} "#;
     let requests = [

@@ -16,7 +16,7 @@ async fn start_before(answer: Answer) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_after_a_whole_call_may_lack_calls() {
+async fn a_stream_that_breaks_after_a_whole_call_may_lack_calls() {
     for wire in Wire::ALL {
         for fault in [None, Some(Fault::Reset)] {
             let frames = wire.frames(&[PARIS], None);
@@ -45,7 +45,7 @@ async fn a_stream_that_breaks_off_after_a_whole_call_may_lack_calls() {
 
 /// An answer to the question for one call has that call alone in it, whether or not the model wanted more.
 #[tokio::test]
-async fn a_call_that_was_asked_for_alone_shows_no_others() {
+async fn a_single_call_continuation_does_not_reveal_other_calls() {
     const CUT: Said<'static> = Said::Call("get_weather", r#"{"city":"Par"#);
     const TIME: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -86,7 +86,7 @@ async fn a_call_that_was_asked_for_alone_shows_no_others() {
 }
 
 #[tokio::test]
-async fn a_limit_right_behind_a_whole_call_is_told() {
+async fn a_limit_directly_after_a_whole_call_is_disclosed() {
     for wire in Wire::ALL {
         for stream in [false, true] {
             if !stream && wire == Wire::Other(Dialect::Messages) {
@@ -110,7 +110,7 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
 
 /// What the client wants in place of calls of which some may be missing.
 #[tokio::test]
-async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
+async fn a_reply_that_may_lack_calls_ends_as_cut_if_configured() {
     let text = Wire::Chat.answer(&[Said::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
     let cut = Said::Call("get_weather", r#"{"city":"Par"#);
     for stream in [false, true] {
@@ -149,7 +149,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
 
 /// A request that forbids parallel calls gets one, and none can be missing after it.
 #[tokio::test]
-async fn one_call_is_all_where_parallel_calls_are_forbidden() {
+async fn a_reply_without_parallel_calls_is_whole_after_one_call() {
     let answer = Wire::Chat.answer(&[PARIS], End::Limit, false);
     let endmark = start_before(answer).await;
     let mut body = Wire::Chat.request(false);
@@ -169,7 +169,7 @@ async fn one_call_is_all_where_parallel_calls_are_forbidden() {
 
 /// What stands last is what is cut: that the call before it is whole says nothing of it.
 #[tokio::test]
-async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
+async fn a_cut_text_after_a_whole_call_is_not_whole() {
     let said = [PARIS, Said::Text("Now the harb")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if !stream && wire == Wire::Chat {
@@ -195,7 +195,7 @@ async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_in_a_text_behind_a_whole_call_ends_in_an_error() {
+async fn a_stream_that_breaks_in_a_text_after_a_call_ends_in_an_error() {
     for wire in Wire::ALL {
         for fault in [None, Some(Fault::Reset)] {
             let mut frames = wire.frames(&[PARIS, Said::Text("Now the harb")], None);
@@ -220,7 +220,7 @@ async fn a_stream_that_breaks_off_in_a_text_behind_a_whole_call_ends_in_an_error
 
 /// A thought without its signature is refused where a client sends it back.
 #[tokio::test]
-async fn a_stream_that_breaks_off_in_a_thought_behind_a_whole_call_ends_in_an_error() {
+async fn a_stream_that_breaks_in_a_thought_after_a_call_ends_in_an_error() {
     let wire = Wire::Other(Dialect::Messages);
     let mut frames = wire.frames(&[PARIS], None);
     for event in [
@@ -235,7 +235,7 @@ async fn a_stream_that_breaks_off_in_a_thought_behind_a_whole_call_ends_in_an_er
 }
 
 #[tokio::test]
-async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
+async fn an_upstream_error_after_a_whole_call_reaches_the_client() {
     for wire in Wire::ALL {
         let mut frames = wire.frames(&[PARIS], None);
         frames.push(wire.error_frame("overloaded_error", "we are overloaded"));
@@ -251,7 +251,7 @@ async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
 
 /// The model did not want one call alone: what the answer with the rest has behind it belongs to the reply.
 #[tokio::test]
-async fn calls_behind_the_one_that_was_cut_are_not_lost() {
+async fn calls_after_the_cut_call_are_delivered() {
     let (paris, time) = (r#"{"city":"Paris"}"#, r#"{"tz":"CET"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for cut in ["", r#"{"city":"Par"#] {
@@ -273,7 +273,7 @@ async fn calls_behind_the_one_that_was_cut_are_not_lost() {
 
 /// The last of them may be cut itself, and then no client takes it for finished.
 #[tokio::test]
-async fn a_call_behind_the_one_that_was_cut_may_be_cut_too() {
+async fn a_call_after_the_cut_call_may_be_cut_too() {
     let paris = r#"{"city":"Paris"}"#;
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let first = wire.answer(&[Said::Call("get_weather", "")], End::Limit, stream);
@@ -296,7 +296,7 @@ async fn a_call_behind_the_one_that_was_cut_may_be_cut_too() {
 
 /// A text that is not joined leaves a hole: no call is handed on behind it, and the reply is as cut as it was.
 #[tokio::test]
-async fn no_call_is_handed_on_behind_a_hole_in_the_text() {
+async fn no_call_is_delivered_after_an_unjoined_text() {
     let cut = "I will write “two” files: 港は静か 🌊 now";
     let whole = format!("{cut}.");
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -335,7 +335,7 @@ async fn becomes(wire: Wire, stream: bool, begun: &[Said<'_>], answered: &[Said<
 
 /// A model that sees the calls before the cut one does not make them again.
 #[tokio::test]
-async fn the_cut_call_alone_is_the_rest_of_several() {
+async fn a_continuation_of_several_calls_has_only_the_cut_call() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let begun = [PARIS, Said::Call("get_time", r#"{"tz":"C"#)];
         becomes(wire, stream, &begun, &[Said::Call("get_time", r#"{"tz":"CET"}"#)]).await;
@@ -345,7 +345,7 @@ async fn the_cut_call_alone_is_the_rest_of_several() {
 /// The rest of the arguments as text, and behind it what the model wanted next. Where nothing of the arguments came, text
 /// is no rest of them.
 #[tokio::test]
-async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
+async fn a_call_after_the_rest_of_the_cut_call_is_delivered() {
     let (chat, responses, messages) = (Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]);
     for (wire, stream) in
         [(chat, false), (chat, true), (responses, false), (responses, true), (messages, true)]
@@ -362,7 +362,7 @@ async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
 
 /// Some servers count their calls anew in each answer: a result must not go to the wrong one.
 #[tokio::test]
-async fn a_call_that_is_added_has_an_id_of_its_own() {
+async fn an_added_call_has_a_unique_id() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let has_ids = wire != Wire::Other(Dialect::Gemini);
         // Not streamed, Messages has nothing of what came of the second call.
@@ -385,7 +385,7 @@ async fn a_call_that_is_added_has_an_id_of_its_own() {
 
 /// A router says so that its provider failed in the middle of a stream.
 #[tokio::test]
-async fn an_error_in_the_chunk_with_the_finish_reason_reaches_the_client() {
+async fn an_error_beside_the_finish_reason_reaches_the_client() {
     let failed = |word: &str| {
         let chunk = json!({
             "id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": "scripted",

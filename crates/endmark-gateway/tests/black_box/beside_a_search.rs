@@ -87,7 +87,7 @@ fn wires_and_modes() -> impl Iterator<Item = (Wire, bool)> {
 }
 
 #[tokio::test]
-async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
+async fn a_cut_call_after_a_search_is_not_taken_for_whole() {
     for (wire, stream) in wires_and_modes() {
         for arguments in ["", r#"{"city":"Par"#] {
             let cut = answer(wire, Said::Call("get_weather", arguments), End::Limit, stream);
@@ -107,7 +107,7 @@ async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
 }
 
 #[tokio::test]
-async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
+async fn a_false_finish_reason_after_a_search_is_corrected() {
     for (wire, stream) in wires_and_modes() {
         let mut request = wire.request(stream);
         match wire {

@@ -17,7 +17,7 @@ fn cut_choices(count: usize) -> Value {
 }
 
 #[tokio::test]
-async fn more_choices_than_were_asked_for_cause_no_more_calls() {
+async fn excess_choices_cause_no_extra_calls() {
     let cut = || Answer::json(200, &cut_choices(2_000));
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     for rest in [cut(), refused] {
@@ -38,7 +38,7 @@ async fn more_choices_than_were_asked_for_cause_no_more_calls() {
 }
 
 #[tokio::test]
-async fn each_choice_that_was_asked_for_has_its_attempts() {
+async fn each_requested_choice_has_its_own_attempts() {
     let endmark =
         Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &cut_choices(3)))).await;
     let mut body = request(500);
@@ -50,7 +50,7 @@ async fn each_choice_that_was_asked_for_has_its_attempts() {
 }
 
 #[tokio::test]
-async fn all_calls_of_a_reply_share_its_attempts_and_its_corrections() {
+async fn all_calls_of_a_reply_share_attempts_and_corrections() {
     let cut = [Said::Call("get_time", r#"{"tz":"C"#); 50];
     let refused = [Said::Call("get_weather", r#"{"city":7}"#); 50];
     // What no attempt made whole is corrected once.
@@ -73,7 +73,7 @@ async fn all_calls_of_a_reply_share_its_attempts_and_its_corrections() {
 }
 
 #[tokio::test]
-async fn the_log_counts_the_calls_that_failed_and_no_corrections() {
+async fn the_log_counts_failed_calls_but_not_corrections() {
     let cut = || Wire::Chat.answer(&[Said::Text(r#"{"a": "#)], End::Limit, false);
     let wrong = Wire::Chat.answer(&[Said::Text(r#""x"}"#)], End::Turn, false);
     let right = Wire::Chat.answer(&[Said::Text(r#"{"a": 1}"#)], End::Turn, false);
@@ -115,7 +115,7 @@ fn slow_answer(stream: bool) -> Answer {
 }
 
 #[tokio::test]
-async fn a_continuation_that_does_not_end_is_left_in_time() {
+async fn an_endless_continuation_is_stopped_in_time() {
     let beginning = r#"{"a": "the first words of it and "#;
     for stream in [false, true] {
         let first = Wire::Chat.answer(&[Said::Text(beginning)], End::Limit, stream);
@@ -146,7 +146,7 @@ async fn a_continuation_that_does_not_end_is_left_in_time() {
 
 /// Each call is over in time, and all of them together are not.
 #[tokio::test]
-async fn all_calls_for_the_rest_share_their_time() {
+async fn all_recovery_calls_share_one_time_limit() {
     let beginning = r#"{"a": "the first words of it and "#;
     let words = ["then ", "the ", "sea ", "was ", "grey ", "again "];
     for stream in [false, true] {
@@ -218,7 +218,7 @@ fn with_limit(wire: Wire, limit: u64, stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set() {
+async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
     let modes =
         [("auto", 4, 2_048, 15), ("on", 4, 2_048, 15), ("on", 4, 4_000, 1_000), ("auto", 3, 3_000, 1_000)];
     for (wire, stream) in Wire::ALL.map(|wire| (wire, false)).into_iter().chain([(Wire::Chat, true)]) {
@@ -277,7 +277,7 @@ async fn a_call_after_an_empty_reply_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_stream_that_repeats_itself_is_stopped_upstream_too() {
+async fn a_looping_stream_is_also_stopped_upstream() {
     let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, true);
     let again = Wire::Chat.frames(&vec![Said::Text("and again and again, "); 4_000], Some(End::Limit));
     let endless = Answer::sse(again).pause(Duration::from_millis(1));
@@ -295,7 +295,7 @@ async fn a_stream_that_repeats_itself_is_stopped_upstream_too() {
 
 /// An upstream that is overloaded is not waited for beyond the time of the recovery.
 #[tokio::test]
-async fn waits_count_in_the_time_of_a_recovery() {
+async fn waits_count_toward_the_recovery_time() {
     let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, false);
     let busy = Answer::error(503, "overloaded_error", None, "busy").header("retry-after", "25");
     let endmark = Endmark::start_with(Script::new().then(first).default_answer(busy), |settings| {
@@ -313,7 +313,7 @@ async fn waits_count_in_the_time_of_a_recovery() {
 
 /// What is held back of a continuation is nothing to the client, however fast it comes.
 #[tokio::test]
-async fn a_client_hears_that_its_reply_is_worked_on() {
+async fn a_client_gets_heartbeats_during_recovery() {
     let beginning = r#"{"a": "the first words of it and "#;
     let held = Wire::Chat.frames(&[Said::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
     let held_rest = Wire::Chat.answer(&[Said::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
@@ -340,7 +340,7 @@ async fn a_client_hears_that_its_reply_is_worked_on() {
 }
 
 #[tokio::test]
-async fn every_chunk_of_gemini_has_a_part() {
+async fn every_gemini_chunk_has_a_part() {
     let wire = Wire::Other(Dialect::Gemini);
     let frames = wire.frames(&[Said::Text("The harbour was quiet")], None);
     let dropped = Answer::sse(frames.clone()).fault(frames.concat().len(), Fault::Reset);
@@ -362,7 +362,7 @@ async fn every_chunk_of_gemini_has_a_part() {
 }
 
 #[tokio::test]
-async fn a_base_url_has_its_version_or_not() {
+async fn a_base_url_works_with_and_without_a_version() {
     for dialect in [Dialect::Messages, Dialect::Gemini] {
         let wire = Wire::Other(dialect);
         for stream in [false, true] {

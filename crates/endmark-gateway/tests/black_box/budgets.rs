@@ -68,7 +68,7 @@ async fn settled_at(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget() {
+async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     let requests = at_once();
     // Thirty calls, with what is held of each: the prompt, and the limit.
     let held = first_hold(&request(10));
@@ -132,7 +132,7 @@ async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget()
 }
 
 #[tokio::test]
-async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
+async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
     let endmark = Endmark::start_with(
         Script::new().default_answer(good_answer()),
         with_rules(vec![rule(Scope::All, Unit::Tokens, 300)]),
@@ -167,7 +167,7 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
 }
 
 #[tokio::test]
-async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_every_format() {
+async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
     for wire in Wire::ALL {
         let reply = wire.whole_reply(&[Said::Text("All that was found.")], wire.word(End::Turn));
         // The first call comes to 4,005 tokens.
@@ -207,7 +207,7 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
 
 /// The limit of that call is the gateway's, and the log does not call it the client's.
 #[tokio::test]
-async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients() {
+async fn a_closing_call_at_its_limit_is_not_logged_as_the_clients_limit() {
     let cut = Answer::json(200, &chat_reply("All that was", "length", (20, 1_024)));
     let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
     let spends = Answer::json(200, &chat_reply("A part.", "stop", (20, 4_990)));
@@ -222,7 +222,7 @@ async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients(
 
 /// The session is closed by it, and there is room for no second one: what went wrong is what the client hears.
 #[tokio::test]
-async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
+async fn a_failed_closing_call_returns_its_own_error() {
     let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
     let dear = Answer::json(200, &chat_reply("Yes.", "stop", (20, 180)));
     let script = Script::new().then(dear).default_answer(Answer::json(503, &error));
@@ -241,7 +241,7 @@ async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
 
 /// It tells nothing of what is spent, and the session goes on.
 #[tokio::test]
-async fn a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session() {
+async fn a_request_larger_than_the_budget_closes_no_session() {
     let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), change).await;
     for spent in [0, BILLED] {
@@ -256,7 +256,7 @@ async fn a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session
 
 /// An address of a video has few bytes and many tokens: that says nothing of the text behind it.
 #[tokio::test]
-async fn a_video_by_its_address_does_not_make_text_dear() {
+async fn a_video_url_does_not_raise_the_text_estimate() {
     let gemini = Wire::Other(Dialect::Gemini);
     let mut reply = gemini.whole_reply(&[Said::Text("It is a harbour.")], "STOP");
     reply["usageMetadata"] =
@@ -275,7 +275,7 @@ async fn a_video_by_its_address_does_not_make_text_dear() {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays() {
+async fn a_budget_stops_recovery_and_the_cut_reply_stays() {
     let whole =
         "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen";
     let run = async |limit: u64| {
@@ -297,7 +297,7 @@ async fn the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays() {
 }
 
 #[tokio::test]
-async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
+async fn dollars_are_held_and_an_unpriced_model_is_refused() {
     let mut models = Models::builtin().clone();
     // A dollar for a thousand tokens, whatever they are.
     let rates = Rates { input: Some(1_000_000_000_000), output: Some(1_000_000_000_000), ..Rates::default() };
@@ -330,7 +330,7 @@ async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
 }
 
 #[tokio::test]
-async fn a_call_that_failed_or_was_never_made_costs_nothing() {
+async fn failed_and_unsent_calls_cost_nothing() {
     let failing = Answer::error(400, "invalid_request_error", None, "no");
     let endmark = Endmark::start_with(
         Script::new().then(failing).default_answer(good_answer()),
@@ -344,7 +344,7 @@ async fn a_call_that_failed_or_was_never_made_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
+async fn a_request_without_a_budget_has_no_hold_and_no_headers() {
     let endmark = Endmark::start(Script::new().default_answer(good_answer())).await;
     let reply = endmark.ask(&request(10)).await;
     assert_eq!(reply.status, 200);
@@ -356,7 +356,7 @@ async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
+async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
     let receiver = Upstream::start(Script::new().default_answer(Answer::json(200, &Value::Null))).await;
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
         with_rules(vec![
@@ -395,7 +395,7 @@ async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_none_of_them() {
+async fn a_thousand_concurrent_requests_overdraw_no_shared_budget() {
     let requests = at_once();
     let held = first_hold(&request(10));
     // Each model has room for forty, the key for sixty, the day for a hundred.
@@ -444,19 +444,19 @@ async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_no
 
 over_postgresql! {
     "budgets.rs":
-    a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget,
-    what_is_reported_counts_and_a_refusal_says_all_of_the_budget,
-    the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_every_format,
-    a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients,
-    a_closing_call_that_fails_is_shown_with_its_own_error,
-    a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session,
-    a_video_by_its_address_does_not_make_text_dear,
-    the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays,
-    dollars_are_held_and_a_model_without_a_price_is_refused,
-    a_call_that_failed_or_was_never_made_costs_nothing,
-    a_request_without_a_budget_is_held_nowhere_and_is_told_nothing,
-    a_budget_that_is_nearly_used_up_is_reported_once_by_every_way,
-    a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_none_of_them,
+    a_thousand_concurrent_requests_do_not_overdraw_a_session,
+    reported_usage_counts_and_a_refusal_describes_the_budget,
+    a_closing_call_has_no_tools_and_asks_for_a_summary,
+    a_closing_call_at_its_limit_is_not_logged_as_the_clients_limit,
+    a_failed_closing_call_returns_its_own_error,
+    a_request_larger_than_the_budget_closes_no_session,
+    a_video_url_does_not_raise_the_text_estimate,
+    a_budget_stops_recovery_and_the_cut_reply_stays,
+    dollars_are_held_and_an_unpriced_model_is_refused,
+    failed_and_unsent_calls_cost_nothing,
+    a_request_without_a_budget_has_no_hold_and_no_headers,
+    a_nearly_used_budget_is_reported_once_in_every_channel,
+    a_thousand_concurrent_requests_overdraw_no_shared_budget,
     ;
     alone:
 }

@@ -50,7 +50,7 @@ fn disclosed_reason(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_call_without_what_its_function_requires_is_cut_where_the_reply_reached_its_limit() {
+async fn a_call_without_required_arguments_at_the_limit_is_cut() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let script = Script::new()
             .then(wire.answer(&[HALF], End::Limit, stream))
@@ -81,7 +81,7 @@ async fn a_call_without_what_its_function_requires_is_cut_where_the_reply_reache
 
 /// Also where the schema is one of Gemini's own.
 #[tokio::test]
-async fn a_schema_in_capitals_requires_as_much() {
+async fn a_schema_with_uppercase_types_requires_the_same() {
     for stream in [false, true] {
         let mut body = GEMINI.request(stream);
         let parameters =
@@ -106,7 +106,7 @@ async fn a_schema_in_capitals_requires_as_much() {
 
 /// Whatever comes for it, or does not.
 #[tokio::test]
-async fn a_call_that_lacks_what_its_function_requires_is_never_called_finished() {
+async fn a_call_without_required_arguments_is_never_called_finished() {
     let others: [&[Said<'_>]; 2] = [&[Said::Text("Sorry.")], &[HALF]];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for other in others {
@@ -126,7 +126,7 @@ async fn a_call_that_lacks_what_its_function_requires_is_never_called_finished()
 
 /// Some servers say `tool_use` of it.
 #[tokio::test]
-async fn a_call_that_lacks_its_arguments_is_cut_where_the_count_reaches_the_limit() {
+async fn a_call_without_arguments_is_cut_if_the_count_reaches_the_limit() {
     for (wire, stream) in
         [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
     {
@@ -172,7 +172,7 @@ async fn a_call_that_lacks_its_arguments_is_cut_where_the_count_reaches_the_limi
 
 /// In vain, it is as little finished.
 #[tokio::test]
-async fn a_call_that_lacks_its_arguments_at_the_limit_is_not_called_finished() {
+async fn a_call_without_arguments_at_the_limit_is_not_called_finished() {
     for (wire, stream) in
         [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
     {
@@ -190,7 +190,7 @@ async fn a_call_that_lacks_its_arguments_at_the_limit_is_not_called_finished() {
 
 /// A client that allows far more than may be spent on the rest: what the reply took tells what it needs.
 #[tokio::test]
-async fn a_large_limit_of_the_client_does_not_use_up_the_room_for_a_call() {
+async fn a_large_client_limit_leaves_room_for_a_call() {
     let message = |stop: &str, input: serde_json::Value, tokens: u64| {
         testkit::Answer::json(
             200,

@@ -24,7 +24,7 @@ async fn hear_reply(wire: Wire, text: &str, format: Option<&str>, stream: bool) 
 }
 
 #[tokio::test]
-async fn no_call_stands_behind_a_demanded_document_with_a_hole_in_it() {
+async fn no_call_follows_an_incomplete_required_document() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let (heard, outcome, what) = hear_reply(wire, r#"{"a": [1,"#, Some("json"), stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), (r#"{"a": [1,"#, 0), "{what}");
@@ -34,7 +34,7 @@ async fn no_call_stands_behind_a_demanded_document_with_a_hole_in_it() {
 }
 
 #[tokio::test]
-async fn a_text_stays_in_front_of_the_call_that_follows_it() {
+async fn a_text_stays_before_the_call_that_follows_it() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let (heard, outcome, what) = hear_reply(wire, "I look at the clock.", None, stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clock.", 1), "{what}");
@@ -43,7 +43,7 @@ async fn a_text_stays_in_front_of_the_call_that_follows_it() {
 }
 
 #[tokio::test]
-async fn a_text_cut_in_a_word_is_not_taken_for_whole_since_a_call_follows_it() {
+async fn a_text_cut_in_a_word_before_a_call_is_not_whole() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let (heard, outcome, what) = hear_reply(wire, "I look at the clo", None, stream).await;
         assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clo", 1), "{what}");
@@ -52,7 +52,7 @@ async fn a_text_cut_in_a_word_is_not_taken_for_whole_since_a_call_follows_it() {
 }
 
 #[tokio::test]
-async fn a_number_alone_that_reached_the_limit_goes_on() {
+async fn a_lone_number_at_the_limit_is_continued() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let script = Script::new().then(wire.answer(&[Said::Text("12")], End::Limit, stream));
         let script = script.default_answer(wire.answer(&[Said::Text("34")], End::Turn, stream));

@@ -74,7 +74,7 @@ async fn a_new_id_or_name_begins_a_call() {
 
 /// Older vLLM says the name in every piece, each with an id of its own.
 #[tokio::test]
-async fn a_name_said_again_in_mid_call_begins_none() {
+async fn a_repeated_name_does_not_begin_a_call() {
     let pieces = ["{\"ci", "ty\":\"Pa", "ris\"}", ""];
     let call = |(number, arguments): (usize, &&str)| {
         vec![piece(Some(0), Some((&format!("t{number}"), "get_weather")), arguments)]
@@ -166,7 +166,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
 
 /// Whether another call begins, or an object in the first one, only the server knows.
 #[tokio::test]
-async fn nothing_is_asked_for_behind_what_may_be_two_calls() {
+async fn no_continuation_is_requested_for_what_may_be_two_calls() {
     let deltas = [("t1", r#"{"city":"#), ("t2", CUT)];
     let deltas = deltas.map(|(id, arguments)| vec![piece(Some(0), Some((id, "get_weather")), arguments)]);
     for hold in [false, true] {

@@ -105,7 +105,7 @@ async fn start_before(wire: Wire) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_arrives_small_with_the_line_that_was_looked_for() {
+async fn a_large_output_is_capped_and_keeps_the_important_line() {
     for wire in Wire::ALL {
         let endmark = start_before(wire).await;
         let flood = log(6_000);
@@ -153,7 +153,7 @@ async fn the_same_result_has_the_same_bytes_in_every_later_request() {
 }
 
 #[tokio::test]
-async fn json_stays_json_and_keeps_the_row_that_stands_out() {
+async fn json_stays_json_and_keeps_the_unusual_row() {
     for wire in Wire::ALL {
         let endmark = start_before(wire).await;
         let row = |id: usize| json!({"id": id, "state": if id == 7_000 { "lost" } else { "ok" }});
@@ -174,7 +174,7 @@ async fn json_stays_json_and_keeps_the_row_that_stands_out() {
 }
 
 #[tokio::test]
-async fn what_is_not_too_large_passes_byte_for_byte_and_so_does_all_where_it_is_off() {
+async fn small_results_pass_unchanged_and_so_do_all_when_capping_is_off() {
     for wire in Wire::ALL {
         let endmark = start_before(wire).await;
         // Bytes that no tree would keep.
@@ -199,7 +199,7 @@ async fn what_is_not_too_large_passes_byte_for_byte_and_so_does_all_where_it_is_
 }
 
 #[tokio::test]
-async fn the_rest_is_read_in_pages_by_its_own_client_alone() {
+async fn only_its_own_client_reads_the_rest_in_pages() {
     let endmark = start_before(Wire::Chat).await;
     let flood = log(6_000);
     ask(endmark.address, Wire::Chat, conversation(Wire::Chat, &json!(flood), 0).to_string()).await;
@@ -230,7 +230,7 @@ async fn the_rest_is_read_in_pages_by_its_own_client_alone() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_closed_costs_only_the_way_to_read_the_rest() {
+async fn a_closed_store_costs_only_access_to_the_rest() {
     let endmark = start_before(Wire::Chat).await;
     endmark.store.close().await;
     let reply =

@@ -61,7 +61,7 @@ fn cut_stream(place: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_cited_block_stands_in_one_of_its_own() {
+async fn the_rest_of_a_cited_block_has_its_own_block() {
     let rest = MESSAGES.answer(&[Said::Text(" that morning.")], End::Turn, false);
     let endmark =
         Endmark::start_resuming(Script::new().then(Answer::json(200, &cut())).default_answer(rest)).await;
@@ -72,7 +72,7 @@ async fn the_rest_of_a_cited_block_stands_in_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn so_it_does_in_a_stream() {
+async fn the_rest_of_a_cited_streamed_block_has_its_own_block() {
     for place in ["behind", "before", "with it"] {
         let rest = MESSAGES.answer(&[Said::Text(" that"), Said::Text(" morning.")], End::Turn, true);
         let endmark =

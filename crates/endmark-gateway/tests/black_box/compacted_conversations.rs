@@ -89,7 +89,7 @@ fn refusal(wire: Wire) -> Answer {
 }
 
 #[tokio::test]
-async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_newest_turns() {
+async fn a_long_history_is_condensed_to_the_task_and_newest_turns() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new()).await;
         let long = conversation(wire, 60);
@@ -118,7 +118,7 @@ async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_n
 }
 
 #[tokio::test]
-async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
+async fn the_condensed_prefix_is_stable_across_restarts() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new()).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 40)).await;
@@ -145,7 +145,7 @@ async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_grows_on_is_condensed_again_and_keeps_what_was_said_first() {
+async fn a_growing_conversation_is_condensed_again_and_keeps_early_facts() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new()).await;
         for rounds in [40, 60, 80, 100, 120] {
@@ -163,7 +163,7 @@ async fn a_conversation_that_grows_on_is_condensed_again_and_keeps_what_was_said
 }
 
 #[tokio::test]
-async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
+async fn a_request_below_the_threshold_is_unchanged() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new()).await;
         let long = conversation(wire, 60);
@@ -182,7 +182,7 @@ async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_model_s_own_window_brakes_earlier() {
+async fn a_smaller_model_window_lowers_the_threshold() {
     let endmark = start_before(Wire::Chat, Script::new()).await;
     let mut long = conversation(Wire::Chat, 60);
     // Its window of 8,192 tokens is far below the brake of the settings.
@@ -194,7 +194,7 @@ async fn a_model_s_own_window_brakes_earlier() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
+async fn a_request_refused_for_length_is_condensed_and_repeated() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new().then(refusal(wire))).await;
         let long = conversation(wire, 60);
@@ -217,7 +217,7 @@ async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
 }
 
 #[tokio::test]
-async fn refused_again_the_error_is_the_provider_s_unchanged() {
+async fn a_second_refusal_for_length_passes_unchanged() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
         let reply = ask(endmark.address, wire, None, &conversation(wire, 60)).await;
@@ -232,7 +232,7 @@ async fn refused_again_the_error_is_the_provider_s_unchanged() {
 }
 
 #[tokio::test]
-async fn what_the_provider_keeps_or_shortens_itself_is_left_to_it() {
+async fn conversations_managed_by_the_provider_are_not_condensed() {
     for (wire, name, value) in [
         (Wire::Other(Dialect::Responses), "previous_response_id", json!("resp_0")),
         (Wire::Other(Dialect::Responses), "truncation", json!("auto")),
@@ -249,7 +249,7 @@ async fn what_the_provider_keeps_or_shortens_itself_is_left_to_it() {
 }
 
 #[tokio::test]
-async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused() {
+async fn a_summary_of_another_client_is_never_used() {
     let endmark = start_before(Wire::Chat, Script::new()).await;
     let long = conversation(Wire::Chat, 60);
     ask(endmark.address, Wire::Chat, Some("on"), &long).await;
@@ -265,7 +265,7 @@ async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused()
 
 /// Nearly all of it is a message that always stays.
 #[tokio::test]
-async fn after_three_attempts_without_progress_it_stops_and_says_why_until_the_conversation_has_grown() {
+async fn three_attempts_without_progress_pause_condensing() {
     for wire in Wire::ALL {
         let endmark = start_before(wire, Script::new()).await;
         let long = |rounds: usize, task: &str| {

@@ -67,7 +67,7 @@ fn gzip_stream(frames: &[String]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
+async fn a_compressed_request_is_read_and_forwarded_unchanged() {
     let plain = request(50).to_string().into_bytes();
     for coding in ["gzip", "deflate", "br", "zstd"] {
         let endmark = Endmark::start(
@@ -90,7 +90,7 @@ async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn what_endmark_itself_asks_for_is_plain() {
+async fn requests_by_endmark_are_uncompressed() {
     // The rest of a cut stream, and what a fallback is asked, are other bytes than the client's.
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
@@ -116,7 +116,7 @@ async fn what_endmark_itself_asks_for_is_plain() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_that_cannot_be_read_is_refused_and_says_why() {
+async fn an_undecodable_request_is_refused_with_the_reason() {
     let endmark =
         Endmark::start_with(ScriptedModel::new("x"), |settings| settings.limits.body_bytes = 100_000).await;
     let plain = request(5).to_string().into_bytes();
@@ -144,7 +144,7 @@ async fn a_compressed_body_that_cannot_be_read_is_refused_and_says_why() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_compressed_all_the_same_is_read_and_handed_on_plain() {
+async fn an_unexpectedly_compressed_answer_is_decoded() {
     let plain = chat_reply("Yes.", "stop", (1, 1)).to_string();
     for coding in ["gzip", "deflate", "br", "zstd"] {
         let answer = Answer::new(200, "application/json", compress(coding, plain.as_bytes()))
@@ -163,7 +163,7 @@ async fn an_answer_that_is_compressed_all_the_same_is_read_and_handed_on_plain()
 }
 
 #[tokio::test]
-async fn a_compressed_reply_that_is_cut_is_resumed_like_any_other() {
+async fn a_cut_compressed_reply_is_resumed() {
     let cut = chat_reply("The harbour", "length", (1, 2)).to_string();
     let cut =
         Answer::new(200, "application/json", compress("br", cut.as_bytes())).header("content-encoding", "br");
@@ -202,7 +202,7 @@ async fn a_compressed_stream_flows_event_by_event() {
 }
 
 #[tokio::test]
-async fn a_compressed_stream_that_breaks_off_is_cut_and_never_whole() {
+async fn a_broken_compressed_stream_is_cut_not_whole() {
     let frames = testkit::chat_stream(&["The harbour", " was", " quiet."], "stop");
     let pieces = gzip_frames(&frames);
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
@@ -217,7 +217,7 @@ async fn a_compressed_stream_that_breaks_off_is_cut_and_never_whole() {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_passes_as_it_is() {
+async fn unread_bodies_pass_compressed() {
     let bytes = compress("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
     // Another path, another coding, and the mode in which nothing is looked at.
     let answer = Answer::new(200, "application/json", bytes.clone())
@@ -262,7 +262,7 @@ async fn what_nobody_reads_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_answer_that_expands_beyond_what_is_kept_passes_without_being_held() {
+async fn an_answer_that_expands_beyond_the_limit_passes_unbuffered() {
     let long = chat_reply(&"x ".repeat(4_000_000), "stop", (1, 1)).to_string();
     let answer = Answer::new(200, "application/json", compress("gzip", long.as_bytes()))
         .header("content-encoding", "gzip");

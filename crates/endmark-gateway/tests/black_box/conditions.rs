@@ -76,7 +76,7 @@ async fn the_model_chooses_the_upstream() {
 }
 
 #[tokio::test]
-async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
+async fn a_compressed_request_is_routed_and_forwarded_unchanged() {
     let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
     let mut body = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
     body.write_all(request_for("qwen-3").to_string().as_bytes()).unwrap();
@@ -91,7 +91,7 @@ async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_header_chooses_and_so_does_a_path() {
+async fn headers_and_paths_choose_the_upstream() {
     let embeddings = Conditions { paths: vec!["/v1/embeddings".parse().unwrap()], ..Conditions::default() };
     let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*"]) };
     let (endmark, others) = start_before(&[
@@ -126,7 +126,7 @@ async fn a_header_chooses_and_so_does_a_path() {
 }
 
 #[tokio::test]
-async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
+async fn a_pass_through_request_is_routed_by_its_model() {
     let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let (vectors, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
@@ -165,7 +165,7 @@ async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
 }
 
 #[tokio::test]
-async fn a_key_goes_to_no_other_provider_whatever_the_conditions_are() {
+async fn conditions_never_send_a_key_to_another_provider() {
     let (endmark, others) = start_before(&[("cheap", &OPENAI, models(&["claude-*"]))]).await;
     let claude =
         json!({"model": "claude-9", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]});
@@ -178,7 +178,7 @@ async fn a_key_goes_to_no_other_provider_whatever_the_conditions_are() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_read_for_its_model_is_bounded_as_others_are() {
+async fn a_body_read_for_routing_has_the_same_limits() {
     let upstream = Upstream::start(ScriptedModel::new("small")).await;
     let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
         settings.limits.body_bytes = 1_000;
@@ -203,7 +203,7 @@ async fn a_body_that_is_read_for_its_model_is_bounded_as_others_are() {
 
 /// However a client spells it, a name is the model's.
 #[tokio::test]
-async fn a_name_in_a_path_chooses_as_one_in_a_body_does() {
+async fn a_model_in_a_path_chooses_like_one_in_a_body() {
     let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let own = Upstream::start(answer()).await;
     let patterns = ["ft:gpt-4o:org::id", "meta-llama/Llama-3", "llama3.2:1b"];
@@ -232,7 +232,7 @@ async fn a_name_in_a_path_chooses_as_one_in_a_body_does() {
 
 /// What the upstream alone has to read is not refused because no model can be read in it.
 #[tokio::test]
-async fn a_body_that_only_passes_need_not_be_readable() {
+async fn an_unreadable_pass_through_body_is_not_refused() {
     let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
     let body = br#"{"model": "qwen-3", "input": "a"}"#;
     for (coding, path, expected) in [
@@ -259,7 +259,7 @@ async fn a_body_that_only_passes_need_not_be_readable() {
 }
 
 #[tokio::test]
-async fn where_no_condition_is_met_the_conditions_are_named() {
+async fn a_request_that_meets_no_condition_gets_a_list_of_them() {
     let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*", "llama-3"]) };
     let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
         settings.upstreams[0].conditions = both;

@@ -17,7 +17,7 @@ fn with_json_mode(mut body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_document_that_is_not_streamed_is_escaped_in_place_without_a_call() {
+async fn an_unstreamed_document_is_escaped_without_a_call() {
     let endmark =
         Endmark::start(Script::new().default_answer(Answer::json(200, &chat_reply(RAW, "stop", (3, 5)))))
             .await;
@@ -40,7 +40,7 @@ async fn a_streamed_document_passes_with_the_reason() {
 }
 
 #[tokio::test]
-async fn the_arguments_of_a_call_are_escaped_and_one_that_is_malformed_is_disclosed() {
+async fn call_arguments_are_escaped_and_malformed_ones_are_disclosed() {
     for (arguments, header, value) in
         [(RAW, "x-endmark-outcome", "corrected"), ("{\"path\": a.ts}", "x-endmark-reason", "malformed")]
     {
@@ -55,7 +55,7 @@ async fn the_arguments_of_a_call_are_escaped_and_one_that_is_malformed_is_disclo
 }
 
 #[tokio::test]
-async fn a_cut_document_is_resumed_before_its_characters_are_escaped() {
+async fn a_cut_document_is_resumed_before_it_is_escaped() {
     let endmark = Endmark::start_resuming(ScriptedModel::new(RAW).prefill(Prefill::Echoes)).await;
     let reply = endmark.ask(&with_json_mode(request(12))).await;
     assert_eq!(text(&reply), ESCAPED);
@@ -65,7 +65,7 @@ async fn a_cut_document_is_resumed_before_its_characters_are_escaped() {
 
 /// The line feed came raw, and the model that repeats it escapes it: the two are the same value.
 #[tokio::test]
-async fn a_model_that_escapes_what_came_raw_goes_on_from_the_cut() {
+async fn an_escaped_repetition_of_a_raw_character_joins_at_the_cut() {
     let received = &RAW[..RAW.find("ne2").unwrap()];
     for (answer, rest) in [
         ("line1\\nline2\\tend\"}", "ne2\\tend\"}"),

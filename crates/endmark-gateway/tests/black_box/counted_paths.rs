@@ -39,7 +39,7 @@ async fn settled_spending(endmark: &Endmark) -> u64 {
 }
 
 #[tokio::test]
-async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its_row() {
+async fn other_services_are_charged_their_reported_usage() {
     let embedded = |usage: Value| Answer::json(200, &json!({"object": "list", "data": [], "usage": usage}));
     let text = |usage: Value| {
         let choices = json!([{"text": "x", "finish_reason": "stop"}]);
@@ -108,7 +108,7 @@ async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its
 }
 
 #[tokio::test]
-async fn an_answer_without_usage_is_charged_by_an_estimate() {
+async fn an_answer_without_usage_is_charged_by_estimate() {
     let vectors = Answer::json(200, &json!({"data": [{"embedding": vec![0.25; 1_000]}]}));
     let body = json!({"model": "m", "input": "some words"});
     let prompt = estimate_request(&body.to_string(), "m").unwrap().text;
@@ -149,7 +149,7 @@ async fn every_prompt_and_choice_of_a_completion_is_held() {
 }
 
 #[tokio::test]
-async fn a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free() {
+async fn an_exhausted_budget_refuses_only_paths_that_cost() {
     let answer = Answer::json(200, &json!({"usage": {"prompt_tokens": 100, "total_tokens": 100}}));
     let endmark = Endmark::start_with(Script::new().default_answer(answer), budget(100)).await;
     let body = json!({"model": "m", "input": "a"});
@@ -188,7 +188,7 @@ async fn a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free() {
 }
 
 #[tokio::test]
-async fn what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_that() {
+async fn uncounted_paths_pass_only_if_the_settings_allow_it() {
     let endmark =
         Endmark::start_with(Script::new().default_answer(Answer::json(200, &json!({}))), |settings| {
             budget(100)(settings);
@@ -208,11 +208,11 @@ async fn what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_
 
 over_postgresql! {
     "counted_paths.rs":
-    a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its_row,
-    an_answer_without_usage_is_charged_by_an_estimate,
+    other_services_are_charged_their_reported_usage,
+    an_answer_without_usage_is_charged_by_estimate,
     every_prompt_and_choice_of_a_completion_is_held,
-    a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free,
-    what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_that,
+    an_exhausted_budget_refuses_only_paths_that_cost,
+    uncounted_paths_pass_only_if_the_settings_allow_it,
     ;
     alone:
 }

@@ -42,7 +42,7 @@ fn usage_chunk(usage: &Value) -> String {
 }
 
 #[tokio::test]
-async fn chat_counts_are_read_where_servers_have_them() {
+async fn vendor_specific_chat_counts_are_read() {
     let plain = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
     let in_choice = |frames: Vec<String>, usage: &Value| {
         let with = format!("\"finish_reason\":\"stop\",\"usage\":{usage}");
@@ -79,7 +79,7 @@ async fn chat_counts_are_read_where_servers_have_them() {
 }
 
 #[tokio::test]
-async fn parts_beside_their_whole_are_added_to_it() {
+async fn counts_outside_their_total_are_added_to_it() {
     // The usage; then prompt, cached, written, completion and reasoning.
     for (usage, expected) in [
         // xAI: reasoning beside the completion.
@@ -127,7 +127,7 @@ async fn parts_beside_their_whole_are_added_to_it() {
 }
 
 #[tokio::test]
-async fn parts_that_do_not_add_up_to_the_total_are_estimates() {
+async fn counts_that_contradict_the_total_are_estimates() {
     const RESPONSES: Wire = Wire::Other(Dialect::Responses);
     // The usage; then completion, and whether it is an estimate.
     for (wire, place, usage, expected) in [
@@ -189,7 +189,7 @@ async fn parts_that_do_not_add_up_to_the_total_are_estimates() {
 }
 
 #[tokio::test]
-async fn zeros_after_counts_do_not_erase_them() {
+async fn zero_counts_do_not_erase_earlier_counts() {
     let plain = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
     let zeros = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
     let answer = chat(&plain, |mut frames, usage| {
@@ -202,7 +202,7 @@ async fn zeros_after_counts_do_not_erase_them() {
 }
 
 #[tokio::test]
-async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
+async fn a_count_before_the_end_of_a_reply_is_an_estimate() {
     let estimate = estimate_tokens(TEXT);
     // A stream of Messages that breaks off has nothing but the count of its beginning.
     for mode in [Mode::Warn, Mode::Off] {
@@ -254,7 +254,7 @@ async fn media_without_a_count_are_estimated() {
 }
 
 #[tokio::test]
-async fn what_is_estimated_includes_the_reasoning() {
+async fn estimates_include_the_reasoning() {
     let thoughts = "Let me think about the harbour. ".repeat(20);
     for name in ["reasoning_content", "reasoning"] {
         let mut frames = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
@@ -269,7 +269,7 @@ async fn what_is_estimated_includes_the_reasoning() {
 
 /// The client gets the ledger's figures for a call whose stream broke off.
 #[tokio::test]
-async fn the_usage_of_a_resumed_reply_has_an_estimate_of_what_broke_off() {
+async fn the_usage_of_a_resumed_reply_estimates_the_broken_part() {
     let first = Answer::sse(Wire::Chat.frames(&[Said::Text(TEXT)], None));
     let usage = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
     let mut rest = Wire::Chat.whole_reply(&[Said::Text(" It was late.")], "stop");
@@ -334,7 +334,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
 }
 
 #[tokio::test]
-async fn a_count_that_no_call_can_have_used_is_estimated() {
+async fn an_impossible_count_is_replaced_by_an_estimate() {
     let estimate = estimate_tokens(TEXT);
     for tokens in [70_000_000, 1 << 40, u64::MAX] {
         let mut chat = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
@@ -355,7 +355,7 @@ async fn a_count_that_no_call_can_have_used_is_estimated() {
 }
 
 #[tokio::test]
-async fn a_total_alone_is_the_sum_of_the_prompt_and_the_reply() {
+async fn a_lone_total_is_split_into_prompt_and_reply() {
     let chat = |usage: Value| {
         let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
         reply["usage"] = usage;
@@ -392,7 +392,7 @@ async fn a_total_alone_is_the_sum_of_the_prompt_and_the_reply() {
 
 /// Moonshot counts in the choice.
 #[tokio::test]
-async fn a_choice_never_keeps_the_counts_of_the_first_call_alone() {
+async fn a_choice_does_not_keep_the_counts_of_the_first_call() {
     let usage = |completion: u64| json!({"prompt_tokens": 50, "completion_tokens": completion, "total_tokens": 50 + completion});
     for (stream, asks_usage) in [(false, false), (true, false), (true, true)] {
         let answer = |text: &str, end: End, completion: u64| {
@@ -426,7 +426,7 @@ async fn a_choice_never_keeps_the_counts_of_the_first_call_alone() {
 }
 
 #[tokio::test]
-async fn a_cost_of_estimated_counts_is_marked_where_the_client_gets_no_counts() {
+async fn a_cost_from_estimated_counts_is_marked() {
     let cut = Answer::sse(Wire::Chat.frames(&[Said::Text("The harbour was quiet, and")], None));
     let rest = Wire::Chat.answer(&[Said::Text(" the boats were in.")], End::Turn, true);
     let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {

@@ -67,7 +67,7 @@ async fn one_secret_has_one_session_and_one_budget() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone() {
+async fn outputs_of_a_query_key_are_read_only_with_that_key() {
     let said = GEMINI.answer(&[Said::Text("It is locked.")], End::Turn, false);
     let endmark = Endmark::start(Script::new().default_answer(said)).await;
     let mut body = GEMINI.request(false);
@@ -101,7 +101,7 @@ async fn what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone() {
 }
 
 #[tokio::test]
-async fn two_secrets_pass_without_a_budget_and_are_refused_with_one() {
+async fn two_secrets_pass_only_without_a_budget() {
     let limit = 5_000;
     let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
     let open = Endmark::start(good_answer()).await;
@@ -137,8 +137,8 @@ async fn two_secrets_pass_without_a_budget_and_are_refused_with_one() {
 over_postgresql! {
     "credentials.rs":
     one_secret_has_one_session_and_one_budget,
-    what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone,
-    two_secrets_pass_without_a_budget_and_are_refused_with_one,
+    outputs_of_a_query_key_are_read_only_with_that_key,
+    two_secrets_pass_only_without_a_budget,
     ;
     alone:
 }

@@ -181,7 +181,7 @@ const PATHS: [&str; 2] = ["/v1/responses", "/v1/chat/completions"];
 
 /// The model says the rest as text, or calls again.
 #[tokio::test]
-async fn a_cut_call_is_made_whole() {
+async fn a_cut_custom_call_is_completed() {
     for path in PATHS {
         for (stream, status) in [(false, "incomplete"), (true, "incomplete"), (true, "dropped")] {
             for again in [false, true] {
@@ -203,7 +203,7 @@ async fn a_cut_call_is_made_whole() {
 
 /// No event says that it is complete: clients run it then.
 #[tokio::test]
-async fn a_call_that_stays_cut_is_never_finished() {
+async fn a_custom_call_that_stays_cut_is_never_finished() {
     for path in PATHS {
         for (stream, status) in [(false, "incomplete"), (true, "incomplete"), (true, "dropped")] {
             let first = answer(path, status, &INPUT[..CUT], stream);
@@ -220,7 +220,7 @@ async fn a_call_that_stays_cut_is_never_finished() {
 
 /// Nothing is asked for, and no byte is changed.
 #[tokio::test]
-async fn a_whole_call_passes() {
+async fn a_whole_custom_call_is_unchanged() {
     for path in PATHS {
         for stream in [false, true] {
             let endmark =

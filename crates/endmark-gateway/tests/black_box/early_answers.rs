@@ -42,7 +42,7 @@ async fn start_before(address: SocketAddr) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_refusal_is_passed_on_and_the_request_is_sent_once() {
+async fn an_early_refusal_passes_and_the_request_is_sent_once() {
     let refusal =
         b"HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: 43\r\n\r\n\
         {\"error\":{\"message\":\"no\",\"type\":\"refused\"}}";
@@ -61,7 +61,7 @@ async fn a_refusal_is_passed_on_and_the_request_is_sent_once() {
 }
 
 #[tokio::test]
-async fn where_there_is_none_the_upstream_is_said_to_have_broken_off() {
+async fn a_break_without_an_answer_is_reported() {
     let (address, _) = hasty_server(b"").await;
     let endmark = start_before(address).await;
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "z".repeat(LARGE_BODY_BYTES)}]});

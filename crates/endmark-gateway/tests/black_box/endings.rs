@@ -33,7 +33,7 @@ async fn start_resuming(model: impl Respond) -> Endmark {
 }
 
 #[tokio::test]
-async fn text_cut_by_its_length_comes_whole() {
+async fn a_text_cut_by_its_limit_is_completed() {
     for stream in [true, false] {
         let endmark = start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
         let (text, _, finish) = ask_for_ending(&endmark, request(7), stream).await;
@@ -42,7 +42,7 @@ async fn text_cut_by_its_length_comes_whole() {
 }
 
 #[tokio::test]
-async fn tool_arguments_cut_by_their_length_come_whole() {
+async fn tool_arguments_cut_by_the_limit_are_completed() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     for stream in [true, false] {
         let endmark =
@@ -56,7 +56,7 @@ async fn tool_arguments_cut_by_their_length_come_whole() {
 
 /// A provider that says `stop` where its limit cut the text: the grammar and the count say otherwise.
 #[tokio::test]
-async fn a_lying_finish_reason_is_not_believed() {
+async fn a_false_finish_reason_is_detected() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
     let (first, rest) = document.split_at(30);
     for stream in [true, false] {
@@ -76,7 +76,7 @@ async fn a_lying_finish_reason_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_only_thought_is_asked_again_with_more_room() {
+async fn a_reply_of_only_reasoning_gets_more_room() {
     for stream in [true, false] {
         let model = ScriptedModel::new(STORY).reasoning("First I think of the sea and of all its boats.");
         let endmark = start_resuming(model).await;
@@ -87,7 +87,7 @@ async fn a_reply_that_was_only_thought_is_asked_again_with_more_room() {
 }
 
 #[tokio::test]
-async fn the_same_cut_again_ends_honestly_and_soon() {
+async fn a_repeated_identical_cut_ends_the_recovery() {
     for stream in [true, false] {
         let model = ScriptedModel::new(STORY)
             .prefill(Prefill::Rejects)
@@ -107,7 +107,7 @@ async fn the_same_cut_again_ends_honestly_and_soon() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_frees_the_upstream_and_costs_nothing_more() {
+async fn a_client_that_leaves_ends_the_upstream_call() {
     let frames = STORY.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).finish("stop").done();
     let slow = Answer::sse(frames).pause(Duration::from_millis(50));
     let endmark = Endmark::start(Script::new().default_answer(slow)).await;
@@ -119,7 +119,7 @@ async fn a_client_that_goes_away_frees_the_upstream_and_costs_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_stream_over_the_cap_is_not_mended_and_not_passed_as_whole() {
+async fn a_stream_over_the_size_limit_is_neither_mended_nor_whole() {
     let long = STORY.repeat(4);
     let frames = long.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).cut();
     let endmark = Endmark::start_with(Script::new().default_answer(Answer::sse(frames)), |settings| {
@@ -134,7 +134,7 @@ async fn a_stream_over_the_cap_is_not_mended_and_not_passed_as_whole() {
 
 /// What passes unread has the end that HTTP gives it, and no other.
 #[tokio::test]
-async fn a_frame_over_the_cap_passes_with_its_own_end() {
+async fn a_frame_over_the_size_limit_passes_unchanged() {
     let frames = ChatFrames::new().text(STORY).text(&STORY.repeat(20)).finish("stop").done();
     let bytes = frames.concat().into_bytes();
     let cases = [

@@ -32,7 +32,7 @@ async fn ask(endmark: &Endmark) -> Reply {
 
 /// Libraries wait for it, however the bytes stopped.
 #[tokio::test]
-async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
+async fn a_stream_without_its_last_event_gets_one() {
     let mut frames = frames("The harbour was quiet.", "end_turn");
     let whole = frames.concat();
     frames.pop();
@@ -55,7 +55,7 @@ async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
 
 /// What was read of the prompt was counted, and paid for, though the end of the stream did not come; its output is estimated.
 #[tokio::test]
-async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
+async fn the_tokens_of_a_broken_stream_are_counted() {
     let mut begun = frames("The harbour was quiet", "end_turn");
     begun.truncate(3);
     let length = begun.concat().len();
@@ -85,7 +85,7 @@ async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
 
 /// Where nobody gave the rest, the end does not say that nothing was counted.
 #[tokio::test]
-async fn the_tokens_of_a_call_that_came_whole_before_a_stream_broke_off_are_told() {
+async fn the_tokens_of_a_whole_call_before_a_break_are_reported() {
     let mut begun = frames("", "end_turn");
     let call = json!({"type": "tool_use", "id": "t", "name": "f", "input": {}});
     begun.truncate(1);
@@ -107,7 +107,7 @@ async fn the_tokens_of_a_call_that_came_whole_before_a_stream_broke_off_are_told
 
 /// An account without money is refused however it asks.
 #[tokio::test]
-async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
+async fn an_account_refusal_is_disclosed_and_not_repeated() {
     let cut = Answer::sse(frames("The harbour was quiet", "max_tokens"));
     let why = "Your credit balance is too low to access the Anthropic API.";
     let refused = Answer::error(400, "invalid_request_error", None, why);
@@ -121,7 +121,7 @@ async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
 
 /// A turn that was paused is the client's to go on with, a refusal nobody's; neither is asked for its rest.
 #[tokio::test]
-async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
+async fn paused_turns_and_refusals_pass_unchanged() {
     for stop in ["pause_turn", "refusal"] {
         let bytes = frames("The harbour was quiet", stop).concat();
         let script = Script::new().then(Answer::sse([bytes.clone()])).default_answer(Answer::server_error());
@@ -133,7 +133,7 @@ async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
 
 /// Nor where what was demanded is not there yet: the client lets the same turn go on.
 #[tokio::test]
-async fn a_paused_turn_is_the_clients_whatever_was_demanded() {
+async fn a_paused_turn_passes_even_if_a_format_is_required() {
     let wire = Wire::Other(Dialect::Messages);
     for (stop, is_paused) in [("pause_turn", true), ("max_tokens", false)] {
         let whole = wire.whole_reply(&[Said::Text("{\"a\": [1, ")], stop);
@@ -151,7 +151,7 @@ async fn a_paused_turn_is_the_clients_whatever_was_demanded() {
 
 /// Who branches on the stop sequence must not miss it where the rest had to be asked for.
 #[tokio::test]
-async fn a_stop_sequence_that_the_rest_met_is_named() {
+async fn a_stop_sequence_of_the_continuation_is_named() {
     let wire = Wire::Other(Dialect::Messages);
     for stream in [false, true] {
         let first = wire.answer(&[Said::Text("The harbour was qu")], End::Limit, stream);

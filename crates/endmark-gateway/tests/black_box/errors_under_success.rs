@@ -27,7 +27,7 @@ async fn billed_calls(endmark: &Endmark, calls: usize) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn it_is_a_failed_call_that_costs_nothing_and_is_tried_again() {
+async fn an_error_with_status_200_costs_nothing_and_is_retried() {
     for stream in [false, true] {
         let failed = if stream {
             Answer::sse(["data: {\"error\":{\"message\":\"overloaded\",\"code\":502}}\n\n".to_owned()])
@@ -52,7 +52,7 @@ async fn it_is_a_failed_call_that_costs_nothing_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_would_be_refused_again_passes_and_is_marked() {
+async fn a_permanent_error_with_status_200_passes_and_is_marked() {
     let answer = error(&json!("invalid_prompt"));
     let sent = String::from_utf8(answer.body()).unwrap();
     let endmark = Endmark::start(Script::new().default_answer(answer)).await;

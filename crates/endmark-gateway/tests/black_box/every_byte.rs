@@ -70,13 +70,13 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
 }
 
 #[tokio::test]
-async fn text_that_breaks_off_anywhere_is_mended_by_prefill() {
+async fn text_broken_at_any_byte_is_recovered_by_prefill() {
     let whole = "The harbour was quiet. 🌊 Mira counted the nets.";
     break_everywhere(|| ScriptedModel::new(whole).prefill(Prefill::Echoes), whole, false, 100).await;
 }
 
 #[tokio::test]
-async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
+async fn json_broken_at_any_byte_is_recovered_in_a_user_turn() {
     let whole = r#"{"title": "Harbour", "tags": ["gulls", "n\u00e9ts"], "count": 42}"#;
     break_everywhere(
         || ScriptedModel::new(whole).prefill(Prefill::Rejects).with_prompted(Prompted::Exact),
@@ -90,7 +90,7 @@ async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
 }
 
 #[tokio::test]
-async fn a_stream_of_any_format_that_breaks_off_anywhere_is_mended() {
+async fn a_stream_of_any_format_broken_at_any_byte_is_recovered() {
     let whole = "The harbour was quiet. \u{1f30a} Mira counted the nets.";
     for dialect in Dialect::ALL {
         let model = DialectAdapter::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));

@@ -493,21 +493,21 @@ fn every_cut(format: &str) -> String {
 }
 
 #[test]
-fn every_cut_of_chat_completions() {
+fn chat_completions_recover_from_every_cut() {
     println!("{}", every_cut("openai_chat"));
 }
 
 #[test]
-fn every_cut_of_responses() {
+fn responses_recover_from_every_cut() {
     println!("{}", every_cut("openai_responses"));
 }
 
 #[test]
-fn every_cut_of_messages() {
+fn messages_recover_from_every_cut() {
     println!("{}", every_cut("anthropic_messages"));
 }
 
 #[test]
-fn every_cut_of_gemini() {
+fn gemini_recovers_from_every_cut() {
     println!("{}", every_cut("gemini"));
 }

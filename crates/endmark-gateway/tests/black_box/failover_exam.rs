@@ -56,28 +56,28 @@ async fn pass_every_fault(format: Format) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_the_exam_is_passed_in_chat_completions() {
+async fn chat_completions_survive_every_fault_of_the_exam() {
     pass_every_fault(Format::Chat).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_the_exam_is_passed_in_responses() {
+async fn responses_survive_every_fault_of_the_exam() {
     pass_every_fault(Format::Responses).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_the_exam_is_passed_in_messages() {
+async fn messages_survive_every_fault_of_the_exam() {
     pass_every_fault(Format::Messages).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_the_exam_is_passed_in_gemini() {
+async fn gemini_survives_every_fault_of_the_exam() {
     pass_every_fault(Format::Gemini).await;
 }
 
 /// That the exam can be failed, in any format.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_gateway_no_such_fault_is_passed() {
+async fn without_a_gateway_every_fault_of_the_exam_fails() {
     let pace = Pace::SHORT_WAITS;
     for format in Format::ALL {
         for id in ["S03", "S08", "S10", "S14", "S16"] {

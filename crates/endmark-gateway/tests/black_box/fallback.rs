@@ -23,7 +23,7 @@ fn overloaded_answer() -> Answer {
 }
 
 #[tokio::test]
-async fn the_other_answers_with_its_own_key_and_model_and_that_is_told() {
+async fn the_fallback_answers_with_its_own_key_and_model() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
     let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.chat(&request(50)).header("cookie", "secret=1").send().await.read().await;
@@ -40,7 +40,7 @@ async fn the_other_answers_with_its_own_key_and_model_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn without_a_key_of_its_own_the_other_is_asked_without_the_clients() {
+async fn a_fallback_without_a_key_does_not_get_the_clients_key() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
     let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |settings| {
         settings.upstreams[1].api_key = None;
@@ -51,7 +51,7 @@ async fn without_a_key_of_its_own_the_other_is_asked_without_the_clients() {
 }
 
 #[tokio::test]
-async fn where_both_fail_the_client_hears_the_one_it_asked() {
+async fn if_both_upstreams_fail_the_client_gets_the_first_error() {
     let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
     let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
     let reply = endmark.ask(&request(50)).await;
@@ -60,7 +60,7 @@ async fn where_both_fail_the_client_hears_the_one_it_asked() {
 }
 
 #[tokio::test]
-async fn what_only_the_client_can_mend_is_not_asked_elsewhere() {
+async fn a_client_error_is_not_sent_to_the_fallback() {
     for refusal in
         [Answer::unauthorized(), Answer::error(400, "invalid_request_error", None, "no such field")]
     {
@@ -73,7 +73,7 @@ async fn what_only_the_client_can_mend_is_not_asked_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_reply_that_needs_nothing_is_byte_identical_also_from_the_other() {
+async fn a_whole_reply_of_the_fallback_is_byte_identical() {
     let frames = testkit::chat_stream(&["Yes", ", ", "it is."], "stop");
     let second = Upstream::start(Script::new().default_answer(Answer::sse(frames.clone()))).await;
     let endmark = start(Script::new().default_answer(overloaded_answer()), &second, |_| {}).await;
@@ -82,7 +82,7 @@ async fn a_reply_that_needs_nothing_is_byte_identical_also_from_the_other() {
 
 /// Every way in which a stream ends that the first began and does not finish.
 #[tokio::test]
-async fn the_other_finishes_a_stream_that_the_first_began() {
+async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
     let words = || STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
     let whole_frames = |frames: Vec<String>| (frames.concat().len(), Answer::sse(frames));
     let (length, cut) = whole_frames(words().cut());
@@ -125,7 +125,7 @@ async fn the_other_finishes_a_stream_that_the_first_began() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_breaks_off_twice_is_left() {
+async fn an_upstream_that_breaks_twice_is_replaced() {
     let words: Vec<&str> = STORY.split_inclusive(' ').collect();
     let broken =
         |words: &[&str]| Answer::sse(words.iter().copied().fold(ChatFrames::new(), ChatFrames::text).cut());
@@ -139,7 +139,7 @@ async fn an_upstream_that_breaks_off_twice_is_left() {
 
 /// Being refused by one upstream says nothing of the other: each may be asked in both ways.
 #[tokio::test]
-async fn how_the_other_takes_a_request_is_found_out_anew() {
+async fn the_prefill_support_of_the_fallback_is_learned_separately() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
     let refused = Answer::error(400, "invalid_request_error", None, "the last message must be the user's");
     let script =
@@ -153,7 +153,7 @@ async fn how_the_other_takes_a_request_is_found_out_anew() {
 }
 
 #[tokio::test]
-async fn who_stands_in_finishes_its_own_reply() {
+async fn the_fallback_finishes_its_own_reply() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text).cut();
     let length = words.concat().len();
     let rest = Answer::sse(testkit::chat_stream(&["and the boats were there."], "stop"));
@@ -170,7 +170,7 @@ async fn who_stands_in_finishes_its_own_reply() {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_can_finish_ends_in_an_error_and_not_in_done() {
+async fn a_stream_that_no_upstream_finishes_ends_in_an_error() {
     let second = Upstream::start(Script::new().default_answer(Answer::unauthorized())).await;
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let endmark = start(Script::new().then(cut).default_answer(overloaded_answer()), &second, |_| {}).await;
@@ -182,7 +182,7 @@ async fn a_stream_that_nobody_can_finish_ends_in_an_error_and_not_in_done() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
+async fn an_unreachable_upstream_is_skipped_until_it_is_back() {
     let second = Upstream::start(ScriptedModel::new("Yes.")).await;
     let back = Answer::json(200, &chat_reply("I am back.", "stop", (1, 1)));
     let script =
@@ -203,7 +203,7 @@ async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
 
 /// The head and the first byte have one time together: who takes most of it for the head has not as much again.
 #[tokio::test]
-async fn a_stream_has_one_time_to_begin() {
+async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     let second =
         Upstream::start(Script::new().default_answer(Answer::sse(testkit::chat_stream(&["Yes."], "stop"))))
             .await;
@@ -223,7 +223,7 @@ async fn a_stream_has_one_time_to_begin() {
 
 /// An upstream that swallows requests costs each of them all the time there is: after four it is spared, too.
 #[tokio::test]
-async fn an_upstream_that_is_silent_counts_as_down() {
+async fn a_silent_upstream_counts_as_unreachable() {
     let second =
         Upstream::start(Script::new().default_answer(Answer::sse(testkit::chat_stream(&["Yes."], "stop"))))
             .await;

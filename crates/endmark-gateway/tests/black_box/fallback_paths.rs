@@ -55,7 +55,7 @@ async fn fallback_requests(
 }
 
 #[tokio::test]
-async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
+async fn a_fallback_path_contains_nothing_of_the_first_upstream() {
     let vertex = "/v1/projects/secret-p/locations/europe-west4/publishers/google/models/gemini-2.5-pro:\
                   streamGenerateContent?alt=sse&x=1";
     for (wire, path, expected) in [
@@ -74,7 +74,7 @@ async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
 
 /// Vertex AI behind a name: its base URL has the version, and the client's path begins with the project.
 #[tokio::test]
-async fn a_project_at_a_named_upstream_is_read() {
+async fn a_named_upstream_accepts_a_vertex_project_path() {
     let cut = GEMINI.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, false);
     let rest = GEMINI.answer(&[Said::Text("and the gulls were away.")], End::Turn, false);
     let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
@@ -92,7 +92,7 @@ async fn a_project_at_a_named_upstream_is_read() {
 }
 
 #[tokio::test]
-async fn a_fallback_hears_which_messages_it_is_asked_in() {
+async fn a_fallback_gets_the_version_headers_of_messages() {
     for request in fallback_requests(MESSAGES, "/v1/messages", |_| {}).await {
         assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
         assert_eq!(request.header("anthropic-beta"), Some("of-the-client"));
@@ -102,7 +102,7 @@ async fn a_fallback_hears_which_messages_it_is_asked_in() {
 }
 
 #[tokio::test]
-async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
+async fn a_fallback_without_a_model_gets_the_requested_model() {
     let deployment = "/openai/deployments/gpt-x/chat/completions?api-version=1";
     for request in
         fallback_requests(Wire::Chat, deployment, |settings| settings.upstreams[1].model = None).await
@@ -117,7 +117,7 @@ async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
 
 /// A project of its own stands in its base URL.
 #[tokio::test]
-async fn a_fallback_at_vertex_has_its_own_project_in_its_path() {
+async fn a_vertex_fallback_uses_its_own_project() {
     let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
     let own = "/v1/projects/ours/locations/us/publishers/google";
     let requests = fallback_requests(GEMINI, path, |settings| {

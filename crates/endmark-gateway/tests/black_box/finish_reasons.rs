@@ -29,7 +29,7 @@ fn request(stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
+async fn a_failure_finish_reason_is_a_break_and_is_resumed() {
     for word in [
         "network_error",
         "NETWORK-ERROR",
@@ -59,7 +59,7 @@ async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_continuation_that_fails_is_not_whole() {
+async fn a_failed_continuation_is_not_whole() {
     for stream in [true, false] {
         let script = Script::new()
             .then(ended_by_word("length", stream))
@@ -71,7 +71,7 @@ async fn a_continuation_that_fails_is_not_whole() {
 }
 
 #[tokio::test]
-async fn what_no_continuation_can_help_is_asked_for_once() {
+async fn a_permanent_failure_is_not_asked_for_again() {
     // The word, and the kind of cut that is disclosed.
     for (word, cut) in [
         ("repetition", Some("limit")),
@@ -101,7 +101,7 @@ async fn what_no_continuation_can_help_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
+async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
     let replies =
         Wire::ALL.map(|wire| (wire, wire.whole_reply(&[Said::Text("{\"quiet\": tr")], "moon_phase\n")));
     for (wire, reply) in replies {
@@ -136,7 +136,7 @@ fn ended_by_unknown_word(wire: Wire) -> Answer {
 }
 
 #[tokio::test]
-async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
+async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
     for wire in [CHAT, Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
         for incomplete in [Incomplete::FinishReason, Incomplete::Error] {
             let answer = ended_by_unknown_word(wire);
@@ -170,7 +170,7 @@ async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
 }
 
 #[tokio::test]
-async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
+async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
     let call = [Said::Call("get_weather", r#"{"city":"Paris"}"#)];
     for (word, cut) in [("repetition", "limit"), ("model_context_window_exceeded", "window")] {
         for stream in [false, true] {
@@ -198,7 +198,7 @@ async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
 
 /// `OpenRouter` has the error of a choice in the choice.
 #[tokio::test]
-async fn a_choice_that_was_made_whole_has_no_error() {
+async fn a_mended_choice_has_no_error() {
     let mut failed = CHAT.whole_reply(&[Said::Text(BEGINNING)], "error");
     failed["choices"][0]["error"] = json!({"code": 502, "message": "no"});
     let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, false);
@@ -209,7 +209,7 @@ async fn a_choice_that_was_made_whole_has_no_error() {
 }
 
 #[tokio::test]
-async fn a_word_of_another_provider_means_the_same_in_every_format() {
+async fn a_foreign_finish_reason_means_the_same_in_every_format() {
     let messages = Wire::Other(Dialect::Messages);
     let failed = Answer::json(200, &messages.whole_reply(&[Said::Text(BEGINNING)], "network_error"));
     let rest = messages.answer(&[Said::Text(REST)], End::Turn, false);

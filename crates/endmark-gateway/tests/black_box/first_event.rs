@@ -53,7 +53,7 @@ fn openings(wire: Wire) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
+async fn an_opened_but_empty_reply_is_replaced() {
     for wire in Wire::ALL {
         let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
         let openings = openings(wire);
@@ -80,7 +80,7 @@ async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
 
 /// A model that thinks for minutes is not waited for: its client has the opening, and the rest as it comes.
 #[tokio::test]
-async fn an_opening_is_not_held_until_a_slow_model_speaks() {
+async fn an_opening_is_not_held_until_a_slow_model_answers() {
     for wire in Wire::ALL {
         let opening = openings(wire).concat();
         let slow = Answer::sse([opening.clone()]).stall_after(opening.len());
@@ -97,7 +97,7 @@ async fn an_opening_is_not_held_until_a_slow_model_speaks() {
 }
 
 #[tokio::test]
-async fn the_reply_is_asked_for_once_more() {
+async fn a_reply_without_a_first_event_is_requested_again() {
     for wire in Wire::ALL {
         for (what, frames) in beginnings(wire) {
             for reset in [false, true] {
@@ -120,7 +120,7 @@ async fn the_reply_is_asked_for_once_more() {
 
 /// A stream is told by its first line where its upstream does not say that it is one.
 #[tokio::test]
-async fn a_stream_without_a_type_is_asked_for_once_more_too() {
+async fn a_stream_without_a_content_type_is_requested_again() {
     for wire in Wire::ALL {
         let all = beginnings(wire).into_iter().chain([("nothing at all", Vec::new())]);
         for ((what, frames), reset) in all.flat_map(|one| [(one.clone(), false), (one, true)]) {
@@ -140,7 +140,7 @@ async fn a_stream_without_a_type_is_asked_for_once_more_too() {
 
 /// Libraries read it as the stream that they asked for, whatever it is called.
 #[tokio::test]
-async fn a_stream_that_is_called_something_else_is_one() {
+async fn a_stream_with_another_content_type_is_a_stream() {
     for (wire, kind) in Wire::ALL.into_iter().flat_map(|wire| {
         ["application/json", "application/json; charset=utf-8", "text/plain"].map(|kind| (wire, kind))
     }) {
@@ -163,7 +163,7 @@ async fn a_stream_that_is_called_something_else_is_one() {
 
 /// Some servers do not stream what they are asked to.
 #[tokio::test]
-async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
+async fn a_whole_reply_to_a_stream_request_passes() {
     for wire in Wire::ALL {
         let whole = wire.whole_reply(&[Said::Text(STORY)], wire.word(End::Turn));
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &whole))).await;
@@ -177,7 +177,7 @@ async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
 }
 
 #[tokio::test]
-async fn another_upstream_gives_it_where_there_is_one() {
+async fn the_fallback_answers_if_the_first_event_is_missing() {
     for (what, frames) in beginnings(Wire::Chat) {
         let whole = Wire::Chat.answer(&[Said::Text(STORY)], End::Turn, true);
         let second = Upstream::start(Script::new().default_answer(whole)).await;
@@ -189,7 +189,7 @@ async fn another_upstream_gives_it_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn where_nobody_gives_it_the_end_is_an_error_and_never_the_protocols_own() {
+async fn if_no_upstream_answers_the_stream_ends_in_an_error() {
     for wire in Wire::ALL {
         for (what, frames) in beginnings(wire) {
             let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
@@ -208,7 +208,7 @@ async fn where_nobody_gives_it_the_end_is_an_error_and_never_the_protocols_own()
 
 /// A refusal that no further try mends is the provider's last word.
 #[tokio::test]
-async fn a_refusal_in_the_stream_passes_and_is_not_asked_again() {
+async fn a_refusal_in_the_stream_passes_without_a_retry() {
     for wire in Wire::ALL {
         let refusal = wire.error_frame("authentication_error", "the key is not known");
         let endmark = Endmark::start(Script::new().default_answer(Answer::sse([refusal]))).await;

@@ -133,7 +133,7 @@ fn ways() -> [(&'static str, &'static str, String, String, &'static str); 3] {
 }
 
 #[tokio::test]
-async fn chunks_count_and_a_length_beside_them_never_reaches_the_client() {
+async fn a_length_beside_chunked_coding_never_reaches_the_client() {
     for (method, path, body, good, kind) in ways() {
         for (fields, version, is_read) in [
             ("transfer-encoding: chunked\r\n", "1.1", true),
@@ -167,7 +167,7 @@ async fn chunks_count_and_a_length_beside_them_never_reaches_the_client() {
 }
 
 #[tokio::test]
-async fn a_connection_with_two_statements_of_an_end_is_not_used_again() {
+async fn a_connection_with_conflicting_lengths_is_not_reused() {
     const REQUESTS: usize = 6;
     for (fields, is_clear) in [("", true), ("content-length: 5\r\n", false)] {
         let answer =
@@ -189,7 +189,7 @@ async fn a_connection_with_two_statements_of_an_end_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn one_length_is_stated_once_and_different_ones_are_refused() {
+async fn equal_lengths_are_merged_and_different_ones_refused() {
     for (method, path, body, good, kind) in ways() {
         let length = good.len();
         for (fields, is_read) in [
@@ -214,7 +214,7 @@ async fn one_length_is_stated_once_and_different_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn a_length_that_is_too_short_ends_there_and_nothing_of_the_rest_is_a_response() {
+async fn a_body_ends_at_its_length_and_excess_bytes_are_discarded() {
     let rest = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhidden";
     let upstream =
         RawUpstream::start(format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst{rest}")).await;
@@ -231,7 +231,7 @@ async fn a_length_that_is_too_short_ends_there_and_nothing_of_the_rest_is_a_resp
 }
 
 #[tokio::test]
-async fn a_length_that_is_too_long_breaks_the_connection_off_and_a_head_keeps_its_own() {
+async fn a_length_that_is_too_long_breaks_the_connection() {
     let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 99\r\n\r\nfirst";
     let upstream = RawUpstream::start(answer.to_owned()).await;
     let base_url = format!("http://{}/v1", upstream.address).parse().unwrap();

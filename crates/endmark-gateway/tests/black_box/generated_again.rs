@@ -35,7 +35,7 @@ async fn start_regenerating(
 }
 
 #[tokio::test]
-async fn a_text_that_was_generated_again_is_called_restarted() {
+async fn a_regenerated_text_is_reported_as_restarted() {
     let first = "The harbour was quiet that morning, and the boats lay sti";
     let again = "The harbour was still at dawn. All the boats lay at their moorings.";
     for wire in Wire::ALL {
@@ -54,7 +54,7 @@ async fn a_text_that_was_generated_again_is_called_restarted() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_with_what_its_client_has() {
+async fn a_regenerated_stream_continues_the_delivered_text() {
     let (first, again) = ("The harbour was qu", "The harbour was quiet, and nobody came.");
     for wire in Wire::ALL {
         let answer = |text, end| wire.answer(&[Said::Text(text)], end, true);
@@ -70,7 +70,7 @@ async fn a_stream_goes_on_with_what_its_client_has() {
 }
 
 #[tokio::test]
-async fn a_poorer_reply_or_another_one_does_not_replace_the_cut_one() {
+async fn a_poorer_or_different_reply_does_not_replace_the_cut_one() {
     let report = "The harbour was quiet, and the first boats came in before the tide. ".repeat(30);
     let poor = "Sure! Let me know if you would like to read the report once more.";
     for (restart, again, outcome) in [
@@ -111,7 +111,7 @@ async fn a_refusal_does_not_replace_the_cut_text() {
 
 /// A call is an action: what came complete of it stays, unless the configuration allows another one.
 #[tokio::test]
-async fn a_call_keeps_the_values_that_came_complete() {
+async fn a_call_keeps_its_complete_values() {
     let cut = r#"{"to":"alice","amount":100,"memo":"for the ren"#;
     let other = r#"{"to":"bob","amount":9999,"memo":"for the rent"}"#;
     let same = r#"{"to": "alice", "amount": 100, "memo": "for the rent, flat 7"}"#;
@@ -145,7 +145,7 @@ async fn a_call_keeps_the_values_that_came_complete() {
 
 /// A correction may complete what was received, and never shorten it: the same reply, refused as a restart, came back as one.
 #[tokio::test]
-async fn a_correction_goes_on_from_what_was_received() {
+async fn a_correction_keeps_the_received_text() {
     let body = "The committee met on Monday and heard four reports. ".repeat(30);
     let cut = format!(r#"{{"title":"Minutes","body":"{body}"#);
     let short = r#"{"title":"Minutes","body":"Short."}"#.to_owned();

@@ -11,7 +11,7 @@ fn answer_with_half(frames: Vec<String>) -> Answer {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_behind_half_a_character_is_not_handed_over_as_finished() {
+async fn a_call_cut_after_half_a_character_is_not_finished() {
     for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Other(Dialect::Gemini)) {
         for said in [
             [Said::Text("Look @"), Said::Call("get_weather", r#"{"city":"Par"#)],
@@ -37,7 +37,7 @@ async fn a_call_that_was_cut_behind_half_a_character_is_not_handed_over_as_finis
 }
 
 #[tokio::test]
-async fn a_whole_reply_with_half_a_character_passes_as_it_came() {
+async fn a_whole_reply_with_half_a_character_is_unchanged() {
     for wire in Wire::ALL {
         let frames = wire.frames(&[Said::Text("Look @ there.")], Some(End::Turn));
         let sent = frames.concat().replace('@', "\\ud83d");
@@ -48,7 +48,7 @@ async fn a_whole_reply_with_half_a_character_passes_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_text_that_its_limit_cut_behind_half_a_character_is_told_and_not_gone_on_with() {
+async fn a_text_limited_after_half_a_character_is_reported_as_cut() {
     for wire in Wire::ALL {
         let answer = answer_with_half(wire.frames(&[Said::Text("Look @")], Some(End::Limit)));
         let endmark = Endmark::start(Script::new().default_answer(answer)).await;
@@ -89,7 +89,7 @@ fn split(wire: Wire, said: &[Said<'_>]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_text_whose_character_came_in_two_halves_is_gone_on_with() {
+async fn a_text_with_a_character_in_two_halves_is_continued() {
     for wire in Wire::ALL {
         let first = split(wire, &[Said::Text("Look # there, the har")]);
         let rest = wire.answer(&[Said::Text("bour was quiet.")], End::Turn, true);
@@ -105,7 +105,7 @@ async fn a_text_whose_character_came_in_two_halves_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_call_whose_character_came_in_two_halves_is_gone_on_with() {
+async fn a_call_with_a_character_in_two_halves_is_continued() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
         let first = split(wire, &[Said::Call("get_weather", r#"{"city":"Par#i"#)]);
         let rest = wire.answer(&[Said::Call("get_weather", r#"{"city":"Par😀is"}"#)], End::Calls, true);

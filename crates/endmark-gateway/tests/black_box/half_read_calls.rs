@@ -47,7 +47,7 @@ fn calls(reply: &Reply) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_call_that_stays_cut_is_handed_to_nobody() {
+async fn a_call_that_stays_cut_is_not_delivered() {
     for cut in [HALF, NOTHING] {
         for (before, stream) in [(None, false), (Some(LOOK), false), (None, true), (Some(LOOK), true)] {
             let said: Vec<Said<'_>> = before.into_iter().chain([cut]).collect();
@@ -80,7 +80,7 @@ async fn a_call_that_stays_cut_is_handed_to_nobody() {
 
 /// Also where the function's schema does not tell.
 #[tokio::test]
-async fn a_call_with_nothing_at_the_limit_is_cut_wherever_the_limit_is_told() {
+async fn an_empty_call_at_the_limit_is_cut() {
     for (first, stream) in [
         (GEMINI.answer(&[LOOK, NOTHING], End::Limit, false), false),
         (GEMINI.answer(&[LOOK, NOTHING, Said::Text("")], End::Limit, false), false),
@@ -102,7 +102,7 @@ async fn a_call_with_nothing_at_the_limit_is_cut_wherever_the_limit_is_told() {
 }
 
 #[tokio::test]
-async fn a_call_in_a_chunk_of_its_own_is_asked_for_anew() {
+async fn a_cut_call_in_its_own_chunk_is_requested_again() {
     for cut in [HALF, NOTHING] {
         for chunks in [vec![], vec![bare_chunk()]] {
             let script = Script::new()
@@ -124,7 +124,7 @@ async fn a_call_in_a_chunk_of_its_own_is_asked_for_anew() {
 
 /// The model went on behind it, or ended its turn with it: what is wrong with the arguments is the model's.
 #[tokio::test]
-async fn a_call_that_something_follows_passes_as_it_came() {
+async fn a_call_followed_by_more_output_is_unchanged() {
     for cut in [HALF, NOTHING] {
         for (said, chunks, word) in [
             (vec![cut], vec![], "STOP"),
@@ -148,7 +148,7 @@ async fn a_call_that_something_follows_passes_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_call_at_the_end_that_its_function_refuses_is_corrected() {
+async fn a_last_call_that_violates_its_schema_is_corrected() {
     let script = Script::new()
         .then(answer_in_chunks(&[LOOK, HALF], &[], "STOP"))
         .default_answer(GEMINI.answer(&[WHOLE], End::Calls, false));
@@ -162,7 +162,7 @@ async fn a_call_at_the_end_that_its_function_refuses_is_corrected() {
 
 /// The first call of two candidates waits, and what the other says keeps its order.
 #[tokio::test]
-async fn candidates_keep_their_order_while_a_call_waits() {
+async fn candidates_keep_their_order_while_a_call_is_held() {
     let chunk = |index: u32, part: Value, finish: Option<&str>| {
         let mut candidate = json!({"index": index, "content": {"role": "model", "parts": [part]}});
         if let Some(finish) = finish {

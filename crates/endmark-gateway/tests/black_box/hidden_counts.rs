@@ -52,7 +52,7 @@ async fn spent_tokens(endmark: &Endmark, calls: usize) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_as_it_would_be() {
+async fn hidden_reasoning_is_charged_and_the_client_stream_is_unchanged() {
     for mode in [Mode::Auto, Mode::Warn, Mode::Off] {
         let frames = counted_stream("Yes.", "stop", (50, 100_000));
         let script = Script::new().default_answer(Answer::sse(frames.clone()));
@@ -82,7 +82,7 @@ async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_
 }
 
 #[tokio::test]
-async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_budget() {
+async fn without_a_budget_an_untouched_request_is_not_edited() {
     let frames = ChatFrames::new().text("Yes.").finish("stop").usage((1, 2)).done();
     let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames.clone()))).await;
     let body = stream_request(10);
@@ -92,7 +92,7 @@ async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_b
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_count() {
+async fn a_client_that_leaves_after_its_reply_is_still_counted() {
     let frames = counted_stream("Yes.", "stop", (50, 100_000));
     let answer = Answer::sse(frames).pause(Duration::from_millis(20));
     let endmark = Endmark::start_with(Script::new().default_answer(answer), with_budget).await;
@@ -133,7 +133,7 @@ fn refusing_upstream(status: u16, message: &'static str) -> Script {
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_is_remembered() {
+async fn an_upstream_that_rejects_the_usage_field_is_remembered() {
     for (status, message, is_kept) in [
         (400, "Unrecognized request argument supplied: stream_options", true),
         (422, "Extra inputs are not permitted", false),
@@ -157,7 +157,7 @@ async fn an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_
 }
 
 #[tokio::test]
-async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() {
+async fn another_upstream_refusal_passes_in_its_own_words() {
     let refusal = Answer::error(400, "invalid_request_error", None, "messages: too few");
     let bad = |received: &Received| received.json()["messages"] == json!([]);
     let frames = || ChatFrames::new().text("Yes.").finish("stop").done();
@@ -178,7 +178,7 @@ async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() 
 }
 
 #[tokio::test]
-async fn a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_without_the_client_asking() {
+async fn a_false_stop_is_detected_without_a_usage_request_by_the_client() {
     let lie = counted_stream("one two", "stop", (5, 2));
     let rest = counted_stream(" three", "stop", (5, 1));
     let script = Script::new().then(Answer::sse(lie)).default_answer(Answer::sse(rest));
@@ -200,7 +200,7 @@ fn older_stream() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_stream_of_older_completions_is_asked_for_its_tokens_too() {
+async fn a_streamed_legacy_completion_requests_usage_too() {
     let frames = older_stream();
     let script = Script::new().default_answer(Answer::sse(frames.clone()));
     let endmark = Endmark::start_with(script, with_budget).await;
@@ -224,7 +224,7 @@ async fn a_stream_of_older_completions_is_asked_for_its_tokens_too() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_came() {
+async fn a_legacy_completion_passes_unedited_if_usage_is_rejected() {
     let refusal = Answer::error(400, "invalid_request_error", None, "stream_options is not permitted");
     let frames: Vec<String> = older_stream().into_iter().filter(|frame| !frame.contains("100050")).collect();
     let script = Script::new().when(asks, refusal).default_answer(Answer::sse(frames.clone()));
@@ -246,15 +246,15 @@ async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_c
 
 over_postgresql! {
     "hidden_counts.rs":
-    hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_as_it_would_be,
-    a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_budget,
-    a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_count,
+    hidden_reasoning_is_charged_and_the_client_stream_is_unchanged,
+    without_a_budget_an_untouched_request_is_not_edited,
+    a_client_that_leaves_after_its_reply_is_still_counted,
     all_calls_of_a_resumed_stream_count,
-    an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_is_remembered,
-    what_is_refused_for_another_reason_is_refused_in_the_upstreams_words,
-    a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_without_the_client_asking,
-    a_stream_of_older_completions_is_asked_for_its_tokens_too,
-    an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_came,
+    an_upstream_that_rejects_the_usage_field_is_remembered,
+    another_upstream_refusal_passes_in_its_own_words,
+    a_false_stop_is_detected_without_a_usage_request_by_the_client,
+    a_streamed_legacy_completion_requests_usage_too,
+    a_legacy_completion_passes_unedited_if_usage_is_rejected,
     ;
     alone:
 }

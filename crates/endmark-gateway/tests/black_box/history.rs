@@ -59,7 +59,7 @@ fn arguments(wire: Wire, arguments: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
+async fn a_cut_call_in_the_history_is_closed_and_marked() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
         let endmark = Endmark::start(Script::new().default_answer(said)).await;
@@ -98,7 +98,7 @@ async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
 }
 
 #[tokio::test]
-async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
+async fn whole_and_signed_history_is_unchanged() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
         let endmark = Endmark::start(Script::new().default_answer(said)).await;
@@ -126,7 +126,7 @@ async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
 
 /// A function that wants arguments was not called without any: nothing of them came.
 #[tokio::test]
-async fn an_empty_call_of_a_function_that_wants_arguments_is_cut() {
+async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     let wire = Wire::Chat;
     let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
     let endmark = Endmark::start(Script::new().default_answer(said)).await;
@@ -160,7 +160,7 @@ async fn a_compressed_request_is_repaired_too() {
 
 /// They were said of other bytes; that it is the same request is still true.
 #[tokio::test]
-async fn what_was_said_of_other_bytes_does_not_go_with_a_repaired_request() {
+async fn a_repaired_request_loses_headers_about_the_old_bytes() {
     let said =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for (cut, is_repaired) in [(r#"{"city": "Par"#, true), (r#"{"city": "Paris"}"#, false)] {
@@ -182,7 +182,7 @@ async fn what_was_said_of_other_bytes_does_not_go_with_a_repaired_request() {
 
 /// The same of a reply that is another than the upstream's.
 #[tokio::test]
-async fn what_was_said_of_other_bytes_does_not_come_with_a_mended_reply() {
+async fn a_mended_reply_loses_headers_about_the_old_bytes() {
     let said =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for end in [End::Limit, End::Turn] {

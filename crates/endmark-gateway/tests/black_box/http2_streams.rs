@@ -182,7 +182,7 @@ async fn each_stream_is_judged_by_its_own_ending() {
 }
 
 #[tokio::test]
-async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another_connection() {
+async fn a_stream_that_continues_after_goaway_is_whole() {
     let certified = new_certificate();
     let server = server(&certified).await;
     let endmark = start_before(&server, &certified, Mode::Auto).await;
@@ -208,7 +208,7 @@ async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another
 }
 
 #[tokio::test]
-async fn streams_that_a_connection_takes_with_it_are_all_told() {
+async fn all_streams_of_a_lost_connection_report_the_cut() {
     let certified = new_certificate();
     let server = server(&certified).await;
     let endmark = start_before(&server, &certified, Mode::Warn).await;
@@ -236,7 +236,7 @@ async fn streams_that_a_connection_takes_with_it_are_all_told() {
 
 /// Its window is full, and those of the others are not.
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_no_other_stream() {
+async fn a_client_that_does_not_read_blocks_no_other_stream() {
     let certified = new_certificate();
     let server = server(&certified).await;
     let endmark = start_before(&server, &certified, Mode::Auto).await;
@@ -259,7 +259,7 @@ async fn a_client_that_does_not_read_holds_up_no_other_stream() {
 }
 
 #[tokio::test]
-async fn what_a_server_claims_about_its_response_is_not_relayed() {
+async fn connection_claims_of_a_server_are_not_relayed() {
     let certified = new_certificate();
     let server = server(&certified).await;
     let endmark = start_before(&server, &certified, Mode::Auto).await;

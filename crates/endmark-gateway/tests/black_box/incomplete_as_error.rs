@@ -26,7 +26,7 @@ fn exhausting_script(wire: Wire, stream: bool) -> Script {
 }
 
 #[tokio::test]
-async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
+async fn an_incomplete_reply_becomes_an_error_in_the_providers_format() {
     for wire in Wire::ALL {
         let endmark = Endmark::start_with(exhausting_script(wire, false), as_errors).await;
         let reply = ask(&endmark, wire, false).await;
@@ -57,7 +57,7 @@ async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
 }
 
 #[tokio::test]
-async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
+async fn an_incomplete_reply_keeps_its_finish_reason_by_default() {
     for stream in [false, true] {
         let endmark = Endmark::start_with(exhausting_script(Wire::Chat, stream), |settings| {
             as_errors(settings);
@@ -72,7 +72,7 @@ async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
 
 /// A cut that the client wanted is not an error.
 #[tokio::test]
-async fn a_reply_that_is_left_cut_is_no_error() {
+async fn a_deliberately_cut_reply_is_not_an_error() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Gemini)] {
         for stream in [false, true] {
             let endmark = Endmark::start_with(exhausting_script(wire, stream), |settings| {

@@ -410,13 +410,13 @@ async fn no_cut_call_is_finished(scene: Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_not_whole_is_never_finished() {
+async fn an_incomplete_interleaved_call_is_never_finished() {
     no_cut_call_is_finished(Scene::Breaks).await;
 }
 
 /// Each of several calls may be cut, and their server may call them complete all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_their_server_ended_half_are_never_finished() {
+async fn calls_that_their_server_closed_early_are_never_finished() {
     no_cut_call_is_finished(Scene::Limit).await;
     no_cut_call_is_finished(Scene::Stops).await;
 }

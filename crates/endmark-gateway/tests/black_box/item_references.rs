@@ -70,7 +70,7 @@ fn next() -> Value {
 
 /// The provider has the call as it was cut: the reference to it would bring that back.
 #[tokio::test]
-async fn a_reference_to_a_mended_call_becomes_the_whole_call_also_after_a_restart() {
+async fn a_reference_to_a_mended_call_becomes_the_whole_call() {
     for stream in [false, true] {
         let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
         let last = Answer::json(200, &response("resp_3", "completed", &[message("Written.")]));
@@ -97,7 +97,7 @@ async fn a_reference_to_a_mended_call_becomes_the_whole_call_also_after_a_restar
 
 /// An item that the provider must not store is not stored here.
 #[tokio::test]
-async fn a_reply_that_is_not_to_be_stored_is_not_kept() {
+async fn a_reply_that_must_not_be_stored_is_not_kept() {
     let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);
     let script = Script::new()
         .then(cut(false))

@@ -21,7 +21,7 @@ async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
 }
 
 #[tokio::test]
-async fn a_response_that_failed_or_was_called_off_is_passed_as_it_is() {
+async fn failed_and_cancelled_responses_pass_unchanged() {
     for (status, output) in [("failed", &[][..]), ("failed", &TEXT[..]), ("cancelled", &TEXT[..])] {
         let mut response = RESPONSES.whole_reply(output, status);
         if status == "failed" {
@@ -40,7 +40,7 @@ async fn a_response_that_failed_or_was_called_off_is_passed_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_in_a_stream_is_never_sent_again() {
+async fn a_request_refused_in_a_stream_is_not_repeated() {
     for (wire, kind) in [
         (RESPONSES, "invalid_prompt"),
         (MESSAGES, "invalid_request_error"),
@@ -57,7 +57,7 @@ async fn a_request_that_is_refused_in_a_stream_is_never_sent_again() {
 }
 
 #[tokio::test]
-async fn words_of_gemini_for_what_went_wrong_stay() {
+async fn gemini_failure_reasons_pass_unchanged() {
     for word in ["OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
         let answer = Answer::json(200, &GEMINI.whole_reply(&TEXT, word));
         let mut request = GEMINI.request(false);
@@ -69,7 +69,7 @@ async fn words_of_gemini_for_what_went_wrong_stay() {
 }
 
 #[tokio::test]
-async fn a_full_window_is_told_and_nothing_is_asked_for() {
+async fn a_full_context_window_is_disclosed_without_a_continuation() {
     let full = "model_context_window_exceeded";
     let whole = Answer::json(200, &MESSAGES.whole_reply(&TEXT, full));
     let mut frames = MESSAGES.frames(&TEXT, None);
@@ -115,21 +115,21 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
 }
 
 #[tokio::test]
-async fn an_error_in_a_stream_of_chat_completions_is_mended() {
+async fn an_error_in_a_chat_completions_stream_is_recovered() {
     an_error_in_mid_stream_is_mended(Wire::Chat, "overloaded").await;
 }
 
 #[tokio::test]
-async fn an_error_in_a_stream_of_responses_is_mended() {
+async fn an_error_in_a_responses_stream_is_recovered() {
     an_error_in_mid_stream_is_mended(RESPONSES, "server_error").await;
 }
 
 #[tokio::test]
-async fn an_error_in_a_stream_of_messages_is_mended() {
+async fn an_error_in_a_messages_stream_is_recovered() {
     an_error_in_mid_stream_is_mended(MESSAGES, "overloaded_error").await;
 }
 
 #[tokio::test]
-async fn an_error_in_a_stream_of_gemini_is_mended() {
+async fn an_error_in_a_gemini_stream_is_recovered() {
     an_error_in_mid_stream_is_mended(GEMINI, "UNAVAILABLE").await;
 }

@@ -35,7 +35,7 @@ fn words(row: &UsageRow) -> (&str, &str, Option<&str>, Option<u16>) {
 }
 
 #[tokio::test]
-async fn a_reply_that_needs_nothing_has_one_row_with_what_was_reported() {
+async fn a_whole_reply_has_one_row_with_its_reported_usage() {
     for stream in [false, true] {
         let endmark = Endmark::start(ScriptedModel::new(TEXT)).await;
         let mut body = request(500);
@@ -56,7 +56,7 @@ async fn a_reply_that_needs_nothing_has_one_row_with_what_was_reported() {
 }
 
 #[tokio::test]
-async fn an_answer_that_passes_unread_is_not_said_to_be_whole() {
+async fn an_unread_answer_is_not_recorded_as_whole() {
     let odd = Answer::json(200, &json!({"choices": "none", "error": null}));
     let endmark = Endmark::start(Script::new().default_answer(odd)).await;
     endmark.ask(&request(500)).await;
@@ -67,7 +67,7 @@ async fn an_answer_that_passes_unread_is_not_said_to_be_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_that_passes_untouched_is_heard_what_it_says_of_its_tokens() {
+async fn usage_is_read_from_an_untouched_answer() {
     for wire in Wire::ALL {
         for (stream, compressed) in [(false, false), (true, false), (false, true), (true, true)] {
             let plain = wire.answer(&[Said::Text("one two three")], End::Turn, stream);
@@ -96,7 +96,7 @@ async fn an_answer_that_passes_untouched_is_heard_what_it_says_of_its_tokens() {
 }
 
 #[tokio::test]
-async fn each_continuation_has_a_row_of_its_own() {
+async fn each_continuation_has_its_own_row() {
     for stream in [false, true] {
         let endmark = Endmark::start_resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let body = if stream { stream_request(4) } else { request(4) };
@@ -114,7 +114,7 @@ async fn each_continuation_has_a_row_of_its_own() {
 }
 
 #[tokio::test]
-async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
+async fn each_attempt_and_the_fallback_have_a_row() {
     let good = Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)));
     let script = Script::new()
         .then(Answer::without_status(Fault::Reset))
@@ -140,7 +140,7 @@ async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
 }
 
 #[tokio::test]
-async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
+async fn refused_lost_and_oversized_answers_have_rows() {
     let refused = Endmark::start(Script::new().default_answer(Answer::unauthorized())).await;
     refused.ask(&request(50)).await;
     assert_eq!(words(&rows(&refused, 1).await[0]), ("reply", "upstream_error", None, Some(401)));
@@ -168,7 +168,7 @@ async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
 
 /// The frames of a stream have many times the bytes of the text in them.
 #[tokio::test]
-async fn where_no_tokens_are_reported_their_estimate_is_written() {
+async fn unreported_tokens_are_recorded_as_an_estimate() {
     let frames = ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done();
     for (answer, body) in [
         (Answer::sse(frames), stream_request(500)),
@@ -192,7 +192,7 @@ fn reply_without_usage(text: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_a_row() {
+async fn a_client_that_leaves_is_recorded_in_a_row() {
     let slow = Answer::sse(ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done())
         .pause(Duration::from_millis(200));
     let endmark = Endmark::start(Script::new().default_answer(slow)).await;
@@ -208,7 +208,7 @@ async fn a_client_that_goes_away_leaves_a_row() {
 
 /// Nobody can tell it from one that has gone, and a reply that nobody waits for costs as much as any other.
 #[tokio::test]
-async fn a_client_that_closes_its_side_behind_its_request_counts_as_gone() {
+async fn a_half_closed_client_counts_as_gone() {
     let endmark = Endmark::start(Script::new().default_answer(Answer::without_status(Fault::Stall))).await;
     let body = request(50).to_string();
     let head =
@@ -224,7 +224,7 @@ async fn a_client_that_closes_its_side_behind_its_request_counts_as_gone() {
 }
 
 #[tokio::test]
-async fn what_is_not_looked_at_has_a_row_too() {
+async fn pass_through_calls_have_a_row_too() {
     for stream in [false, true] {
         let off = |settings: &mut endmark_gateway::Settings| settings.resume.mode = Mode::Off;
         let endmark = Endmark::start_with(ScriptedModel::new(TEXT), off).await;
@@ -236,7 +236,7 @@ async fn what_is_not_looked_at_has_a_row_too() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_and_is_mended_says_both() {
+async fn a_mended_stream_records_the_break_and_the_recovery() {
     let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes).fault(0, 600, Fault::Close);
     let endmark = Endmark::start(model).await;
     let reply = endmark.ask(&stream_request(500)).await;

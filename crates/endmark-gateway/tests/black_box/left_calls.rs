@@ -51,7 +51,7 @@ async fn settled_calls(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, Budge
 }
 
 #[tokio::test]
-async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
+async fn clients_that_leave_early_use_up_their_budget() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
         let endmark = Endmark::start_with(silent, with_a_session_budget).await;
@@ -79,7 +79,7 @@ async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
+async fn a_stream_abandoned_before_its_first_event_costs_its_prompt() {
     let endmark = Endmark::start_with(
         Script::new().default_answer(Answer::sse(Vec::<String>::new()).stall_after(0)),
         with_a_session_budget,
@@ -92,7 +92,7 @@ async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
+async fn an_abandoned_upstream_call_costs_its_prompt() {
     let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
     let endmark = Endmark::start_with(silent, |settings| {
         with_a_session_budget(settings);
@@ -108,7 +108,7 @@ async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
 }
 
 #[tokio::test]
-async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
+async fn unsent_calls_and_provider_failures_cost_nothing() {
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for at in [Some(closed), None, Some(deaf.local_addr().unwrap())] {
@@ -141,10 +141,10 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
 
 over_postgresql! {
     "left_calls.rs":
-    clients_that_leave_before_the_first_byte_use_their_budget_up,
-    a_stream_that_is_left_before_its_first_event_costs_its_prompt,
-    an_upstream_that_is_given_up_costs_the_prompt_that_it_had,
-    what_never_went_up_and_what_a_provider_failed_at_costs_nothing,
+    clients_that_leave_early_use_up_their_budget,
+    a_stream_abandoned_before_its_first_event_costs_its_prompt,
+    an_abandoned_upstream_call_costs_its_prompt,
+    unsent_calls_and_provider_failures_cost_nothing,
     ;
     alone:
 }

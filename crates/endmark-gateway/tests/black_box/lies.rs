@@ -22,7 +22,7 @@ fn limited_request(wire: Wire, stream: bool) -> Value {
 
 /// llama.cpp calls a response `completed` that its client's limit has cut.
 #[tokio::test]
-async fn a_reply_that_its_limit_cut_is_not_called_finished() {
+async fn a_reply_cut_by_its_limit_is_not_called_finished() {
     let said = [Said::Text("The harbour was quiet that")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let mut answer = wire.answer(&said, End::Turn, stream);
@@ -108,7 +108,7 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
 
 /// Who counted far more than the limit has not counted against it.
 #[tokio::test]
-async fn a_count_beyond_the_limit_says_nothing_of_a_reply() {
+async fn a_count_beyond_the_limit_proves_nothing() {
     let said = [Said::Text("The harbour was quiet that")];
     for wire in Wire::ALL {
         let mut body = limited_request(wire, false);

@@ -22,7 +22,7 @@ fn slow(wait: Duration) -> Script {
 }
 
 #[tokio::test]
-async fn a_head_over_its_bytes_or_fields_is_431() {
+async fn a_head_with_too_many_bytes_or_fields_gets_431() {
     let endmark = Endmark::start_with(plain_script(), |settings| {
         settings.limits.header_bytes = 2_000;
         settings.limits.header_fields = 5;
@@ -38,7 +38,7 @@ async fn a_head_over_its_bytes_or_fields_is_431() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_408_and_one_that_never_began_is_just_closed() {
+async fn an_unfinished_head_gets_408_and_an_idle_connection_is_closed() {
     let endmark =
         Endmark::start_with(plain_script(), |settings| settings.limits.header = SHORT_TIMEOUT).await;
     let mut dripping = Raw::connect(endmark.address).await;
@@ -50,7 +50,7 @@ async fn a_head_that_does_not_come_is_408_and_one_that_never_began_is_just_close
 }
 
 #[tokio::test]
-async fn a_drip_does_not_extend_the_time_of_a_head() {
+async fn slow_bytes_do_not_extend_the_head_timeout() {
     let endmark =
         Endmark::start_with(plain_script(), |settings| settings.limits.header = SHORT_TIMEOUT).await;
     let mut raw = Raw::connect(endmark.address).await;
@@ -65,7 +65,7 @@ async fn a_drip_does_not_extend_the_time_of_a_head() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_without_requests_is_closed() {
+async fn an_idle_kept_connection_is_closed() {
     let endmark =
         Endmark::start_with(plain_script(), |settings| settings.limits.keep_alive = SHORT_TIMEOUT).await;
     let mut raw = Raw::connect(endmark.address).await;
@@ -75,7 +75,7 @@ async fn a_kept_connection_without_requests_is_closed() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_or_drips_is_408_on_every_path() {
+async fn a_stalled_or_slow_body_gets_408_on_every_path() {
     let endmark = Endmark::start_with(plain_script(), |settings| {
         settings.limits.body = SHORT_TIMEOUT;
         settings.limits.idle = Duration::from_secs(20);
@@ -94,7 +94,7 @@ async fn a_body_that_stops_or_drips_is_408_on_every_path() {
 }
 
 #[tokio::test]
-async fn a_body_over_its_bytes_is_413_on_every_path() {
+async fn an_oversized_body_gets_413_on_every_path() {
     let endmark = Endmark::start_with(plain_script(), |settings| {
         settings.limits.body_bytes = 1_000;
         settings.limits.upload_bytes = 2_000;
@@ -116,7 +116,7 @@ async fn a_body_over_its_bytes_is_413_on_every_path() {
 }
 
 #[tokio::test]
-async fn a_request_over_the_number_waits_and_one_more_is_429() {
+async fn excess_requests_wait_and_a_full_queue_gets_429() {
     let endmark = Endmark::start_with(slow(Duration::from_secs(2)), |settings| {
         settings.limits.requests = 1;
         settings.limits.queue = 1;
@@ -143,7 +143,7 @@ async fn a_request_over_the_number_waits_and_one_more_is_429() {
 }
 
 #[tokio::test]
-async fn who_waits_too_long_for_its_turn_is_429() {
+async fn a_request_that_waits_too_long_gets_429() {
     let endmark = Endmark::start_with(slow(Duration::from_secs(10)), |settings| {
         settings.limits.requests = 1;
         settings.limits.queue_wait = SHORT_TIMEOUT;
@@ -156,7 +156,7 @@ async fn who_waits_too_long_for_its_turn_is_429() {
 
 /// A thousand clients that drip a body each would otherwise keep all others waiting.
 #[tokio::test]
-async fn who_only_sends_a_body_keeps_nobody_waiting() {
+async fn slow_body_senders_do_not_delay_other_clients() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
         settings.limits.requests = 1;
         settings.limits.queue = 0;
@@ -177,7 +177,7 @@ async fn who_only_sends_a_body_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn a_permit_is_free_again_after_an_end_an_error_and_a_client_that_went_away() {
+async fn a_permit_is_freed_after_a_reply_an_error_or_a_lost_client() {
     let script = Script::new()
         .then(Answer::sse(chat_stream(&["a", "b"], "stop")).pause(SHORT_TIMEOUT))
         .then(Answer::without_status(testkit::Fault::Reset))
@@ -199,7 +199,7 @@ async fn a_permit_is_free_again_after_an_end_an_error_and_a_client_that_went_awa
 }
 
 #[tokio::test]
-async fn what_is_held_for_all_together_is_bounded() {
+async fn total_memory_for_all_requests_is_bounded() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
         settings.limits.held_bytes = 2_000;
     })
@@ -214,7 +214,7 @@ async fn what_is_held_for_all_together_is_bounded() {
 
 /// Its copies while it is parsed and changed take more than its bytes.
 #[tokio::test]
-async fn the_memory_of_work_on_a_large_request_counts_too() {
+async fn working_memory_of_large_requests_counts_too() {
     let endmark = Endmark::start_with(ScriptedModel::new("one two"), |settings| {
         settings.limits.held_bytes = 3_000_000;
     })
@@ -230,7 +230,7 @@ async fn the_memory_of_work_on_a_large_request_counts_too() {
 }
 
 #[tokio::test]
-async fn a_reply_for_which_there_is_no_room_passes_as_it_is() {
+async fn a_reply_without_memory_for_it_passes_unchanged() {
     let long = "x".repeat(3_000);
     let whole = Answer::json(200, &chat_reply(&long, "length", (1, 1)));
     let stream = Answer::sse(chat_stream(&[&long, "end"], "length"));
@@ -245,7 +245,7 @@ async fn a_reply_for_which_there_is_no_room_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
+async fn the_total_timeout_ends_awaited_and_flowing_replies() {
     let script = Script::new()
         .then(Answer::json(200, &chat_reply("late", "stop", (1, 1))).wait(Duration::from_secs(20)))
         .default_answer(Answer::sse(chat_stream(&["a"; 200], "stop")).pause(Duration::from_millis(200)));
@@ -269,7 +269,7 @@ async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_falls_silent_on_another_path_is_given_up() {
+async fn a_silent_upstream_on_another_path_times_out() {
     let endmark = Endmark::start_with(
         Script::new().default_answer(Answer::new(200, "text/plain", "0123456789").stall_after(5)),
         |settings| settings.limits.idle = SHORT_TIMEOUT,
@@ -280,7 +280,7 @@ async fn an_upstream_that_falls_silent_on_another_path_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_dropped_and_its_upstream_with_it() {
+async fn a_client_that_reads_nothing_is_dropped_with_its_upstream_call() {
     let part = "x".repeat(64 * 1024);
     let parts = vec![part.as_str(); 1_000];
     let endmark = Endmark::start_with(
@@ -305,7 +305,7 @@ async fn a_client_that_reads_nothing_is_dropped_and_its_upstream_with_it() {
 }
 
 #[tokio::test]
-async fn connections_that_do_nothing_give_way_and_busy_ones_do_not() {
+async fn idle_connections_are_closed_for_new_ones_but_busy_ones_are_not() {
     let endmark = Endmark::start_with(slow(Duration::from_secs(1)), |settings| {
         settings.limits.connections = 3;
     })

@@ -151,7 +151,7 @@ fn reason(wire: Wire, reply: &Reply) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_recovery_of_a_looping_model_exceeds_its_bound() {
+async fn recovery_of_a_looping_model_stays_within_its_bounds() {
     let count = std::env::var("ENDMARK_TEST_RECOVERIES").ok().and_then(|count| count.parse().ok());
     let model = Endless::default();
     let endmark = Endmark::start_with(model.clone(), |settings| {

@@ -18,7 +18,7 @@ async fn raw(endmark: &Endmark, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_request_names_another_host() {
+async fn a_request_cannot_name_another_host() {
     let elsewhere =
         Upstream::start(Script::new().default_answer(Answer::json(200, &serde_json::json!({})))).await;
     let evil = elsewhere.address();
@@ -85,7 +85,7 @@ async fn a_path_stays_below_its_base_and_is_not_rewritten() {
 }
 
 #[tokio::test]
-async fn headers_of_a_connection_stay_on_it_in_both_directions() {
+async fn hop_by_hop_headers_are_not_forwarded_in_either_direction() {
     let answer = Answer::new(200, "application/x-any", "ok")
         .header("connection", "x-of-this-hop")
         .header("x-of-this-hop", "1")
@@ -125,7 +125,7 @@ async fn headers_of_a_connection_stay_on_it_in_both_directions() {
 }
 
 #[tokio::test]
-async fn tunnels_and_upgrades_are_refused_and_say_what_to_do() {
+async fn tunnels_and_upgrades_are_refused_with_advice() {
     let endmark = Endmark::start(ScriptedModel::new("x")).await;
     let evil = "127.0.0.1:9";
     for (first_line, more) in [
@@ -155,7 +155,7 @@ async fn tunnels_and_upgrades_are_refused_and_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_to_be_told_to_continue_is_told() {
+async fn a_client_that_expects_100_continue_gets_it() {
     let endmark = Endmark::start(ScriptedModel::new("Yes.")).await;
     let body = request(50).to_string();
     let mut stream = TcpStream::connect(endmark.address).await.unwrap();
@@ -205,7 +205,7 @@ impl Drop for UpstreamSending {
 }
 
 #[tokio::test]
-async fn provisional_answers_are_not_the_answer() {
+async fn interim_responses_are_not_taken_for_the_answer() {
     let before = upstream_sending(
         "HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
          HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 109\r\n\r\n\
@@ -217,7 +217,7 @@ async fn provisional_answers_are_not_the_answer() {
 }
 
 #[tokio::test]
-async fn answers_without_a_body_have_none() {
+async fn bodiless_statuses_have_no_body() {
     for (method, answer, status, length) in [
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 1234\r\nconnection: close\r\n\r\n", 200, Some("1234")),
         ("GET", "HTTP/1.1 204 No Content\r\nx-own: 1\r\nconnection: close\r\n\r\n", 204, None),
@@ -233,7 +233,7 @@ async fn answers_without_a_body_have_none() {
 }
 
 #[tokio::test]
-async fn trailers_end_here() {
+async fn trailers_are_not_forwarded() {
     let before = upstream_sending(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\nconnection: close\r\n\r\n\
          3\r\nany\r\n0\r\nx-sum: 7\r\n\r\n",
@@ -249,7 +249,7 @@ async fn trailers_end_here() {
 }
 
 #[tokio::test]
-async fn a_client_cannot_take_the_key_of_an_upstream_off_a_request() {
+async fn a_client_cannot_remove_the_upstream_key() {
     let endmark = Endmark::start_with(ScriptedModel::new("Yes."), |settings| {
         settings.upstreams[0].api_key = Some(endmark_gateway::Secret::new("sk-own-key".to_owned()));
     })

@@ -116,7 +116,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
 
 /// Wherever it comes from: before a request is let in, before it has a way, and behind that.
 #[tokio::test]
-async fn every_error_of_the_gateways_own_is_counted_once() {
+async fn every_gateway_error_is_counted_once() {
     let page = Script::new().default_answer(Answer::new(200, "text/html", "<html>"));
     let endmark = Endmark::start_with(page, |settings| settings.limits.body_bytes = 10_000).await;
     let chat = || endmark.chat(&request(50));
@@ -150,7 +150,7 @@ async fn every_error_of_the_gateways_own_is_counted_once() {
 
 /// What is refused before it is a request.
 #[tokio::test]
-async fn what_is_refused_at_the_door_is_counted() {
+async fn requests_refused_at_the_edge_are_counted() {
     let script = Script::new().default_answer(Answer::new(200, "text/plain", "reached"));
     let endmark = Endmark::start_with(script, |settings| {
         settings.limits.header = Duration::from_millis(200);
@@ -172,7 +172,7 @@ async fn what_is_refused_at_the_door_is_counted() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_rest_came_too_late_is_not_counted_as_whole() {
+async fn a_stream_with_a_late_continuation_is_not_counted_as_whole() {
     let script = Script::new()
         .then(Answer::sse(chat_stream(&["one two", " three"], "length")))
         .default_answer(Answer::json(200, &serde_json::json!({})).wait(Duration::from_secs(30)));
@@ -191,7 +191,7 @@ async fn a_stream_whose_rest_came_too_late_is_not_counted_as_whole() {
 }
 
 #[tokio::test]
-async fn no_name_from_outside_becomes_a_label() {
+async fn no_external_name_becomes_a_label() {
     let endmark = Endmark::start(ScriptedModel::new(TEXT)).await;
     for number in 0..30 {
         let mut body = request(500);
@@ -215,7 +215,7 @@ async fn no_name_from_outside_becomes_a_label() {
 
 /// A stream that breaks off behind the end of its reply gets the format's own end, and that is told.
 #[tokio::test]
-async fn an_end_that_was_lost_is_counted() {
+async fn a_lost_end_of_stream_is_counted() {
     let chat = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
     let messages = Wire::Other(Dialect::Messages).frames(&[Said::Text(TEXT)], Some(End::Turn));
     for (wire, frames) in [(Wire::Chat, chat), (Wire::Other(Dialect::Messages), messages)] {
@@ -235,7 +235,7 @@ async fn an_end_that_was_lost_is_counted() {
 }
 
 #[tokio::test]
-async fn where_keys_are_required_the_metrics_are_closed_without_an_admin_key() {
+async fn metrics_need_the_admin_key_if_keys_are_required() {
     let admin = Some(MetricsAccess::Admin);
     for (require_key, access, status) in
         [(false, None, 200), (true, None, 403), (true, Some(MetricsAccess::Open), 200), (false, admin, 403)]

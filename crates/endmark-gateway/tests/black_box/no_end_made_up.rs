@@ -10,7 +10,7 @@ use crate::support::{Endmark, read_stream};
 
 /// Rows and elements have no end of their own: behind the last one more may be to come.
 #[tokio::test]
-async fn rows_and_elements_that_reached_the_limit_go_on_behind_the_last_one() {
+async fn limited_rows_and_elements_continue_after_the_last_one() {
     let rows = ("jsonl", "{\"id\":1}\n{\"id\":2}\n", "{\"id\":3}\n");
     let elements = ("tags", "<row>1</row>\n<row>2</row>\n", "<row>3</row>\n");
     for (format, begun, rest) in [rows, elements] {
@@ -36,7 +36,7 @@ async fn rows_and_elements_that_reached_the_limit_go_on_behind_the_last_one() {
 
 /// The request says how many choices there are.
 #[tokio::test]
-async fn a_stream_that_breaks_off_before_a_choice_began_is_not_whole_without_it() {
+async fn a_stream_without_one_of_its_choices_is_not_whole() {
     let chunk = |delta: serde_json::Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": [choice]});
@@ -57,7 +57,7 @@ async fn a_stream_that_breaks_off_before_a_choice_began_is_not_whole_without_it(
 
 /// What a server says of itself, and is still there.
 #[tokio::test]
-async fn a_whole_stream_passes_byte_for_byte_with_comments_and_pings_anywhere() {
+async fn a_whole_stream_with_comments_and_pings_is_unchanged() {
     let idle = [": still here\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"];
     for wire in Wire::ALL {
         let said = [Said::Text("The harbour."), Said::Call("get_time", "{}")];
@@ -77,7 +77,7 @@ async fn a_whole_stream_passes_byte_for_byte_with_comments_and_pings_anywhere() 
 
 /// Whoever was told of an error is told of no end.
 #[tokio::test]
-async fn no_end_is_made_behind_an_error_that_stands_behind_the_word_for_one() {
+async fn no_end_is_added_after_an_error_event() {
     for wire in Wire::ALL {
         let mut frames = wire.frames(&[Said::Text("The harbour.")], Some(End::Turn));
         // The last events of these two only say that the stream is over.

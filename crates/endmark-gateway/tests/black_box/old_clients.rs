@@ -47,7 +47,7 @@ async fn start_before_silence(wire: Wire) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_stream_that_the_end_of_a_drain_cuts_says_so() {
+async fn a_stream_cut_by_a_drain_says_so() {
     for wire in Wire::ALL {
         let endmark = start_before_silence(wire).await;
         let mut client = send_request(&endmark, wire.path(true), "auto").await;
@@ -60,7 +60,7 @@ async fn a_stream_that_the_end_of_a_drain_cuts_says_so() {
 }
 
 #[tokio::test]
-async fn what_passes_unread_is_broken_off_and_not_ended() {
+async fn an_unread_body_cut_by_a_drain_is_aborted() {
     for (path, mode) in [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off")] {
         // Cut by the end of a drain.
         let endmark = start_before_silence(Wire::Chat).await;
@@ -82,7 +82,7 @@ async fn what_passes_unread_is_broken_off_and_not_ended() {
 }
 
 #[tokio::test]
-async fn what_is_whole_ends_in_order() {
+async fn a_whole_body_ends_cleanly_during_a_drain() {
     let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet.")], Some(End::Turn));
     for (path, mode) in
         [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off"), ("/v1/chat/completions", "auto")]

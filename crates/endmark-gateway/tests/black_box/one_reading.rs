@@ -140,7 +140,7 @@ fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
 }
 
 #[tokio::test]
-async fn what_two_servers_read_differently_evades_no_limit() {
+async fn ambiguous_fields_do_not_evade_a_limit() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
         let gate = Gate::start(who).await;
         for (path, body, limited) in evasions() {
@@ -159,7 +159,7 @@ async fn what_two_servers_read_differently_evades_no_limit() {
 }
 
 #[tokio::test]
-async fn a_body_is_read_as_json_by_its_content_type_too() {
+async fn a_body_with_a_json_content_type_is_read_as_json() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
         let gate = Gate::start(who).await;
         let body = format!(r#"{{"model":"cheap","x":"&model=dear&",{MESSAGES}}}"#);
@@ -209,7 +209,7 @@ async fn a_plain_request_passes_with_every_limit() {
 }
 
 #[tokio::test]
-async fn a_body_on_a_get_or_delete_passes_without_limits_alone() {
+async fn a_get_or_delete_body_passes_only_without_limits() {
     for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
         let gate = Gate::start(who).await;
         for method in ["GET", "DELETE", "OPTIONS"] {
@@ -222,7 +222,7 @@ async fn a_body_on_a_get_or_delete_passes_without_limits_alone() {
 }
 
 #[tokio::test]
-async fn a_header_that_overrides_the_method_or_the_path_never_goes_upstream() {
+async fn method_and_path_override_headers_are_not_forwarded() {
     let gate = Gate::start(Who::Free).await;
     for (name, path) in [
         ("x-http-method-override", "/v1/models"),
@@ -244,7 +244,7 @@ async fn a_header_that_overrides_the_method_or_the_path_never_goes_upstream() {
 }
 
 #[tokio::test]
-async fn a_method_that_would_echo_the_upstreams_key_is_refused() {
+async fn methods_that_could_echo_a_key_are_refused() {
     let gate = Gate::start(Who::Free).await;
     for method in ["TRACE", "TRACK", "Trace", "CONNECT", "DEBUG", "PROPFIND"] {
         for path in ["/v1/models", "/endmark/readyz"] {

@@ -26,7 +26,7 @@ fn own_words(reply: &Reply) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_upstream_cannot_speak_in_the_gateways_name() {
+async fn an_upstream_cannot_set_endmark_headers() {
     let stream = || Answer::sse(chat_stream(&[TEXT], "stop"));
     let whole = || Answer::json(200, &chat_reply(TEXT, "stop", (2, 3)));
     let files = |status| Answer::new(status, "text/plain", "a file");
@@ -51,7 +51,7 @@ async fn an_upstream_cannot_speak_in_the_gateways_name() {
 }
 
 #[tokio::test]
-async fn its_interim_responses_and_trailers_are_not_relayed() {
+async fn interim_responses_and_trailers_of_an_upstream_are_not_relayed() {
     let head = "HTTP/1.1 103 Early Hints\r\nx-endmark-outcome: whole\r\n\r\nHTTP/1.1 200 OK\r\n";
     let fields = "trailer: x-endmark-outcome\r\ntransfer-encoding: chunked\r\n\r\n";
     let answer = format!("{head}{fields}4\r\nfile\r\n0\r\nx-endmark-outcome: whole\r\n\r\n");
@@ -76,7 +76,7 @@ fn target_of(inner: &Endmark) -> Target {
 }
 
 #[tokio::test]
-async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
+async fn a_reply_of_another_endmark_is_passed_with_its_disclosure() {
     let inner = inner().await;
     let outer = Endmark::start_with(Script::new(), |settings| {
         settings.upstreams = vec![target_of(&inner)];
@@ -98,7 +98,7 @@ async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
 }
 
 #[tokio::test]
-async fn one_that_stands_in_for_an_upstream_keeps_its_word_too() {
+async fn a_disclosure_of_a_fallback_endmark_is_kept() {
     let inner = inner().await;
     let target = target_of(&inner);
     let down = Upstream::start(Script::new().default_answer(Answer::server_error())).await;
@@ -117,7 +117,7 @@ async fn one_that_stands_in_for_an_upstream_keeps_its_word_too() {
 }
 
 #[tokio::test]
-async fn an_endmark_object_of_an_upstream_is_removed_from_what_is_read() {
+async fn an_endmark_object_from_an_upstream_is_removed() {
     let told = json!({"outcome": "whole", "request": "em_0"});
     for wire in Wire::ALL {
         for stream in [false, true] {

@@ -8,7 +8,7 @@ use testkit::{Answer, Request, Script, ScriptedModel, Upstream};
 use crate::support::{Endmark, request};
 
 #[tokio::test]
-async fn the_gateway_says_that_it_lives_and_is_ready() {
+async fn the_gateway_reports_its_health_and_readiness() {
     let endmark = Endmark::start(Script::new()).await;
     for path in ["/endmark/healthz", "/endmark/readyz"] {
         let reply = Request::get(endmark.address, path).send().await.read().await;
@@ -40,7 +40,7 @@ async fn every_other_path_passes_untouched() {
 }
 
 #[tokio::test]
-async fn a_named_upstream_is_reached_by_its_name_and_no_other_host_by_anything() {
+async fn a_named_upstream_is_reached_only_by_its_name() {
     let endmark = Endmark::start(ScriptedModel::new("Hello")).await;
     let reply = Request::post(endmark.address, "/u/scripted/v1/chat/completions")
         .json(&request(50))
@@ -62,7 +62,7 @@ const ANTHROPIC: (&str, &str) = ("x-api-key", "sk-ant-1");
 const GOOGLE: (&str, &str) = ("x-goog-api-key", "AIza1");
 
 #[tokio::test]
-async fn every_path_and_key_goes_to_the_provider_it_is_meant_for() {
+async fn every_path_and_key_goes_to_its_provider() {
     let answer = || Script::new().default_answer(Answer::new(200, "application/json", b"{}".to_vec()));
     let (claude, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
@@ -102,7 +102,7 @@ async fn every_path_and_key_goes_to_the_provider_it_is_meant_for() {
 }
 
 #[tokio::test]
-async fn a_key_for_a_provider_without_an_upstream_goes_nowhere() {
+async fn a_key_of_a_provider_without_an_upstream_is_not_sent() {
     let endmark = Endmark::start(Script::new()).await;
     for (path, (name, value), shape) in [
         ("/v1/messages", ANTHROPIC, "type"),
@@ -126,7 +126,7 @@ async fn a_key_for_a_provider_without_an_upstream_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn an_upstreams_key_stands_where_its_provider_has_it_on_every_path() {
+async fn an_upstream_key_uses_the_header_of_its_provider_on_every_path() {
     for (provider, paths, name) in [
         (
             &GEMINI,
@@ -158,7 +158,7 @@ async fn an_upstreams_key_stands_where_its_provider_has_it_on_every_path() {
 }
 
 #[tokio::test]
-async fn own_headers_stay_here_and_an_upstreams_key_takes_the_clients_place() {
+async fn gateway_headers_are_removed_and_the_upstream_key_replaces_the_clients() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
         let own: &mut Target = &mut settings.upstreams[0];
         own.api_key = Some(Secret::new("sk-own".to_owned()));
@@ -178,7 +178,7 @@ async fn own_headers_stay_here_and_an_upstreams_key_takes_the_clients_place() {
 }
 
 #[tokio::test]
-async fn in_off_nothing_is_looked_at() {
+async fn in_mode_off_nothing_is_inspected() {
     let endmark = Endmark::start(ScriptedModel::new("one two three four")).await;
     let reply = endmark.chat(&request(2)).header("x-endmark-resume", "off").send().await.read().await;
     assert_eq!(crate::support::finish(&reply), "length");
@@ -187,7 +187,7 @@ async fn in_off_nothing_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_a_reply_under_way_end() {
+async fn a_stop_lets_a_reply_in_progress_finish() {
     let answer = Answer::sse(testkit::chat_stream(&["one", " two"], "stop"))
         .pause(std::time::Duration::from_millis(100));
     let endmark = Endmark::start(Script::new().default_answer(answer)).await;

@@ -53,7 +53,7 @@ fn places(wire: Wire) -> Vec<(String, Option<(&'static str, &'static str)>)> {
 }
 
 #[tokio::test]
-async fn a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream() {
+async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
     for wire in Wire::ALL {
         let model = || ScriptedModel::new("All of it.");
         let endmark = match wire {
@@ -115,7 +115,7 @@ async fn a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream() {
 }
 
 #[tokio::test]
-async fn a_key_is_for_its_models_alone_on_every_path() {
+async fn a_key_is_limited_to_its_models_on_every_path() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let secret =
         key(&endmark, "alice", |new| new.models = vec!["scripted".to_owned(), "small-*".to_owned()]).await;
@@ -154,7 +154,7 @@ async fn a_key_is_for_its_models_alone_on_every_path() {
 }
 
 #[tokio::test]
-async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
+async fn the_budget_of_a_key_covers_all_its_secrets_and_no_other_key() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
     let first = key(&endmark, "alice", |new| new.budget = Some(budget)).await;
@@ -183,7 +183,7 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_equal() {
+async fn a_refusal_names_the_key_budget_even_if_another_is_equal() {
     let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
     let endmark = Endmark::start_with(good_script(), |settings| {
         require_keys(settings);
@@ -203,7 +203,7 @@ async fn a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_eq
 }
 
 #[tokio::test]
-async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
+async fn expired_revoked_and_replaced_keys_get_401() {
     let endmark = Endmark::start_with(good_script(), require_keys).await;
     let body = request(10);
     let over = key(&endmark, "over", |new| new.ends_at = Some(1_700_000_000)).await;
@@ -234,7 +234,7 @@ async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn an_upstream_without_a_key_never_gets_one_of_the_gateways() {
+async fn an_upstream_without_a_key_never_gets_a_gateway_key() {
     let endmark = Endmark::start(good_script()).await;
     let secret = key(&endmark, "alice", |_| {}).await;
     for path in ["/v1/chat/completions", "/v1/embeddings"] {
@@ -252,12 +252,12 @@ async fn an_upstream_without_a_key_never_gets_one_of_the_gateways() {
 
 over_postgresql! {
     "own_keys.rs":
-    a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream,
-    a_key_is_for_its_models_alone_on_every_path,
-    the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key,
-    a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_equal,
-    a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in,
-    an_upstream_without_a_key_never_gets_one_of_the_gateways,
+    a_gateway_key_is_accepted_in_every_format_and_never_forwarded,
+    a_key_is_limited_to_its_models_on_every_path,
+    the_budget_of_a_key_covers_all_its_secrets_and_no_other_key,
+    a_refusal_names_the_key_budget_even_if_another_is_equal,
+    expired_revoked_and_replaced_keys_get_401,
+    an_upstream_without_a_key_never_gets_a_gateway_key,
     ;
     alone:
 }

@@ -27,7 +27,7 @@ fn whole_answer(text: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn what_reads_like_a_remark_stays_where_the_model_goes_on_with_its_message() {
+async fn a_remark_stays_if_the_model_continues_its_own_message() {
     let rest = [REST, OFFER].concat();
     let script = Script::new().then(cut(LETTER)).then(whole_answer(&rest));
     let endmark = Endmark::start_resuming(script).await;
@@ -37,7 +37,7 @@ async fn what_reads_like_a_remark_stays_where_the_model_goes_on_with_its_message
 }
 
 #[tokio::test]
-async fn what_a_proven_continuation_begins_with_is_its_own() {
+async fn the_first_words_of_a_proven_continuation_are_kept() {
     let (waiting, then) = ("Wait for it", "... and then it came, and all of the boats were there.");
     let script =
         Script::new().then(cut(LETTER)).then(whole_answer(REST)).then(cut(waiting)).then(whole_answer(then));
@@ -49,7 +49,7 @@ async fn what_a_proven_continuation_begins_with_is_its_own() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_of_an_answer_is_told() {
+async fn omitted_words_of_a_continuation_are_disclosed() {
     let announced = ["Sure, here is the rest:\n\n", REST].concat();
     let script = Script::new()
         .then(cut(LETTER))

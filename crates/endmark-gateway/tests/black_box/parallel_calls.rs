@@ -52,7 +52,7 @@ fn items(response: &Value) -> Vec<(&str, &str, &str)> {
 }
 
 #[tokio::test]
-async fn the_call_that_stays_cut_is_the_one_that_says_so() {
+async fn only_the_call_that_stays_cut_is_disclosed_as_cut() {
     for (end, stream, hold) in [End::Calls, End::Limit]
         .into_iter()
         .flat_map(|end| [(end, false, false), (end, true, false), (end, true, true)])
@@ -78,7 +78,7 @@ async fn the_call_that_stays_cut_is_the_one_that_says_so() {
 }
 
 #[tokio::test]
-async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
+async fn a_completed_call_is_disclosed_and_keeps_its_position() {
     for (end, stream) in [(End::Calls, false), (End::Limit, false), (End::Calls, true), (End::Limit, true)] {
         for marked in [false, true] {
             let mut whole = RESPONSES.whole_reply(&[CUT, BEHIND], RESPONSES.word(end));
@@ -120,7 +120,7 @@ async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
 
 /// However the call behind it ended.
 #[tokio::test]
-async fn a_reply_with_a_cut_call_in_it_is_not_called_finished() {
+async fn a_reply_with_a_cut_call_is_not_called_finished() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let has_text = !matches!((wire, stream), (Wire::Other(Dialect::Messages), false))
             && wire != Wire::Other(Dialect::Gemini);
@@ -135,7 +135,7 @@ async fn a_reply_with_a_cut_call_in_it_is_not_called_finished() {
 
 /// What closes it waits with all that follows, so that its rest comes where it belongs.
 #[tokio::test]
-async fn the_first_of_two_calls_goes_on_in_a_stream() {
+async fn the_first_of_two_calls_is_continued_in_a_stream() {
     for (wire, end) in Wire::ALL.into_iter().flat_map(|wire| [(wire, End::Calls), (wire, End::Limit)]) {
         if wire == Wire::Other(Dialect::Gemini) {
             // An object is no beginning of one.
@@ -175,7 +175,7 @@ async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
 
 /// What stands behind the cut call is not lost, whatever it is.
 #[tokio::test]
-async fn a_text_behind_a_cut_call_is_not_lost() {
+async fn a_text_after_a_cut_call_is_delivered() {
     for wire in [RESPONSES, Wire::Other(Dialect::Messages)] {
         for rest in [WHOLE, Said::Text("Sorry.")] {
             let said = [CUT, Said::Text("I look it up."), BEHIND];
@@ -193,7 +193,7 @@ async fn a_text_behind_a_cut_call_is_not_lost() {
 
 /// Libraries keep blocks in a list: one that is left out leaves no hole in their numbers.
 #[tokio::test]
-async fn blocks_behind_a_call_that_is_left_out_are_numbered_on() {
+async fn blocks_after_an_omitted_call_have_consecutive_numbers() {
     let messages = Wire::Other(Dialect::Messages);
     let said = [Said::Text("I look."), CUT, Said::Text("I look it up."), BEHIND];
     let script = Script::new()
@@ -217,7 +217,7 @@ async fn blocks_behind_a_call_that_is_left_out_are_numbered_on() {
 
 /// Pieces of two calls may alternate, and a drop leaves both cut.
 #[tokio::test]
-async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
+async fn a_cut_call_after_a_joined_call_is_not_finished() {
     let piece = |index: u32, call: Value| {
         let mut call = call;
         call["index"] = json!(index);
@@ -263,7 +263,7 @@ async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
 
 /// A call that was received is an action that its client takes: an answer that makes it again never adds it.
 #[tokio::test]
-async fn a_call_that_was_received_is_not_delivered_twice() {
+async fn a_received_call_is_not_delivered_twice() {
     const HALF: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","cont"#);
     const FILE: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {

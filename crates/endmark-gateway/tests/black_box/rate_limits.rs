@@ -107,7 +107,7 @@ fn remaining_header(reply: &Reply, unit: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_next_minute_admits_it() {
+async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
     for wire in Wire::ALL {
         let model = || ScriptedModel::new("All of it.");
         let change = |settings: &mut Settings| {
@@ -156,7 +156,7 @@ async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_n
 }
 
 #[tokio::test]
-async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported() {
+async fn minute_tokens_are_held_and_then_settled() {
     const LIMIT: u64 = 1_000;
     let endmark = Endmark::start_with(Script::new().default_answer(good_answer()), |settings| {
         rates(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
@@ -190,7 +190,7 @@ async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_report
 }
 
 #[tokio::test]
-async fn the_tighter_of_both_limits_is_shown() {
+async fn the_tighter_of_two_rate_limits_is_shown() {
     let of_upstream = |left: &str| {
         good_answer()
             .header("x-ratelimit-limit-requests", "10000")
@@ -213,7 +213,7 @@ async fn the_tighter_of_both_limits_is_shown() {
 }
 
 #[tokio::test]
-async fn without_a_rate_limit_an_answer_has_no_header_of_one() {
+async fn an_answer_without_a_rate_limit_has_no_rate_header() {
     let endmark = Endmark::start(Script::new().default_answer(good_answer())).await;
     let reply = ask(&endmark, "k", &request(10)).await;
     assert!(reply.headers.iter().all(|(name, _)| !name.contains("ratelimit")), "{:?}", reply.headers);
@@ -224,7 +224,7 @@ async fn without_a_rate_limit_an_answer_has_no_header_of_one() {
 }
 
 #[tokio::test]
-async fn requests_at_once_are_limited_and_a_place_is_free_again_after_an_end_and_after_a_client_that_left() {
+async fn concurrent_requests_are_limited_and_free_their_slots() {
     let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
     let endmark = Endmark::start_with(script, rates(|rates| rates.parallel = Some(2))).await;
     // One after the other needs one place.
@@ -259,7 +259,7 @@ async fn ask_patiently(endmark: &Endmark, body: &Value) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_gateways_on_one_database_admit_together_what_one_would() {
+async fn two_gateways_share_one_rate_limit() {
     static NOW: AtomicU64 = AtomicU64::new(START);
     const LIMIT: u64 = 40;
     let Some(postgres) = Postgres::start() else { return };
@@ -315,7 +315,7 @@ async fn two_gateways_on_one_database_admit_together_what_one_would() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_gateways_on_one_database_share_the_places_of_a_key() {
+async fn two_gateways_share_the_slots_of_a_key() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut gateways = Vec::new();
@@ -341,13 +341,13 @@ async fn two_gateways_on_one_database_share_the_places_of_a_key() {
 
 over_postgresql! {
     "rate_limits.rs":
-    one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_next_minute_admits_it,
-    tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported,
-    the_tighter_of_both_limits_is_shown,
-    without_a_rate_limit_an_answer_has_no_header_of_one,
-    requests_at_once_are_limited_and_a_place_is_free_again_after_an_end_and_after_a_client_that_left,
+    a_request_over_its_rate_is_refused_until_the_next_minute,
+    minute_tokens_are_held_and_then_settled,
+    the_tighter_of_two_rate_limits_is_shown,
+    an_answer_without_a_rate_limit_has_no_rate_header,
+    concurrent_requests_are_limited_and_free_their_slots,
     ;
     alone:
-    two_gateways_on_one_database_admit_together_what_one_would: "it starts gateways over PostgreSQL itself",
-    two_gateways_on_one_database_share_the_places_of_a_key: "it starts gateways over PostgreSQL itself",
+    two_gateways_share_one_rate_limit: "it starts gateways over PostgreSQL itself",
+    two_gateways_share_the_slots_of_a_key: "it starts gateways over PostgreSQL itself",
 }

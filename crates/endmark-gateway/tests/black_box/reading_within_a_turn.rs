@@ -122,7 +122,7 @@ async fn purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_left_out_is_read_before_the_client_sees_anything() {
+async fn omitted_output_is_read_before_the_client_gets_the_reply() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let of = format!("{wire:?}, stream: {stream}");
         let endmark = start_offering(finds(wire, stream)).await;
@@ -156,7 +156,7 @@ async fn what_was_left_out_is_read_before_the_client_sees_anything() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_before_any_call_is_resumed_without_the_tool() {
+async fn a_stream_that_breaks_before_any_call_resumes_without_the_tool() {
     for wire in Wire::ALL {
         let endmark = Endmark::start_with(
             move |received: &Received| {
@@ -182,7 +182,7 @@ async fn a_stream_that_breaks_off_before_any_call_is_resumed_without_the_tool() 
 }
 
 #[tokio::test]
-async fn calls_of_the_clients_tools_that_come_with_it_are_made_again_by_the_model() {
+async fn the_model_repeats_client_calls_made_beside_a_read() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let endmark = start_offering(move |received: &Received| {
             let text = received.json().to_string();
@@ -202,7 +202,7 @@ async fn calls_of_the_clients_tools_that_come_with_it_are_made_again_by_the_mode
 }
 
 #[tokio::test]
-async fn nothing_is_offered_where_nothing_is_capped_or_it_is_off_or_has_that_name() {
+async fn the_tool_is_offered_only_if_capped_enabled_and_not_a_duplicate() {
     for wire in Wire::ALL {
         let said = wire.answer(&[Said::Text("Yes.")], End::Turn, false);
         let endmark = start_offering(testkit::Script::new().default_answer(said)).await;
@@ -236,7 +236,7 @@ fn never_stops(wire: Wire) -> impl Respond {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_stop_to_read_is_not_offered_it_any_more_and_then_refused() {
+async fn a_model_that_reads_repeatedly_loses_the_tool_and_is_then_refused() {
     for wire in Wire::ALL {
         let endmark = start_offering(never_stops(wire)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), false).to_string(), false).await;
@@ -251,7 +251,7 @@ async fn a_model_that_does_not_stop_to_read_is_not_offered_it_any_more_and_then_
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_said_to_the_model() {
+async fn the_model_gets_the_error_of_a_failed_read() {
     let strange = "h00000000000000000000000000000000";
     for (arguments, expected) in [
         (json!({"handle": strange}), "h00000"),
@@ -285,7 +285,7 @@ async fn what_cannot_be_read_is_said_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_call_to_read_is_held_in_the_budget() {
+async fn a_read_call_is_held_in_the_budget() {
     let change = |settings: &mut Settings| {
         offers(settings);
         let rule = Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 100_000 };
@@ -308,7 +308,7 @@ async fn a_call_to_read_is_held_in_the_budget() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_too_large_to_be_searched_for_calls_is_refused() {
+async fn a_reply_too_large_to_search_for_calls_is_refused() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let endmark = Endmark::start_with(
             move |received: &Received| {
@@ -330,7 +330,7 @@ async fn a_reply_that_is_too_large_to_be_searched_for_calls_is_refused() {
 }
 
 #[tokio::test]
-async fn a_call_in_the_rest_of_a_reply_never_reaches_the_client() {
+async fn a_read_call_in_a_continuation_never_reaches_the_client() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let of = format!("{wire:?}, stream: {stream}");
         let endmark = Endmark::start_with(

@@ -69,7 +69,7 @@ fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn a_resumed_stream_keeps_the_id_that_it_began_with() {
+async fn a_resumed_stream_keeps_its_first_id() {
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
         .default_answer(stream("resp_2", &text("completed", &STORY[40..])));
@@ -84,7 +84,7 @@ async fn a_resumed_stream_keeps_the_id_that_it_began_with() {
 
 /// Under the id that the stream began with the server has the beginning alone.
 #[tokio::test]
-async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
+async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
     let whole = || Answer::json(200, &response("resp_9", &text("completed", "Yes.")));
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
@@ -113,7 +113,7 @@ async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
 
 /// So does what only passes, where that is of the same response: one that is answered later, a count, a compaction.
 #[tokio::test]
-async fn what_passes_goes_on_from_the_whole_too() {
+async fn a_pass_through_follow_up_refers_to_the_whole_reply() {
     let script = Script::new()
         .then(stream("resp_1", &text("incomplete", &STORY[..40])))
         .then(stream("resp_2", &text("completed", &STORY[40..])))
@@ -147,7 +147,7 @@ async fn what_passes_goes_on_from_the_whole_too() {
 
 /// A call's result goes to the response that has the call, be it cut there.
 #[tokio::test]
-async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the_call() {
+async fn a_follow_up_with_a_tool_result_refers_to_the_answer_with_the_call() {
     let script = Script::new()
         .then(stream("resp_1", &call("incomplete", "call_1", "")))
         .then(stream("resp_2", &call("completed", "call_2", r#"{"a":1}"#)))
@@ -160,7 +160,7 @@ async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the
 
 /// A stream that broke off before it said anything has no id of its own.
 #[tokio::test]
-async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() {
+async fn an_empty_broken_stream_takes_the_id_of_its_replacement() {
     let script = Script::new()
         .then(Answer::sse([String::new()]))
         .default_answer(stream("resp_2", &text("completed", STORY)));
@@ -171,7 +171,7 @@ async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() 
 }
 
 #[tokio::test]
-async fn a_resumed_text_has_the_id_of_the_last_answer_and_a_call_that_of_the_answer_with_the_call() {
+async fn a_resumed_text_and_call_refer_to_the_right_answers() {
     let script = Script::new()
         .then(Answer::json(200, &response("resp_1", &text("incomplete", &STORY[..40]))))
         .default_answer(Answer::json(200, &response("resp_2", &text("completed", &STORY[40..]))));
@@ -193,7 +193,7 @@ async fn a_resumed_text_has_the_id_of_the_last_answer_and_a_call_that_of_the_ans
 
 /// A schema is that of the last message; what the model said before stays byte for byte.
 #[tokio::test]
-async fn a_schema_is_that_of_the_last_message() {
+async fn the_schema_applies_to_the_last_message() {
     let format = json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object", "required": ["a"]}}});
     let asks = |stream: bool| json!({"model": "m", "stream": stream, "input": "Tell.", "text": format});
     let two = |status: &str, json: &str| {
@@ -224,7 +224,7 @@ async fn a_schema_is_that_of_the_last_message() {
 
 /// The same of the text blocks of a message, streamed and not.
 #[tokio::test]
-async fn a_schema_is_that_of_the_last_text_block() {
+async fn the_schema_applies_to_the_last_text_block() {
     let format = json!({"format": {"type": "json_schema", "schema": {"type": "object", "required": ["a"]}}});
     let asks = |stream: bool| {
         json!({"model": "m", "max_tokens": 9000, "stream": stream, "output_config": format,
@@ -271,7 +271,7 @@ async fn a_schema_is_that_of_the_last_text_block() {
 
 /// What stands before a call that came with the rest is complete, and said to be once.
 #[tokio::test]
-async fn every_item_of_a_stream_ends_once_also_before_a_call_that_came_with_the_rest() {
+async fn every_item_of_a_stream_ends_exactly_once() {
     let cuts = [text("incomplete", &STORY[..40]), call("incomplete", "call_1", r#"{"a":"b"#)];
     for first in cuts {
         let is_text = first["type"] == "message";

@@ -11,7 +11,7 @@ fn good_answer() -> Answer {
 }
 
 #[tokio::test]
-async fn an_error_of_the_gateways_own_names_the_request_that_the_log_has() {
+async fn a_gateway_error_contains_the_logged_request_id() {
     let endmark =
         Endmark::start(Script::new().default_answer(Answer::new(200, "text/html", "<html>a page</html>")))
             .await;
@@ -33,7 +33,7 @@ async fn an_error_of_the_gateways_own_names_the_request_that_the_log_has() {
 }
 
 #[tokio::test]
-async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
+async fn an_unanswered_request_is_retried_and_disclosed() {
     for failure in
         [Answer::without_status(Fault::Reset), Answer::without_status(Fault::Close), Answer::server_error()]
     {
@@ -47,7 +47,7 @@ async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn retry_after_is_waited_for_and_a_long_one_is_passed_on() {
+async fn a_short_retry_after_is_waited_for_and_a_long_one_is_returned() {
     let endmark =
         Endmark::start(Script::new().then(Answer::rate_limited(1)).default_answer(good_answer())).await;
     assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
@@ -63,7 +63,7 @@ async fn retry_after_is_waited_for_and_a_long_one_is_passed_on() {
 }
 
 #[tokio::test]
-async fn retry_after_may_be_a_moment_of_the_upstreams_own_clock() {
+async fn retry_after_may_be_a_date_of_the_upstreams_clock() {
     let busy = |moment: &str| {
         Answer::error(503, "server_error", None, "overloaded")
             .header("date", "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -82,7 +82,7 @@ async fn retry_after_may_be_a_moment_of_the_upstreams_own_clock() {
 }
 
 #[tokio::test]
-async fn an_account_with_nothing_left_is_not_asked_again() {
+async fn an_exhausted_account_is_not_asked_again() {
     let used_up = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
     let endmark = Endmark::start(Script::new().default_answer(used_up)).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 429);
@@ -91,7 +91,7 @@ async fn an_account_with_nothing_left_is_not_asked_again() {
 
 /// Its client has nothing of it, and many libraries only raise an error.
 #[tokio::test]
-async fn a_whole_reply_that_breaks_off_is_tried_again() {
+async fn a_broken_unstreamed_reply_is_retried() {
     let whole = good_answer();
     let half = whole.body().len() / 2;
     for fault in [Fault::Reset, Fault::Close] {
@@ -113,7 +113,7 @@ async fn a_whole_reply_that_breaks_off_is_tried_again() {
 
 /// The rest of a stream is another request: it shows what is there, and costs only what is missing.
 #[tokio::test]
-async fn a_stream_that_began_is_never_sent_a_second_time() {
+async fn a_started_stream_is_never_repeated() {
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
     let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
@@ -125,7 +125,7 @@ async fn a_stream_that_began_is_never_sent_a_second_time() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_down_is_not_buried_under_tries() {
+async fn a_failing_upstream_is_not_flooded_with_retries() {
     let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start_with(down, |settings| {
         settings.retry.budget_percent = 20;
@@ -141,7 +141,7 @@ async fn an_upstream_that_is_down_is_not_buried_under_tries() {
 }
 
 #[tokio::test]
-async fn the_upstreams_own_word_on_tries_is_heard() {
+async fn upstream_retry_instructions_are_followed() {
     let refused =
         |status, word| Answer::error(status, "server_error", None, "no").header("x-should-retry", word);
     for (answer, calls) in [(refused(503, "false"), 1), (refused(409, "true"), 2)] {
@@ -160,7 +160,7 @@ async fn the_upstreams_own_word_on_tries_is_heard() {
 
 /// Otherwise three tries of a client become nine.
 #[tokio::test]
-async fn a_client_that_tries_again_itself_makes_the_only_tries() {
+async fn a_retry_by_the_client_is_not_multiplied() {
     let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start(down).await;
     for count in ["0", "1", "2"] {
@@ -171,7 +171,7 @@ async fn a_client_that_tries_again_itself_makes_the_only_tries() {
 }
 
 #[tokio::test]
-async fn the_tries_of_clients_use_up_the_budget() {
+async fn client_retries_use_up_the_retry_budget() {
     let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
     let endmark = Endmark::start_with(down, |settings| {
         settings.retry.budget_percent = 50;

@@ -45,7 +45,7 @@ fn request_saying(wire: Wire, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn agents_are_known_by_the_sessions_that_they_name() {
+async fn agents_are_identified_by_their_session_headers() {
     let user = |id: &str| {
         let mut body = request_saying(MESSAGES, "in a body");
         body["metadata"] = json!({"user_id": json!({"device_id": "d", "session_id": id}).to_string()});
@@ -109,7 +109,7 @@ async fn a_reply_of_several_items_is_one_turn() {
 
 over_postgresql! {
     "sessions.rs":
-    agents_are_known_by_the_sessions_that_they_name,
+    agents_are_identified_by_their_session_headers,
     a_reply_of_several_items_is_one_turn,
     ;
     alone:

@@ -42,7 +42,7 @@ fn parts(reply: &Reply, stream: bool) -> Vec<Value> {
 
 /// A client has to send a call back with it, or is refused.
 #[tokio::test]
-async fn a_call_that_comes_with_the_rest_keeps_its_signature() {
+async fn a_call_added_by_a_continuation_keeps_its_signature() {
     for stream in [false, true] {
         let text = json!([{"text": "I look it up"}]);
         let rest = json!([{"text": " now."}, {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "SIGNED"}]);
@@ -60,7 +60,7 @@ async fn a_call_that_comes_with_the_rest_keeps_its_signature() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_gone_on_with_keeps_the_signature_of_its_rest() {
+async fn a_continued_text_keeps_the_signature_of_its_rest() {
     for stream in [false, true] {
         for first in [json!([{"text": "The harbour was"}]), json!([{"text": "I think", "thought": true}])] {
             let is_thought = first[0]["thought"] == true;
@@ -86,7 +86,7 @@ async fn a_text_that_is_gone_on_with_keeps_the_signature_of_its_rest() {
 
 /// Each signature stays with the text that it signs, and no token stays that goes on from a place in the middle.
 #[tokio::test]
-async fn a_signed_text_that_is_gone_on_with_keeps_its_own_signature_too() {
+async fn a_continued_signed_text_keeps_both_signatures() {
     for stream in [false, true] {
         let first = json!([{"text": "I think", "thought": true}, {"text": "The harbour was", "thoughtSignature": "FIRST"}]);
         let mut cut = chunk(&first, Some("MAX_TOKENS"));
@@ -107,7 +107,7 @@ async fn a_signed_text_that_is_gone_on_with_keeps_its_own_signature_too() {
 
 /// What stands in parts of its own stays there.
 #[tokio::test]
-async fn a_text_of_several_parts_goes_on_in_the_last() {
+async fn a_multi_part_text_continues_in_its_last_part() {
     let first = json!([{"text": "One. "}, {"text": "Two. ", "thoughtSignature": "A"}, {"text": "The harbour was quiet that"}]);
     let rest = json!([{"text": " morning."}]);
     let script =
@@ -121,7 +121,7 @@ async fn a_text_of_several_parts_goes_on_in_the_last() {
 
 /// What is signed with the end of the first answer stands before the rest, however its fields are spelled.
 #[tokio::test]
-async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
+async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     for name in ["thoughtSignature", "thought_signature"] {
         let begun = chunk(&json!([{"text": "The harbour "}]), None);
         let mut signed = json!([{"text": "I think.", "thought": true}, {"text": "was"}, {"text": ""}]);
@@ -144,7 +144,7 @@ async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
 
 /// A signature is of the call that it came with, and of no other.
 #[tokio::test]
-async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
+async fn a_repeated_call_has_the_signature_of_its_own_answer() {
     for (stream, name) in [false, true]
         .into_iter()
         .flat_map(|stream| ["thoughtSignature", "thought_signature"].map(|name| (stream, name)))
@@ -172,7 +172,7 @@ async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
 
 /// The same of a call that came behind the rest of a text, and is cut itself.
 #[tokio::test]
-async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
+async fn a_repeated_call_after_a_continuation_has_its_own_signature() {
     for stream in [false, true] {
         let call = |args: Value, signature: &str| json!({"functionCall": {"name": "f", "args": args}, "thoughtSignature": signature});
         let rest = json!([{"text": " now."}, call(json!({"a": 1}), "OLD")]);
@@ -189,7 +189,7 @@ async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_
 
 /// Wherever it stood: it goes on from a place in the middle.
 #[tokio::test]
-async fn no_token_stays_in_a_reply_that_was_gone_on_with() {
+async fn a_continued_reply_has_no_continuation_token() {
     for (stream, at_the_top) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut cut = chunk(&json!([{"text": "The harbour was"}]), Some("MAX_TOKENS"));
         let place = if at_the_top { &mut cut } else { &mut cut["candidates"][0] };

@@ -15,7 +15,7 @@ fn request(lines: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_hides_a_second_request_is_refused_and_reaches_nobody() {
+async fn a_smuggled_request_is_refused_and_reaches_no_upstream() {
     let endmark = endmark().await;
     let hidden = "GET /hidden HTTP/1.1\r\nhost: localhost\r\n\r\n";
     for bytes in [
@@ -49,7 +49,7 @@ async fn what_hides_a_second_request_is_refused_and_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn a_broken_chunk_is_refused_in_the_providers_shape_and_nothing_follows_it() {
+async fn a_broken_chunk_is_refused_and_ends_the_connection() {
     let endmark = endmark().await;
     for chunk in [
         "x\r\n",
@@ -67,7 +67,7 @@ async fn a_broken_chunk_is_refused_in_the_providers_shape_and_nothing_follows_it
 }
 
 #[tokio::test]
-async fn another_protocol_is_told_what_is_spoken_here() {
+async fn a_client_of_another_protocol_gets_advice() {
     let endmark = endmark().await;
     let said = answer(endmark.address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     assert!(said.contains("speaks plain HTTP and the client speaks TLS"), "{said}");
@@ -76,7 +76,7 @@ async fn another_protocol_is_told_what_is_spoken_here() {
 }
 
 #[tokio::test]
-async fn requests_that_follow_each_other_are_answered_in_order_and_a_bad_one_ends_it() {
+async fn pipelined_requests_are_answered_in_order_until_a_bad_one() {
     let endmark = endmark().await;
     let good = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let chunked = request("transfer-encoding: chunked\r\n", "3;a=b\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n");
@@ -88,7 +88,7 @@ async fn requests_that_follow_each_other_are_answered_in_order_and_a_bad_one_end
 }
 
 #[tokio::test]
-async fn a_host_or_a_page_of_elsewhere_is_refused_and_told_which_setting_lets_it_in() {
+async fn a_foreign_host_or_origin_is_refused_with_the_setting() {
     let endmark = endmark().await;
     let with = |host: &str, more: &str| {
         format!("GET /v1/models HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n")
@@ -117,7 +117,7 @@ async fn a_host_or_a_page_of_elsewhere_is_refused_and_told_which_setting_lets_it
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte_is_a_head() {
+async fn a_head_that_arrives_byte_by_byte_is_read() {
     let endmark = endmark().await;
     let mut raw = Raw::connect(endmark.address).await;
     for byte in "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n".bytes() {

@@ -10,7 +10,7 @@ fn answers() -> Script {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_is_refused_also_where_it_sends_no_origin() {
+async fn a_page_of_another_site_is_refused_even_without_an_origin() {
     let endmark = Endmark::start(answers()).await;
     let get = async |path: &str, headers: &[(&str, &str)]| {
         let request = headers
@@ -42,7 +42,7 @@ async fn a_page_of_another_site_is_refused_also_where_it_sends_no_origin() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_its_name_brings_a_clients_key_to_an_upstream_with_its_own() {
+async fn no_credential_spelling_reaches_an_upstream_with_its_own_key() {
     let endmark = Endmark::start_with(answers(), |settings| {
         settings.upstreams[0].api_key = Some(Secret::new("own-key".to_owned()));
     })
@@ -61,7 +61,7 @@ async fn no_spelling_of_its_name_brings_a_clients_key_to_an_upstream_with_its_ow
 }
 
 #[tokio::test]
-async fn no_path_leaves_the_place_that_its_upstream_was_given() {
+async fn no_path_leaves_the_base_url_of_its_upstream() {
     let endmark = Endmark::start_with(answers(), |settings| {
         let base_url = settings.upstreams[0].base_url.to_string().replace("/v1", "/team/v1");
         settings.upstreams[0].base_url = base_url.parse().unwrap();
@@ -90,7 +90,7 @@ async fn no_path_leaves_the_place_that_its_upstream_was_given() {
 }
 
 #[tokio::test]
-async fn one_empty_line_before_a_request_is_no_fault() {
+async fn one_empty_line_before_a_request_is_accepted() {
     let endmark = Endmark::start(answers()).await;
     let get = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n";
     for empty in ["\r\n", "\n"] {

@@ -14,7 +14,7 @@ const STORY: &str = "The harbour was quiet that morning, and the gulls had not y
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
 #[tokio::test]
-async fn a_cut_stream_goes_on_in_the_same_stream() {
+async fn a_cut_stream_continues_in_the_same_stream() {
     let endmark = Endmark::start_resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
     let reply = endmark.ask(&stream_request(7)).await;
     let read = read_stream(&reply);
@@ -31,7 +31,7 @@ async fn a_cut_stream_goes_on_in_the_same_stream() {
 
 /// Behind a hyphen a space may be missing, so that only who is known to go on from the cut can be believed without one.
 #[tokio::test]
-async fn what_a_server_repeats_in_a_whole_answer_it_need_not_repeat_in_a_stream() {
+async fn a_stream_continuation_need_not_repeat_what_a_whole_one_does() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
     let endmark = Endmark::start_resuming(ScriptedModel::new(story).prefill(Prefill::EchoesWhole)).await;
     let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
@@ -45,7 +45,7 @@ async fn what_a_server_repeats_in_a_whole_answer_it_need_not_repeat_in_a_stream(
 
 /// An answer that can be joined in several ways tells nothing of the upstream.
 #[tokio::test]
-async fn what_is_ambiguous_does_not_tell_what_an_upstream_does_with_a_prefill() {
+async fn an_ambiguous_answer_does_not_reveal_prefill_support() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
     let model = ScriptedModel::new(story).prefill(Prefill::Continues);
     let endmark = Endmark::start_with(model, |settings| {
@@ -77,7 +77,7 @@ async fn usage_in_a_stream_is_the_sum_over_all_calls() {
 }
 
 #[tokio::test]
-async fn usage_that_nobody_counted_is_not_made_up() {
+async fn missing_usage_is_not_invented() {
     let first = ChatFrames::new().text("The harbour ").cut();
     let rest = ChatFrames::new().text("was quiet.").finish("stop").done();
     let endmark =
@@ -91,7 +91,7 @@ async fn usage_that_nobody_counted_is_not_made_up() {
 }
 
 #[tokio::test]
-async fn a_stream_that_needs_nothing_is_byte_identical() {
+async fn a_whole_stream_is_byte_identical() {
     let frames = chat_stream(&["Yes", ", ", "it is."], "stop");
     let bytes: Vec<u8> = frames.concat().into_bytes();
     for split in [1, 7, 4_096] {
@@ -103,7 +103,7 @@ async fn a_stream_that_needs_nothing_is_byte_identical() {
 }
 
 #[tokio::test]
-async fn a_stream_with_comments_and_usage_that_needs_nothing_is_byte_identical() {
+async fn a_whole_stream_with_comments_and_usage_is_byte_identical() {
     let mut frames = vec![": ping\n\n".to_owned()];
     frames.extend(ChatFrames::new().text("Yes.").finish("stop").usage((3, 2)).done());
     let bytes: Vec<u8> = frames.concat().into_bytes();
@@ -136,7 +136,7 @@ async fn a_stalled_stream_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_stream_that_broke_off_and_cannot_be_mended_ends_in_an_error_and_not_in_done() {
+async fn an_unrecoverable_broken_stream_ends_in_an_error_not_in_done() {
     let frames = ChatFrames::new().text("The harbour ").text("was").cut();
     let script = Script::new().then(Answer::sse(frames)).default_answer(Answer::error(
         401,
@@ -155,7 +155,7 @@ async fn a_stream_that_broke_off_and_cannot_be_mended_ends_in_an_error_and_not_i
 }
 
 #[tokio::test]
-async fn a_limit_cut_that_cannot_be_mended_ends_as_the_protocol_says_and_is_told() {
+async fn an_unrecoverable_limit_cut_ends_by_protocol_and_is_disclosed() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let script = Script::new().then(Answer::sse(cut)).default_answer(Answer::error(
         401,
@@ -173,7 +173,7 @@ async fn a_limit_cut_that_cannot_be_mended_ends_as_the_protocol_says_and_is_told
 }
 
 #[tokio::test]
-async fn in_auto_a_limited_plain_text_stream_passes_and_is_told_to_be_cut() {
+async fn auto_mode_passes_and_discloses_a_limited_text_stream() {
     let endmark = Endmark::start(ScriptedModel::new(STORY)).await;
     let read = read_stream(&endmark.ask(&stream_request(3)).await);
     assert_eq!((read.finish.as_deref(), read.is_done), (Some("length"), true));
@@ -182,7 +182,7 @@ async fn in_auto_a_limited_plain_text_stream_passes_and_is_told_to_be_cut() {
 }
 
 #[tokio::test]
-async fn a_cut_tool_call_in_a_stream_is_completed_by_extending_its_bytes() {
+async fn a_cut_streamed_tool_call_is_completed_in_place() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
     let endmark = Endmark::start_resuming(model).await;
@@ -195,7 +195,7 @@ async fn a_cut_tool_call_in_a_stream_is_completed_by_extending_its_bytes() {
 }
 
 #[tokio::test]
-async fn held_tool_calls_come_whole_or_not_at_all_before_their_end() {
+async fn held_tool_calls_arrive_whole_or_not_at_all() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     for limit in [9, 500] {
         let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
@@ -213,7 +213,7 @@ async fn held_tool_calls_come_whole_or_not_at_all_before_their_end() {
 }
 
 #[tokio::test]
-async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
+async fn streamed_json_is_continued_in_a_user_turn_and_unwrapped() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
     for prompted in [
         Prompted::Exact,
@@ -232,7 +232,7 @@ async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
 }
 
 #[tokio::test]
-async fn what_stands_behind_a_settled_seam_flows_before_the_continuation_has_ended() {
+async fn text_after_a_settled_seam_flows_during_the_continuation() {
     let first = r#"{"title": "The harbour", "text": "The harbour was quiet that morning, and the gulls"#;
     let second = r#" and the gulls had not yet found the boats. Mira counted the nets twice, because her father had taught her to count everything twice, and then once more.", "mood": "calm", "weather": "fog until noon, then a light wind from the west"}"#;
     let mut words = vec!["Sure, here is the rest:\n\n".to_owned()];
@@ -275,7 +275,7 @@ async fn what_stands_behind_a_settled_seam_flows_before_the_continuation_has_end
 }
 
 #[tokio::test]
-async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
+async fn a_stream_cut_before_its_first_character_is_requested_again() {
     let nothing = ChatFrames::new().finish("length").done();
     let call = ChatFrames::new()
         .tool_call(0, "call_1", "write_file")
@@ -294,7 +294,7 @@ async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_was_lost_before_its_first_character_is_asked_again_in_the_same_bytes() {
+async fn a_stream_lost_before_its_first_character_is_resent_unchanged() {
     for nothing in [ChatFrames::new().cut(), vec![": ping\n\n".to_owned()], Vec::new()] {
         let whole = Answer::sse(chat_stream(&["It is", " quiet."], "stop"));
         let endmark = Endmark::start(Script::new().then(Answer::sse(nothing)).default_answer(whole)).await;
@@ -312,7 +312,7 @@ async fn a_stream_that_was_lost_before_its_first_character_is_asked_again_in_the
 }
 
 #[tokio::test]
-async fn several_choices_are_judged_and_resumed_each_on_its_own() {
+async fn each_choice_is_judged_and_resumed_separately() {
     let frames = ChatFrames::new()
         .choice(0)
         .text("A whole one.")
@@ -346,7 +346,7 @@ async fn several_choices_are_judged_and_resumed_each_on_its_own() {
 }
 
 #[tokio::test]
-async fn a_waiting_client_gets_a_sign_of_life() {
+async fn a_waiting_client_gets_heartbeats() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let rest =
         Answer::sse(chat_stream(&["The harbour was", " quiet."], "stop")).wait(Duration::from_millis(700));
@@ -362,7 +362,7 @@ async fn a_waiting_client_gets_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_during_a_resume_is_in_the_log() {
+async fn a_client_that_leaves_during_a_resume_is_logged() {
     let cut = chat_stream(&["The harbour ", "was"], "length");
     let rest = Answer::sse(chat_stream(&[" quiet."], "stop")).wait(Duration::from_secs(20));
     let endmark =
@@ -380,7 +380,7 @@ async fn a_client_that_goes_away_during_a_resume_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_restarted_is_waited_for() {
+async fn recovery_waits_for_a_restarting_upstream() {
     let model = || ScriptedModel::new(STORY).prefill(Prefill::Echoes);
     let mut endmark = Endmark::start(model().fault(0, 1_500, Fault::Stall)).await;
     let address = endmark.upstream.address();
@@ -395,7 +395,7 @@ async fn an_upstream_that_is_restarted_is_waited_for() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_read_passes_and_does_not_end_the_stream() {
+async fn an_unreadable_event_passes_and_does_not_end_the_stream() {
     let frames = ChatFrames::new().text("a").raw("data: ping\n\n").text("b").finish("stop").done();
     let bytes = frames.concat().into_bytes();
     let endmark = Endmark::start(Script::new().default_answer(Answer::sse(frames))).await;
@@ -403,7 +403,7 @@ async fn an_event_that_cannot_be_read_passes_and_does_not_end_the_stream() {
 }
 
 #[tokio::test]
-async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
+async fn an_upstream_error_passes_with_the_recovery_disclosure() {
     let mut frames = ChatFrames::new().text("The harbour ").cut();
     frames.push(testkit::error_event("the model is overloaded"));
     let script = Script::new().then(Answer::sse(frames)).default_answer(Answer::error(
@@ -420,7 +420,7 @@ async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_breaks_off_is_never_resumed() {
+async fn a_cut_refusal_is_never_resumed() {
     let frames = ChatFrames::new().refusal("I will ").refusal("not").cut();
     let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::sse(frames))).await;
     let read = read_stream(&endmark.ask(&stream_request(50)).await);
@@ -429,7 +429,7 @@ async fn a_refusal_that_breaks_off_is_never_resumed() {
 }
 
 #[tokio::test]
-async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
+async fn held_calls_of_an_unknown_kind_are_delivered() {
     let custom = json!({"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}]});
     let frames = ChatFrames::new().delta(&custom).cut();
     let endmark = Endmark::start_with(Script::new().default_answer(Answer::sse(frames)), |settings| {
@@ -443,7 +443,7 @@ async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
 
 /// Whatever else its server says at the end of a reply is said there once more, also where the last of the text came with it.
 #[tokio::test]
-async fn what_a_server_says_at_the_end_stays_where_the_end_has_text_too() {
+async fn extra_fields_of_a_last_event_with_text_are_kept() {
     let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;
     let first = ChatFrames::new().text("The harbour").raw(&format!("data: {last}\n\n")).done();
     let rest = Answer::sse(ChatFrames::new().text(" quiet.").finish("stop").usage((9, 2)).done());

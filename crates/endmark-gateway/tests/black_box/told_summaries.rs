@@ -41,7 +41,7 @@ fn question(wire: Wire, body: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_happened_is_told_by_a_model_that_is_asked_once() {
+async fn the_summary_model_is_asked_once() {
     for wire in Wire::ALL {
         let endmark =
             start_before(wire, Script::new().then(wire.answer(&[Said::Text(TOLD)], End::Turn, false))).await;
@@ -89,7 +89,7 @@ async fn what_happened_is_told_by_a_model_that_is_asked_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_hold_up_leaves_the_summary_as_it_is_without_a_model() {
+async fn an_invalid_answer_of_the_summary_model_is_not_used() {
     let answers = |wire: Wire| {
         [
             Answer::json(

@@ -81,7 +81,7 @@ const SWITCHES: &str =
     "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
 
 #[tokio::test]
-async fn an_upstream_that_goes_on_in_another_protocol_gave_no_answer() {
+async fn a_protocol_switch_by_an_upstream_is_an_error() {
     for (wire, mode) in Wire::ALL.into_iter().flat_map(|wire| [(wire, Mode::Warn), (wire, Mode::Off)]) {
         let plain = Plain::start(SWITCHES).await;
         let endmark = plain.gateway(mode).await;
@@ -106,7 +106,7 @@ async fn a_304_passes_without_a_body() {
 }
 
 #[tokio::test]
-async fn an_error_whose_json_ends_too_early_is_said_to_be_lost_and_keeps_its_status() {
+async fn a_broken_json_error_is_reported_as_lost_with_its_status() {
     for status in ["401 Unauthorized", "422 Unprocessable Entity", "500 Internal Server Error"] {
         let cut = "{\"error\":{\"message\":\"the context is";
         let head =
@@ -122,7 +122,7 @@ async fn an_error_whose_json_ends_too_early_is_said_to_be_lost_and_keeps_its_sta
 
 /// Whoever is older than the client is the upstream alone: what it sends until it closes has a frame here.
 #[tokio::test]
-async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
+async fn an_http_1_0_upstream_does_not_downgrade_the_response() {
     let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\
         \"delta\":{\"content\":\"Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let plain =
@@ -153,7 +153,7 @@ async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
 
 /// It has begun to answer: what it worked on is billed, and asking again mends no head.
 #[tokio::test]
-async fn a_request_whose_answer_has_no_readable_head_is_not_sent_again() {
+async fn an_answer_with_an_unreadable_head_is_not_requested_again() {
     let ok = "HTTP/1.1 200 OK\r\n";
     let fields = (0..300).map(|number| format!("x-{number}: a")).collect::<Vec<_>>().join("\r\n") + "\r\n";
     for (answer, why) in [
@@ -171,7 +171,7 @@ async fn a_request_whose_answer_has_no_readable_head_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_proxies_add_to_an_answer_is_read() {
+async fn an_answer_edited_by_a_proxy_is_read() {
     let fields = (0..200).map(|number| format!("x-{number}: a")).collect::<Vec<_>>().join("\r\n") + "\r\n";
     let body = testkit::chat_reply("Yes.", "stop", (1, 1)).to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{fields}");
@@ -183,7 +183,7 @@ async fn what_proxies_add_to_an_answer_is_read() {
 
 /// A frame that looks complete does not make half a JSON text a page.
 #[tokio::test]
-async fn a_reply_whose_json_ends_too_early_was_lost() {
+async fn a_reply_with_truncated_json_is_lost() {
     for wire in Wire::ALL {
         let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, false).body();
         let half = String::from_utf8(body[..body.len() / 2].to_vec()).unwrap();
@@ -215,7 +215,7 @@ async fn a_reply_whose_json_ends_too_early_was_lost() {
 
 /// Libraries pass over a byte order mark; what is added stands behind it.
 #[tokio::test]
-async fn a_reply_behind_a_byte_order_mark_is_read() {
+async fn a_reply_with_a_byte_order_mark_is_read() {
     for wire in Wire::ALL {
         for end in [End::Turn, End::Limit] {
             let mut body = "\u{feff}".as_bytes().to_vec();
@@ -247,7 +247,7 @@ async fn a_reply_behind_a_byte_order_mark_is_read() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_said_to_be_one_is_read() {
+async fn a_stream_without_the_stream_content_type_is_read() {
     for wire in Wire::ALL {
         let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, true).body();
         let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();

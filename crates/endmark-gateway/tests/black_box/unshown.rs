@@ -99,7 +99,7 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_reply_that_comes_as_a_whole_keeps_it() {
+async fn a_whole_response_keeps_its_unshown_content() {
     for (wire, reply, content) in replies() {
         let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
@@ -116,7 +116,7 @@ async fn a_reply_that_comes_as_a_whole_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_streamed_message_is_not_gone_on_with_behind_it() {
+async fn a_streamed_message_is_not_continued_after_unshown_content() {
     let block = |index: u32, block: Value| {
         [
             json!({"type": "content_block_start", "index": index, "content_block": block}),
@@ -142,7 +142,7 @@ async fn a_streamed_message_is_not_gone_on_with_behind_it() {
 }
 
 #[tokio::test]
-async fn a_stream_of_gemini_is_not_gone_on_with_behind_it() {
+async fn a_gemini_stream_is_not_continued_after_unshown_content() {
     let wire = Wire::Other(Dialect::Gemini);
     for (_, reply, _) in replies().into_iter().filter(|(other, ..)| *other == wire) {
         let endmark = Endmark::start_resuming(
@@ -159,7 +159,7 @@ async fn a_stream_of_gemini_is_not_gone_on_with_behind_it() {
 
 /// What a search found for the rest belongs to the rest: joined, it would be lost.
 #[tokio::test]
-async fn a_rest_that_says_where_it_is_from_is_not_joined_without_that() {
+async fn a_continuation_with_citations_is_not_joined_without_them() {
     let wire = Wire::Other(Dialect::Gemini);
     let mut rest = grounded_candidate();
     rest["candidates"][0]["finishReason"] = json!("STOP");
@@ -202,7 +202,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_of_speech_is_not_gone_on_with() {
+async fn a_speech_stream_is_not_continued() {
     let frames = [
         chunk(&json!({"role": "assistant", "audio": {"id": "a", "transcript": "I se"}}), None),
         chunk(&json!({"audio": {"data": "AAAA"}}), None),
@@ -219,7 +219,7 @@ async fn a_stream_of_speech_is_not_gone_on_with() {
 
 /// The rest would be the thought's: behind the text alone the model would go on otherwise.
 #[tokio::test]
-async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
+async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     let frames = [
         chunk(&json!({"role": "assistant", "content": "The answer is "}), None),
         chunk(&json!({"reasoning_content": "Let me see"}), None),
@@ -254,7 +254,7 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
 
 /// A call that is neither of a function nor of a custom tool: its end is the server's to say.
 #[tokio::test]
-async fn an_item_that_its_server_left_open_is_not_closed() {
+async fn an_item_left_open_by_its_server_is_not_closed() {
     let wire = Wire::Other(Dialect::Responses);
     for (kind, delta) in [
         ("apply_patch_call", "response.apply_patch_call_operation_diff.delta"),
@@ -283,7 +283,7 @@ async fn an_item_that_its_server_left_open_is_not_closed() {
 
 /// Whatever the provider calls the end of it.
 #[tokio::test]
-async fn a_call_in_pieces_that_lacks_the_last_is_cut() {
+async fn a_call_without_its_last_piece_is_cut() {
     let wire = Wire::Other(Dialect::Gemini);
     let begins = json!({"functionCall": {"name": "f", "willContinue": true}});
     let piece = json!({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": true}});
@@ -315,7 +315,7 @@ async fn a_call_in_pieces_that_lacks_the_last_is_cut() {
 }
 
 #[tokio::test]
-async fn a_stream_of_chat_with_a_picture_or_a_tool_of_the_servers_is_not_gone_on_with() {
+async fn a_chat_stream_with_an_image_or_a_server_tool_is_not_continued() {
     for (name, more) in [("images", image()), ("executed_tools", executed_tool())] {
         for before in [false, true] {
             let text = chunk(&json!({"role": "assistant", "content": "The harbour was"}), None);

@@ -17,7 +17,7 @@ fn broken_stream() -> Answer {
 }
 
 #[tokio::test]
-async fn all_continuations_of_a_reply_share_one_time_to_wait() {
+async fn all_continuations_of_a_reply_share_one_waiting_time() {
     for status in [429, 503, 529] {
         let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
         let script = Script::new().then(broken_stream()).default_answer(overloaded);
@@ -35,7 +35,7 @@ async fn all_continuations_of_a_reply_share_one_time_to_wait() {
 }
 
 #[tokio::test]
-async fn an_overloaded_upstream_is_asked_again_when_it_says() {
+async fn an_overloaded_upstream_is_asked_again_at_its_retry_time() {
     for status in [429, 503, 529] {
         let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
         let rest = Wire::Chat.answer(&[Said::Text(" and grey.")], End::Turn, true);

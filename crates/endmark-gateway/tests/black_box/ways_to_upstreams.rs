@@ -123,7 +123,7 @@ fn reply() -> Bytes {
 }
 
 #[tokio::test]
-async fn an_upstream_is_trusted_with_the_authority_that_certified_it_and_not_without() {
+async fn an_upstream_is_trusted_only_with_its_certificate_authority() {
     let certified = new_certificate();
     let (address, taken) = http2(&certified, Vec::new(), reply()).await;
     let endmark = start_before(address, Authorities::default()).await;
@@ -141,7 +141,7 @@ async fn an_upstream_is_trusted_with_the_authority_that_certified_it_and_not_wit
 }
 
 #[tokio::test]
-async fn http2_is_spoken_where_the_upstream_speaks_it() {
+async fn http2_is_used_if_the_upstream_supports_it() {
     let certified = new_certificate();
     let own = || Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     let (address, taken) = http2(&certified, Vec::new(), reply()).await;
@@ -161,7 +161,7 @@ async fn http2_is_spoken_where_the_upstream_speaks_it() {
 }
 
 #[tokio::test]
-async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
+async fn a_refused_http2_stream_is_sent_again() {
     let certified = new_certificate();
     for manner in [Manner::RefusesStream, Manner::GoesAway] {
         let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
@@ -174,7 +174,7 @@ async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_head_over_http2_has_the_bound_of_any_other_and_one_beyond_it_is_not_asked_for_twice() {
+async fn an_http2_head_has_the_same_limit_and_is_not_requested_twice() {
     let certified = new_certificate();
     let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
     for (kilobytes, is_read) in [(24, true), (40, false), (400, false)] {
@@ -198,7 +198,7 @@ async fn a_head_over_http2_has_the_bound_of_any_other_and_one_beyond_it_is_not_a
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_the_whole_address_and_who_asks() {
+async fn a_proxy_gets_the_whole_address_and_credentials() {
     let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
     let through = |settings: &mut endmark_gateway::Settings, userinfo: &str| {
         settings.upstreams[0].proxy = Some(format!("http://{userinfo}{}", proxy.address()).parse().unwrap());
@@ -220,7 +220,7 @@ async fn a_proxy_is_told_the_whole_address_and_who_asks() {
 }
 
 #[tokio::test]
-async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
+async fn tls_passes_through_the_proxy_tunnel_unread() {
     let certified = new_certificate();
     let (address, _) = http2(&certified, Vec::new(), reply()).await;
     let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
@@ -248,7 +248,7 @@ async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there_is_named() {
+async fn an_unreachable_proxy_is_named() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for scheme in ["http", "https"] {
         let endmark = Endmark::start_with(Script::new().default_answer(Answer::html(200)), |settings| {
@@ -267,7 +267,7 @@ async fn a_proxy_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_file_without_a_certificate_is_an_error_that_says_so() {
+fn a_file_without_a_certificate_is_refused_with_the_reason() {
     let error = |text: &str| Authorities::from_pem(text.as_bytes()).unwrap_err().to_string();
     assert!(error("").contains("no certificate"));
     assert!(

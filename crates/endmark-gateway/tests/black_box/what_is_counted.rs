@@ -27,7 +27,7 @@ async fn counted_reply(wire: Wire, first: &Value, rest: &Value) -> (Value, Strin
 }
 
 #[tokio::test]
-async fn what_was_written_to_a_cache_for_how_long_is_summed() {
+async fn cache_writes_are_summed_by_lifetime() {
     let usage = |short: u64, long: u64| {
         json!({
             "input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 0, "cache_creation_input_tokens": short + long,
@@ -50,7 +50,7 @@ async fn what_was_written_to_a_cache_for_how_long_is_summed() {
 
 /// A stream counts its prompt at the beginning.
 #[tokio::test]
-async fn what_a_stream_has_counted_at_its_beginning_is_in_the_sum() {
+async fn counts_from_the_start_of_a_stream_are_in_the_sum() {
     let creation = |short: u64| json!({"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": 0});
     let stream = |text: &str, end, short: u64| {
         let frames = MESSAGES.frames(&[Said::Text(text)], Some(end)).into_iter().map(|frame| {
@@ -75,7 +75,7 @@ async fn what_a_stream_has_counted_at_its_beginning_is_in_the_sum() {
 }
 
 #[tokio::test]
-async fn what_it_cost_is_summed_to_the_last_digit() {
+async fn costs_are_summed_exactly() {
     for (first, rest, sum) in [
         ("0.1", "0.2", "0.3"),
         ("0.00014", "1.2e-05", "0.000152"),
@@ -108,7 +108,7 @@ async fn what_it_cost_is_summed_to_the_last_digit() {
 }
 
 #[tokio::test]
-async fn tokens_by_their_kind_are_summed_kind_by_kind() {
+async fn tokens_are_summed_by_kind() {
     let usage = |text: u64, further: Value| {
         let mut kinds = vec![json!({"modality": "TEXT", "tokenCount": text})];
         kinds.push(further);

@@ -44,7 +44,7 @@ fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) 
 }
 
 #[tokio::test]
-async fn a_continuation_that_cannot_be_joined_is_in_the_sum_and_not_asked_for_twice() {
+async fn an_unjoinable_continuation_is_counted_and_not_requested_twice() {
     for stream in [true, false] {
         let first = MESSAGES.answer(&[Said::Text("The harbour was")], End::Limit, stream);
         let script = Script::new().then(first).default_answer(with_a_search(stream));
@@ -61,7 +61,7 @@ async fn a_continuation_that_cannot_be_joined_is_in_the_sum_and_not_asked_for_tw
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
+async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
     for stream in [true, false] {
         let first = MESSAGES.answer(
             &[Said::Text("All of the boats had come in, and the harbour was quiet ")],
@@ -98,7 +98,7 @@ fn whole_answer(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> An
 }
 
 #[tokio::test]
-async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
+async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for is_counted in [true, false] {
             let first = wire.answer(&[Said::Text("The harbour was")], End::Limit, stream);
@@ -118,7 +118,7 @@ async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
 
 /// A stream that breaks off counts at its end, which never came.
 #[tokio::test]
-async fn a_stream_that_broke_off_counts_the_least() {
+async fn a_broken_stream_makes_the_sum_a_minimum() {
     for wire in Wire::ALL {
         let first = Answer::sse(wire.frames(&[Said::Text("The harbour was")], None));
         let rest = whole_answer(wire, &[Said::Text(" quiet.")], End::Turn, true);
@@ -135,7 +135,7 @@ async fn a_stream_that_broke_off_counts_the_least() {
 }
 
 #[tokio::test]
-async fn what_was_never_asked_for_is_not_told_as_tried() {
+async fn an_unsent_continuation_is_not_disclosed_as_an_attempt() {
     let first = Wire::Chat.answer(&[Said::Text("I'll wri")], End::Limit, true);
     let cut = [Said::Text("te it."), Said::Call("get_weather", r#"{"city": "Ber"#)];
     let script = Script::new()

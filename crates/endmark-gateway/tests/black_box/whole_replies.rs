@@ -51,7 +51,7 @@ async fn usage_is_the_sum_over_all_calls() {
 }
 
 #[tokio::test]
-async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
+async fn the_prefill_behaviour_of_an_upstream_is_remembered() {
     let model =
         ScriptedModel::new(r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#).prefill(Prefill::Rejects);
     let endmark = Endmark::start_resuming(model).await;
@@ -68,7 +68,7 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
 
 /// A server that ignores the unfinished message says the same again, cut at the same place: no proof that it goes on with it.
 #[tokio::test]
-async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows() {
+async fn a_repeated_cut_reply_to_a_prefill_leads_to_a_prompt() {
     let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());
     let whole = [begun.trim_end(), " ", rest].concat();
     let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
@@ -85,7 +85,7 @@ async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows()
 
 /// An error that passes says nothing of what comes next; llama.cpp's 500 on a prefill does.
 #[tokio::test]
-async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_of_that() {
+async fn a_server_error_on_a_prefill_is_remembered_only_if_it_names_it() {
     let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
     let (begun, rest) = document.split_at(17);
     for (message, second) in [
@@ -108,7 +108,7 @@ async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_
 }
 
 #[tokio::test]
-async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
+async fn json_is_continued_in_a_user_turn_despite_any_wrapping() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
     for prompted in [
         Prompted::Exact,
@@ -129,7 +129,7 @@ async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
 }
 
 #[tokio::test]
-async fn a_prompt_names_the_last_token_and_gives_the_exact_instruction() {
+async fn a_prompt_contains_the_last_token_and_the_exact_instruction() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets"]}"#;
     let endmark = Endmark::start_resuming(ScriptedModel::new(document).prefill(Prefill::Rejects)).await;
     let mut body = request(5);
@@ -150,7 +150,7 @@ async fn a_prompt_names_the_last_token_and_gives_the_exact_instruction() {
 }
 
 #[tokio::test]
-async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
+async fn a_cut_tool_call_is_completed_and_never_delivered_in_part() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
     let endmark = Endmark::start_resuming(model).await;
@@ -165,7 +165,7 @@ async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_cannot_be_completed_says_length_even_if_the_provider_did_not() {
+async fn an_uncompletable_tool_call_has_finish_reason_length() {
     let half = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.t"#)], "tool_calls", (9, 9));
     let nothing = chat_reply("", "stop", (9, 1));
     let script = Script::new().then(Answer::json(200, &half)).default_answer(Answer::json(200, &nothing));
@@ -179,7 +179,7 @@ async fn a_tool_call_that_cannot_be_completed_says_length_even_if_the_provider_d
 }
 
 #[tokio::test]
-async fn in_auto_a_client_that_limits_plain_text_gets_what_it_asked_for() {
+async fn auto_mode_respects_the_clients_limit_on_plain_text() {
     let endmark = Endmark::start(ScriptedModel::new(STORY)).await;
     let reply = endmark.ask(&request(1)).await;
     assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("The", "length"));
@@ -189,7 +189,7 @@ async fn in_auto_a_client_that_limits_plain_text_gets_what_it_asked_for() {
 }
 
 #[tokio::test]
-async fn in_auto_a_limit_that_the_client_did_not_set_is_mended() {
+async fn auto_mode_recovers_from_a_limit_that_the_client_did_not_set() {
     let model = ScriptedModel::new(STORY).own_limit(20).prefill(Prefill::Continues);
     let endmark = Endmark::start(model).await;
     let body = json!({"model": "scripted", "messages": [{"role": "user", "content": "Tell."}]});
@@ -199,7 +199,7 @@ async fn in_auto_a_limit_that_the_client_did_not_set_is_mended() {
 }
 
 #[tokio::test]
-async fn in_warn_nothing_is_asked_and_the_cut_is_told() {
+async fn warn_mode_discloses_the_cut_without_recovery() {
     let endmark =
         Endmark::start_with(ScriptedModel::new(STORY), |settings| settings.resume.mode = Mode::Warn).await;
     let body =
@@ -211,7 +211,7 @@ async fn in_warn_nothing_is_asked_and_the_cut_is_told() {
 }
 
 #[tokio::test]
-async fn safety_stops_refusals_and_the_clients_own_stop_are_never_resumed() {
+async fn safety_stops_refusals_and_client_stops_are_never_resumed() {
     let filtered = chat_reply("I could", "content_filter", (3, 2));
     let mut refused = chat_reply("", "length", (3, 2));
     refused["choices"][0]["message"]["refusal"] = json!("I will not");
@@ -232,7 +232,7 @@ async fn safety_stops_refusals_and_the_clients_own_stop_are_never_resumed() {
 }
 
 #[tokio::test]
-async fn a_reply_that_needs_nothing_is_byte_identical() {
+async fn a_whole_reply_is_byte_identical() {
     let body = b"{ \"choices\" : [ {\"index\":0, \"message\":{\"content\":\"Yes.\", \"x\":1.50}, \"finish_reason\":\"stop\"} ], \"zeta\":1e2,\"a\":null }";
     let endmark =
         Endmark::start(Script::new().default_answer(Answer::new(200, "application/json", &body[..]))).await;
@@ -243,7 +243,7 @@ async fn a_reply_that_needs_nothing_is_byte_identical() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_whole_by_its_grammar_is_not_resumed_though_the_provider_says_length() {
+async fn a_grammatically_whole_text_with_reason_length_is_not_resumed() {
     let endmark = Endmark::start(
         Script::new().default_answer(Answer::json(200, &chat_reply("{\"a\":1}", "length", (3, 5)))),
     )
@@ -256,7 +256,7 @@ async fn a_text_that_is_whole_by_its_grammar_is_not_resumed_though_the_provider_
 }
 
 #[tokio::test]
-async fn a_lying_stop_is_found_out_by_the_count() {
+async fn a_false_stop_is_detected_by_the_token_count() {
     let lie = chat_reply("The harbour was", "stop", (3, 4));
     let rest = chat_reply("The harbour was quiet.", "stop", (8, 3));
     let endmark = Endmark::start_resuming(
@@ -268,7 +268,7 @@ async fn a_lying_stop_is_found_out_by_the_count() {
 }
 
 #[tokio::test]
-async fn a_stop_that_only_looks_like_a_lie_is_whole_after_an_empty_continuation() {
+async fn a_suspected_false_stop_is_whole_after_an_empty_continuation() {
     let exactly = chat_reply("The harbour was quiet.", "stop", (3, 6));
     let nothing_more = chat_reply("The harbour was quiet.", "stop", (9, 1));
     let script =
@@ -280,7 +280,7 @@ async fn a_stop_that_only_looks_like_a_lie_is_whole_after_an_empty_continuation(
 }
 
 #[tokio::test]
-async fn a_call_whose_beginning_was_taken_for_text_comes_as_a_call() {
+async fn a_call_that_began_as_text_is_returned_as_a_call() {
     let leaked = chat_reply("<tool_call>\n{\"name\"", "length", (3, 6));
     let call = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt"}"#)], "tool_calls", (9, 9));
     let script = Script::new().then(Answer::json(200, &leaked)).default_answer(Answer::json(200, &call));
@@ -294,7 +294,7 @@ async fn a_call_whose_beginning_was_taken_for_text_comes_as_a_call() {
 }
 
 #[tokio::test]
-async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() {
+async fn a_repeated_call_replaces_the_undelivered_cut_one() {
     let cut = chat_tool_reply(
         &[("call_1", "write_file", r#"{"path": "sea.txt", "content": "The h"#)],
         "length",
@@ -316,7 +316,7 @@ async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() 
 }
 
 #[tokio::test]
-async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
+async fn a_reply_of_only_reasoning_is_requested_again_with_more_tokens() {
     let model = ScriptedModel::new("It is 42.")
         .reasoning("Let me think about that for a good long while, twice over.");
     let endmark = Endmark::start_resuming(model).await;
@@ -326,7 +326,7 @@ async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
 }
 
 #[tokio::test]
-async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
+async fn a_reply_that_violates_its_schema_is_corrected() {
     let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
     let right = chat_reply("```json\n{\"age\": 4}\n```", "stop", (3, 5));
     let endmark = Endmark::start(
@@ -348,7 +348,7 @@ async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
 
 /// PC-6: a correction is for the form; what stood complete, and is what the schema allows, stays.
 #[tokio::test]
-async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
+async fn a_correction_keeps_received_values_unless_configured() {
     let received = r#"{"id": "A7", "age": "four"}"#;
     let (kept, changed) = (r#"{"id": "A7", "age": 4}"#, r#"{"id": "B9", "age": 4}"#);
     for (correction, may_change, delivered, outcome) in [
@@ -371,7 +371,7 @@ async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
 }
 
 #[tokio::test]
-async fn extra_tokens_are_bounded_for_a_request() {
+async fn extra_tokens_of_a_request_are_bounded() {
     let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
     let endmark = Endmark::start_with(model, |settings| {
         settings.resume.mode = Mode::On;
@@ -409,7 +409,7 @@ async fn every_cut_reply_has_one_row() {
 }
 
 #[tokio::test]
-async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
+async fn an_ambiguous_seam_stays_a_cut_unless_best_guess_is_configured() {
     for (on_ambiguous, outcome) in [(OnAmbiguous::Stop, "exhausted"), (OnAmbiguous::Best, "resumed")] {
         let cut = chat_reply("[1, 2", "length", (3, 4));
         let rest = chat_reply("3]", "stop", (3, 2));
@@ -431,7 +431,7 @@ async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
 }
 
 #[tokio::test]
-async fn everything_is_told_where_that_is_configured() {
+async fn full_disclosure_is_configurable() {
     let endmark =
         Endmark::start_with(ScriptedModel::new("Yes."), |settings| settings.disclose.always = true).await;
     let reply = endmark.ask(&request(50)).await;
@@ -440,7 +440,7 @@ async fn everything_is_told_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn texts_are_kept_only_where_that_is_configured() {
+async fn texts_are_stored_only_if_configured() {
     for keep_text in [false, true] {
         let endmark = Endmark::start_with(ScriptedModel::new(STORY).prefill(Prefill::Echoes), |settings| {
             settings.resume.mode = Mode::On;
@@ -455,7 +455,7 @@ async fn texts_are_kept_only_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_format_named_by_the_client_is_demanded() {
+async fn a_format_named_by_the_client_is_required() {
     let model = ScriptedModel::new("All boats are in. END").prefill(Prefill::Echoes);
     let endmark = Endmark::start(model).await;
     let reply = endmark
@@ -471,7 +471,7 @@ async fn a_format_named_by_the_client_is_demanded() {
 }
 
 #[tokio::test]
-async fn a_schema_of_the_configuration_is_found_by_its_name() {
+async fn a_configured_schema_is_found_by_its_name() {
     let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
     let right = chat_reply(r#"{"age": 4}"#, "stop", (3, 5));
     let script = Script::new().then(Answer::json(200, &wrong)).default_answer(Answer::json(200, &right));
@@ -485,7 +485,7 @@ async fn a_schema_of_the_configuration_is_found_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_model_does_not_take_is_lowered_to_the_clients_own() {
+async fn a_rejected_limit_is_lowered_to_the_clients_own() {
     let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
     let strict = move |received: &testkit::Received| {
         if received.json()["max_tokens"].as_u64() > Some(100) {
@@ -501,7 +501,7 @@ async fn a_limit_that_the_model_does_not_take_is_lowered_to_the_clients_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_still_passes() {
+async fn an_unreadable_reply_still_passes() {
     let long = serde_json::to_vec(&chat_reply(&"x".repeat(5_000), "stop", (1, 1))).unwrap();
     let answers = [
         Answer::new(200, "application/json", long.clone()),
@@ -520,7 +520,7 @@ async fn what_cannot_be_read_still_passes() {
 
 /// Those of the beginning alone would be taken for all.
 #[tokio::test]
-async fn a_reply_that_was_made_whole_has_no_log_probabilities_of_a_part() {
+async fn a_mended_reply_has_no_partial_log_probabilities() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});
     for wire in Wire::ALL {
         let mut first = wire.whole_reply(&[Said::Text("The harbour was")], wire.word(End::Limit));

@@ -63,17 +63,17 @@ async fn assert_no_foreign_text(stream: bool) {
 }
 
 #[tokio::test]
-async fn a_call_of_another_function_is_no_rest_of_this_one() {
+async fn a_call_of_another_function_is_not_a_continuation() {
     assert_no_foreign_text(false).await;
 }
 
 #[tokio::test]
-async fn a_streamed_call_of_another_function_is_no_rest_of_this_one() {
+async fn a_streamed_call_of_another_function_is_not_a_continuation() {
     assert_no_foreign_text(true).await;
 }
 
 #[tokio::test]
-async fn the_rest_of_a_call_is_not_the_end_of_another_one() {
+async fn a_continued_call_does_not_become_the_end_of_another_call() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]] {
         for stream in [false, true] {
             let begun = [Said::Call("get_weather", r#"{"path":"/a","mo"#)];
@@ -90,7 +90,7 @@ async fn the_rest_of_a_call_is_not_the_end_of_another_one() {
 
 /// The same calls again, and the cut one whole.
 #[tokio::test]
-async fn the_same_call_behind_the_same_calls_is_the_rest() {
+async fn the_same_call_after_the_same_calls_is_a_continuation() {
     for wire in Wire::ALL {
         for stream in [false, true] {
             // The whitespace is not the same, and the ids are not.
@@ -119,7 +119,7 @@ async fn the_same_call_behind_the_same_calls_is_the_rest() {
 
 /// A message without content is refused when a client sends it back in its conversation.
 #[tokio::test]
-async fn a_reply_of_which_a_cut_call_is_all_says_so() {
+async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
     let told = "[A call of get_weather was cut off here, and is left out.]";
     let cut = [Said::Call("get_weather", "{\"city\": \"Ber")];
     for wire in [Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
@@ -149,7 +149,7 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
 
 /// llama.cpp, since it refuses to go on with a message that has calls: it still goes on with one that is shown as text.
 #[tokio::test]
-async fn who_refuses_a_call_as_such_is_shown_it_as_text() {
+async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
     let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;
     let wire = Wire::ALL[0];
     for stream in [false, true] {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_detail_is_known_by_its_unit() {
+    fn every_fault_parameter_is_recognised_by_its_unit() {
         assert_eq!(one("drop@512b@2.5%@always").place, Place::Bytes(512));
         assert_eq!(one("drop@512b@2.5%@always").share, Some(250));
         assert!(one("drop@512b@2.5%@always").always);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_what_would_be_understood() {
+    fn an_invalid_fault_is_refused_with_the_accepted_forms() {
         for (text, part) in [
             ("", "`` is no fault"),
             ("cut@20,", "`` is no fault"),

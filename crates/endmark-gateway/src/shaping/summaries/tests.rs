@@ -48,7 +48,7 @@ fn counts(counted: &TokenCounts, request: &Request) -> usize {
 }
 
 #[test]
-fn each_request_of_a_growing_conversation_counts_only_what_is_new() {
+fn each_request_of_a_growing_conversation_counts_only_new_turns() {
     let counted = TokenCounts::default();
     let first = request(30);
     // All messages, and the text before and after them.

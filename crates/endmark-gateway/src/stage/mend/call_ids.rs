@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_has_an_id_of_its_own() {
+    fn every_call_has_a_unique_id() {
         let call = |id: &str| ToolCall { id: Some(id.to_owned()), ..ToolCall::default() };
         let mut ids = CallIds::new(&[call("a"), call("a_2")]);
         let mut given = |id: &str| {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_goes_on_behind_an_end_puts_its_choice_in_doubt() {
+    fn a_call_that_continues_after_its_end_makes_its_choice_uncertain() {
         let piece = |index| Event {
             pieces: vec![Delta {
                 choice: 0,
