@@ -285,7 +285,7 @@ mod tests {
     };
 
     #[test]
-    fn the_table_is_the_requirement() {
+    fn the_decision_table_matches_the_specification() {
         use AttemptVerdict::{
             Budget, Bypassed, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
         };
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back() {
+    fn outcome_names_round_trip() {
         for state in State::ALL {
             assert_eq!(State::parse(state.name()), Some(state));
         }

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_data_can_be_read() {
+    fn every_line_of_the_data_can_be_parsed() {
         for (file, text) in [
             ("handoffs", HANDOFFS),
             ("placeholders", PLACEHOLDERS),

@@ -148,7 +148,7 @@ mod tests {
     use crate::{Criteria, Guard};
 
     #[test]
-    fn it_says_what_is_there_what_is_missing_and_what_was_done() {
+    fn the_prompt_lists_findings_gaps_and_attempts() {
         let criteria =
             Criteria { required_sections: vec!["Summary".into(), "Risks".into()], ..Criteria::default() };
         let artifact = Artifact::read("# Report\n\n## Summary\n\nTBD\n");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_small_and_never_repeats_the_artifact() {
+    fn the_prompt_stays_small_and_never_repeats_the_artifact() {
         let body = "## A part\n\nTBD\n\n".repeat(2_000);
         let artifact = Artifact::read(&body);
         let report = Guard::new(Criteria::default()).judge(&artifact);

@@ -101,7 +101,7 @@ fn check_places(text: &str, report: &Assessment) {
 
 proptest! {
     #[test]
-    fn any_text_is_judged_and_places_are_true(text in document(), name in prop::sample::select(&["a.md", "a.rs", "a.json", "a"][..])) {
+    fn any_text_is_judged_with_valid_positions(text in document(), name in prop::sample::select(&["a.md", "a.rs", "a.json", "a"][..])) {
         let guard = Guard::new(criteria());
         let report = guard.judge(&Artifact::read_file(&text, name));
         check_places(&text, &report);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn more_lines_never_make_too_few(text in document(), more in prop::collection::vec("[A-Z][a-z]{2,9} [a-z]{2,9}\\.", 1..9)) {
+    fn more_lines_are_never_reported_as_too_few(text in document(), more in prop::collection::vec("[A-Z][a-z]{2,9} [a-z]{2,9}\\.", 1..9)) {
         let lines = |text: &str| {
             let report = Guard::new(criteria()).judge(&Artifact::read_file(text, "a.md"));
             report.findings().iter().filter(|finding| finding.check == Check::MinLines).count()
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn a_finished_document_is_whole_and_a_word_for_a_stub_makes_it_none(words in prop::collection::vec("[a-z]{3,8}", 8..20)) {
+    fn a_finished_document_is_whole_until_a_stub_word_is_added(words in prop::collection::vec("[a-z]{3,8}", 8..20)) {
         let sentence = format!("Word {}x.", words.join("x "));
         let finished = format!("# Report\n\n{sentence}\n\n## Risks\n\n{sentence}\n");
         let guard = Guard::new(Criteria { required_sections: vec!["Risks".to_owned()], ..Criteria::default() });

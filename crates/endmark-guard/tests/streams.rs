@@ -22,7 +22,7 @@ fn read(stream: &mut AgentStream, bytes: &[u8], exit: i32) -> AttemptJudgement {
 const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Opencode];
 
 #[test]
-fn work_that_is_done_is_whole_and_its_tokens_are_right() {
+fn finished_work_is_whole_with_correct_tokens() {
     for agent in AGENTS {
         let mut stream = AgentStream::new(agent);
         let judged = read(&mut stream, &recording(agent, "work"), 0);
@@ -38,7 +38,7 @@ fn work_that_is_done_is_whole_and_its_tokens_are_right() {
 }
 
 #[test]
-fn a_session_that_goes_on_counts_its_tokens_once() {
+fn a_continued_session_counts_its_tokens_once() {
     for agent in AGENTS {
         let mut first = AgentStream::new(agent);
         read(&mut first, &recording(agent, "work"), 0);
@@ -54,7 +54,7 @@ fn a_session_that_goes_on_counts_its_tokens_once() {
 
 /// Claude Code 2.1.331 reports the sum of the session, 2.1.197 that of the process.
 #[test]
-fn what_a_session_used_before_does_not_count_twice_in_either_report() {
+fn earlier_session_usage_is_not_counted_twice() {
     let mut first = AgentStream::new(Agent::Claude);
     read(&mut first, &recording(Agent::Claude, "work"), 0);
     let of_process = String::from_utf8(recording(Agent::Claude, "resumed")).unwrap();
@@ -76,7 +76,7 @@ fn what_a_session_used_before_does_not_count_twice_in_either_report() {
 }
 
 #[test]
-fn a_reply_that_was_cut_is_truncated_where_the_stream_can_show_it() {
+fn a_cut_reply_is_truncated_if_the_stream_shows_it() {
     for agent in AGENTS {
         // Claude Code reports it with exit code 1 in a `success` that is an error, opencode in the reason of its last
         // step with exit code 0.
@@ -91,7 +91,7 @@ fn a_reply_that_was_cut_is_truncated_where_the_stream_can_show_it() {
 }
 
 #[test]
-fn a_recording_that_breaks_off_anywhere_is_never_whole() {
+fn a_recording_cut_anywhere_is_never_whole() {
     for agent in AGENTS {
         let bytes = recording(agent, "work");
         let last_line = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -103,7 +103,7 @@ fn a_recording_that_breaks_off_anywhere_is_never_whole() {
 }
 
 #[test]
-fn pieces_of_any_size_say_the_same() {
+fn the_result_does_not_depend_on_chunk_sizes() {
     for agent in AGENTS {
         let bytes = recording(agent, "work");
         let mut whole = AgentStream::new(agent);

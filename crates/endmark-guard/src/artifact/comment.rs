@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_many_languages_are_read() {
+    fn comments_of_many_languages_are_parsed() {
         for line in [
             "// rest",
             "  # rest",

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn front_matter_is_what_stands_between_its_signs() {
+    fn front_matter_is_delimited_by_its_markers() {
         let found = front_matter("\u{feff}---\r\na: 1\r\n---\r\nText").unwrap();
         assert_eq!((found.language, found.source, found.body), (Language::Yaml, "a: 1\r\n", 19));
         assert_eq!(front_matter("+++\na = 1\n+++\n").unwrap().source, "a = 1\n");

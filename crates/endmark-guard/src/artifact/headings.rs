@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_numbering_signs_and_a_colon_do_not_matter() {
+    fn heading_comparison_ignores_case_numbering_and_punctuation() {
         for written in [
             "Summary",
             "1. SUMMARY",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays() {
+    fn text_that_is_not_numbering_is_kept() {
         for (written, title) in [
             ("2024", "2024"),
             ("A plan", "a plan"),

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_of_a_file_says_what_it_is() {
+    fn the_file_extension_determines_the_kind() {
         for (name, kind) in [
             ("a/b.md", Some(Kind::Markdown)),
             ("c.RS", Some(Kind::Code)),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_says_what_it_is() {
+    fn the_text_determines_the_kind_without_an_extension() {
         for text in [
             "# Title\n\nSome words that are a sentence.\n",
             "Just a few words.\n",

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_characters_and_lines_end_where_they_end() {
+    fn columns_count_characters_and_lines_end_correctly() {
         let text = "\u{feff}äb\r\nxyz\n\nend";
         let mut places = Places::new(text);
         for (word, expected) in [("b", (1, 2)), ("z", (2, 3)), ("end", (4, 1)), ("x", (2, 1))] {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_is_one_line_and_not_long() {
+    fn a_quote_is_one_short_line() {
         assert_eq!(Places::new("  a b \n c").quote(0..8), "a b");
         let long = "é".repeat(200);
         let quote = Places::new(&long).quote(0..long.len());

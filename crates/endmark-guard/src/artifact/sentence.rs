@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_what_stands_between_two_ends() {
+    fn sentences_are_split_at_their_ends() {
         let text = "One is here, e.g. this. Two (a. b) goes on? \"Three.\" 四。五 six";
         for (word, sentence) in
             [("this", "One is here, e.g. this."), ("goes", " Two (a. b) goes on?"), ("五", "五 six")]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn quotation_marks_of_many_languages_quote() {
+    fn quotation_marks_of_many_languages_are_recognised() {
         for text in ["a \"x\" b", "a “x” b", "a „x“ b", "a «x» b", "a 'x' b", "a ‘x’ b", "「x」"]
         {
             assert!(is_quoted(text, 0..text.len(), text.find('x').unwrap()), "{text}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_dashes_and_colons_part_a_sentence() {
+    fn brackets_dashes_and_colons_split_a_sentence() {
         let text = "Step 3: left (to be continued) here";
         let parts = parts_around(text, 0..text.len(), text.find("be").unwrap());
         assert!(parts.iter().any(|part| &text[part.clone()] == "to be continued"), "{parts:?}");

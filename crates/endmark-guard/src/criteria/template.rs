@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn criteria_are_read_in_every_form_and_both_spellings() {
+    fn criteria_are_parsed_in_every_form_and_both_spellings() {
         let expected = Criteria {
             min_lines: Some(40),
             required_sections: vec!["Summary".to_owned(), "## Risks".to_owned()],
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_its_own_replaces_the_phrases_that_are_known() {
+    fn a_custom_list_replaces_the_known_phrases() {
         let criteria = read("c.yml", "forbiddenPhrasesOnly: [bis dann]\nforbidden_phrases: [x]\n").unwrap();
         assert_eq!(
             (criteria.handoffs_are_forbidden, criteria.forbidden_phrases),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_said_with_the_nearest_key() {
+    fn an_unusable_template_is_refused_with_the_nearest_key() {
         for (name, text, said) in [
             ("t.md", "# T\n", "no front matter"),
             ("t.md", "---\ntitle: T\n---\n", "no `successCriteria`"),

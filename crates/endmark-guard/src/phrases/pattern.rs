@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_match_is_taken() {
+    fn the_longest_match_wins() {
         assert_eq!(
             matches("continu* [in] the|my next <session>", "Continuing in the next session."),
             Some(5)
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_anchor_is_the_word_that_is_rarest() {
+    fn the_rarest_word_is_the_anchor() {
         let anchors = |pattern: &str| Pattern::parse(pattern, &Classes::new()).unwrap().anchors();
         assert_eq!(anchors("to be continued|continuing [tomorrowish]"), ["continued", "continuing"]);
         assert_eq!(anchors("其余 ~3 保持不变"), ["保持不变"]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_pattern_is_said() {
+    fn an_invalid_pattern_is_refused_with_the_reason() {
         for wrong in ["~x", "[a", "<none>", "a||b", "~3", "[a] ~2"] {
             assert!(Pattern::parse(wrong, &Classes::new()).is_err(), "{wrong}");
         }

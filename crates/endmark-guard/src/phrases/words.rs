@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn words_end_where_their_script_ends_them() {
+    fn words_end_by_the_rules_of_their_script() {
         assert_eq!(split_words("I’ll go-on, x_y 3.5"), ["I’ll", "go", "on", "x_y", "3", "5"]);
         assert_eq!(split_words("未完, to be"), ["未", "完", "to", "be"]);
         assert_eq!(split_words("**'quoted'**"), ["quoted"]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn case_and_the_form_of_an_apostrophe_do_not_matter() {
+    fn case_and_apostrophe_style_are_ignored() {
         assert!(is_same("I’LL", "i'll") && is_same("Être", "être") && is_same("_To", "to"));
         assert!(!is_same("être", "etre"));
         assert!(begins_with("Unveränderter", "unverändert") && !begins_with("un", "unver"));

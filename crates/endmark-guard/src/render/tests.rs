@@ -7,7 +7,7 @@ fn report() -> Assessment {
 }
 
 #[test]
-fn every_form_names_the_place_and_escapes_what_it_must() {
+fn every_output_format_names_positions_and_escapes_text() {
     let (report, whole) =
         (report(), Guard::new(Criteria::default()).judge(&Artifact::read("All is well.\n")));
     let judged = [
@@ -45,6 +45,6 @@ fn every_form_names_the_place_and_escapes_what_it_must() {
 }
 
 #[test]
-fn what_xml_cannot_hold_is_replaced() {
+fn characters_invalid_in_xml_are_replaced() {
     assert_eq!(super::xml("a\u{0}\u{1b}[1m<&\"\n"), "a\u{fffd}\u{fffd}[1m&lt;&amp;&quot;&#10;");
 }

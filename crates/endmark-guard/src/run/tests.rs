@@ -39,7 +39,7 @@ fn the_last_attempt_is_judged_before_the_limit() {
 }
 
 #[test]
-fn what_is_never_finished_is_released_with_its_event_once() {
+fn an_unfinished_artifact_is_released_with_one_event() {
     let mut run = run_with_attempts(2);
     attempt(&mut run, stub("a"));
     let notices = attempt(&mut run, stub("a"));
@@ -47,7 +47,7 @@ fn what_is_never_finished_is_released_with_its_event_once() {
 }
 
 #[test]
-fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
+fn a_resumed_run_keeps_its_remaining_attempts_and_budget() {
     let limits = RunLimits { nanodollars: NonZeroU64::new(10), ..*run_with_attempts(2).limits() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let usage = TokenUsage::new(100, 10);
@@ -63,7 +63,7 @@ fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
 }
 
 #[test]
-fn two_tries_that_change_nothing_are_enough() {
+fn two_attempts_without_changes_end_the_run() {
     let mut run = run_with_attempts(9);
     for _ in 0..2 {
         assert_eq!(attempt(&mut run, stub("same")), [Notice::RetryQueued(Reason::ContextGuardFail)]);
@@ -77,7 +77,7 @@ fn two_tries_that_change_nothing_are_enough() {
 }
 
 #[test]
-fn a_call_over_the_threshold_is_a_warning_and_with_a_stub_the_end() {
+fn a_call_over_the_threshold_warns_and_ends_a_stub_run() {
     let full = Usage { largest_call_tokens: Some(90_000), ..Usage::default() };
     let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
@@ -90,7 +90,7 @@ fn a_call_over_the_threshold_is_a_warning_and_with_a_stub_the_end() {
 }
 
 #[test]
-fn the_sum_of_all_calls_is_no_more_than_a_warning() {
+fn the_sum_of_all_calls_only_warns() {
     let sum = Usage { run: TokenUsage::new(500_000, 1), ..Usage::default() };
     let mut run = run_with_attempts(5);
     run.handle(RunEvent::Started);
@@ -99,7 +99,7 @@ fn the_sum_of_all_calls_is_no_more_than_a_warning() {
 }
 
 #[test]
-fn ceilings_end_an_attempt_and_the_artifact_counts_all_the_same() {
+fn a_ceiling_ends_an_attempt_but_its_artifact_counts() {
     let dear = Usage { cost_nanodollars: Some(600), ..Usage::default() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let mut run = Run::new(limits(5, 1_000, Some(1_000)), rule);
@@ -120,7 +120,7 @@ fn ceilings_end_an_attempt_and_the_artifact_counts_all_the_same() {
 }
 
 #[test]
-fn attempts_are_added_up() {
+fn usage_of_attempts_is_added_up() {
     let used = Usage { run: TokenUsage::new(100, 10), cost_nanodollars: Some(7), ..Usage::default() };
     let mut run = run_with_attempts(3);
     for _ in 0..2 {
@@ -169,7 +169,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
 proptest! {
     /// Any state receives any event: the invariants of a run always hold.
     #[test]
-    fn whatever_happens_a_run_keeps_its_promises(
+    fn run_invariants_hold_for_any_events(
         events in proptest::collection::vec(any_event(), 1..60),
         attempts in 1..5_u32,
         money in proptest::option::of(1..100_u64),

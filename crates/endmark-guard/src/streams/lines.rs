@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_they_come() {
+    fn lines_do_not_depend_on_the_chunks() {
         let text = b"one\n\ntwo\nlast";
         let whole = collect_lines(&[text]);
         assert_eq!(whole, (["one", "", "two", "last"].map(str::to_owned).to_vec(), 0));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_skipped_and_the_next_one_read() {
+    fn an_overlong_line_is_skipped_and_the_next_is_read() {
         let piece = vec![b'x'; LINE_LIMIT_BYTES / 2 + 1];
         assert_eq!(collect_lines(&[&piece, &piece, &piece, b"\nnext\n"]), (vec!["next".to_owned()], 1));
     }

@@ -21,7 +21,7 @@ fn verdict(agent: Agent, lines: &[&str]) -> AttemptVerdict {
 }
 
 #[test]
-fn claude_reports_success_for_what_was_cut() {
+fn claude_reports_success_for_a_cut_reply() {
     use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
     let result = |fields: &str| format!(r#"{{"type":"result","session_id":"s",{fields}}}"#);
     for (fields, expected) in [
@@ -78,7 +78,7 @@ fn claude_reports_success_for_what_was_cut() {
 
 /// In older versions the result has no `stop_reason`, or null.
 #[test]
-fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
+fn the_stop_reason_comes_from_the_last_message_of_claude() {
     use AttemptVerdict::{ContextExhausted, Truncated, Whole};
     let message = |stop: &str, kind: &str, parent: &str| {
         format!(
@@ -116,7 +116,7 @@ fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
 }
 
 #[test]
-fn claude_stops_with_its_own_list_open() {
+fn claude_stops_with_an_open_task_list() {
     let todos = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"tool_use","name":"TodoWrite","input":{"todos":[{"content":"Write the tests","status":"pending"},{"content":"Plan","status":"completed"}]}}]}}"#;
     let result =
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
@@ -126,7 +126,7 @@ fn claude_stops_with_its_own_list_open() {
 }
 
 #[test]
-fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_own() {
+fn a_multi_line_message_counts_once_and_sub_agents_are_separate() {
     let line = |id: &str, parent: &str, input: u64, output: u64| {
         format!(
             r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"{id}","content":[],"usage":{{"input_tokens":{input},"cache_read_input_tokens":40,"output_tokens":{output}}}}}}}"#
@@ -155,7 +155,7 @@ fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_o
 }
 
 #[test]
-fn codex_completes_a_turn_that_was_cut() {
+fn codex_completes_a_cut_turn() {
     use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
     let message = r#"{"type":"item.completed","item":{"type":"agent_message","text":"All of it is done."}}"#;
     let cut =
@@ -226,7 +226,7 @@ fn gemini_has_no_finish_reason() {
 }
 
 #[test]
-fn opencode_takes_a_limit_for_an_end() {
+fn opencode_reports_a_limit_as_a_normal_end() {
     use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
     let start = r#"{"type":"step_start","sessionID":"ses_1","part":{}}"#;
     let text = r#"{"type":"text","sessionID":"ses_1","part":{"text":"Done."}}"#;
@@ -271,7 +271,7 @@ fn opencode_takes_a_limit_for_an_end() {
 }
 
 #[test]
-fn an_exit_code_alone_is_no_verdict() {
+fn an_exit_code_alone_is_not_a_verdict() {
     let end = |process| AttemptEnd { process, stop_cause: None };
     for (process, expected) in [
         (ProcessEnd::Exited(0), AttemptVerdict::Whole),
@@ -292,7 +292,7 @@ fn an_exit_code_alone_is_no_verdict() {
 }
 
 #[test]
-fn what_was_stopped_is_stuck_unless_it_was_done() {
+fn a_stopped_agent_is_stuck_unless_finished() {
     let stopped = |stopped| AttemptEnd { process: ProcessEnd::Killed(15), stop_cause: Some(stopped) };
     let done =
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;

@@ -36,7 +36,7 @@ fn omissions_are_found_in_comments_of_any_language() {
 }
 
 #[test]
-fn comments_that_describe_code_are_none() {
+fn comments_that_describe_code_are_not_omissions() {
     for comment in [
         "// fall back to the rest of the list if the first is empty",
         "# same as before, but with a lock",
@@ -56,7 +56,7 @@ fn comments_that_describe_code_are_none() {
 }
 
 #[test]
-fn a_finding_says_where_it_is() {
+fn a_finding_reports_its_position() {
     let text = "fn a() {\n    let ü = 1; // ... rest of the code\n}\n";
     let report = super::judge(text);
     let [finding] = report.findings() else { panic!("{report:?}") };
@@ -64,7 +64,7 @@ fn a_finding_says_where_it_is() {
 }
 
 #[test]
-fn code_and_data_that_stop_are_found() {
+fn truncated_code_and_data_are_found() {
     for text in [
         "fn a() {\n    if x {\n        run(",
         "int main(void) {\n    printf(\"x\");\n    for (;;) {\n",

@@ -13,7 +13,7 @@ fn sections(wanted: &[&str]) -> Criteria {
 }
 
 #[test]
-fn lines_that_are_not_blank_are_counted_without_front_matter() {
+fn nonblank_lines_are_counted_without_front_matter() {
     let criteria = |least| Criteria { min_lines: Some(least), ..Criteria::default() };
     let text = "---\ntitle: T\n---\n# A\n\n\nOne.\n \nTwo.\n";
     assert_eq!(names(criteria(3), text), []);
@@ -21,7 +21,7 @@ fn lines_that_are_not_blank_are_counted_without_front_matter() {
 }
 
 #[test]
-fn a_section_is_found_at_any_level_unless_one_is_demanded() {
+fn a_section_is_found_at_any_level_by_default() {
     let text = "# Report\n\n### 2. RISKS:\n\nNone.\n\n**Costs**\n\nNone.\n\n<h2>Plan</h2>\n\nNone.\n\nDates\n-----\n\nNone.\n";
     for wanted in ["Risks", "### risks", "Costs", "plan", "## Plan", "dates", "3. Risks"] {
         assert_eq!(names(sections(&[wanted]), text), [], "{wanted}");
@@ -36,7 +36,7 @@ fn a_section_is_found_at_any_level_unless_one_is_demanded() {
 }
 
 #[test]
-fn a_section_whose_subsections_have_content_is_not_empty() {
+fn a_section_with_nonempty_subsections_is_not_empty() {
     let text = "# A\n\n## B\n\n### C\n\nText.\n\n## D\n\n## E\n\n---\n\n<!-- x -->\n\n## F\n\n```\nx\n```\n";
     for full in ["A", "B", "C", "F"] {
         assert_eq!(names(sections(&[full]), text), [], "{full}");
@@ -45,14 +45,14 @@ fn a_section_whose_subsections_have_content_is_not_empty() {
 }
 
 #[test]
-fn a_placeholder_that_is_all_of_a_section_is_one_finding() {
+fn a_section_with_only_a_placeholder_has_one_finding() {
     let text = "# A\n\n## B\n\nTBD\n\n## C\n\n...\n\n## D\n\nText.\n\nTBD\n";
     let found = names(sections(&["B", "C"]), text);
     assert_eq!(found, [("placeholder", 5), ("section_empty", 7), ("placeholder", 15)]);
 }
 
 #[test]
-fn what_stands_for_content_is_none() {
+fn a_stand_in_for_content_is_not_content() {
     let stubs = [
         "...",
         "…",
@@ -90,7 +90,7 @@ fn what_stands_for_content_is_none() {
 }
 
 #[test]
-fn of_two_sections_with_one_title_one_with_content_is_enough() {
+fn of_two_equal_sections_one_needs_content() {
     assert_eq!(names(sections(&["B"]), "## B\n\n## A\n\nx.\n\n## B\n\nText.\n"), []);
 }
 
@@ -101,7 +101,7 @@ fn the_nearest_heading_is_named() {
 }
 
 #[test]
-fn forbidden_phrases_are_found_outside_of_code_and_quotations() {
+fn forbidden_phrases_are_ignored_in_code_and_quotations() {
     let criteria = || Criteria {
         forbidden_phrases: vec!["we  Hope".to_owned(), "希望".to_owned()],
         ..Criteria::default()
@@ -120,14 +120,14 @@ fn forbidden_phrases_are_found_outside_of_code_and_quotations() {
 }
 
 #[test]
-fn phrases_of_a_stage_replace_those_that_are_known() {
+fn stage_phrases_replace_the_known_phrases() {
     let text = "# A\n\nText.\n\nTo be continued.\n";
     assert_eq!(names(Criteria::default(), text), [("handoff", 5)]);
     assert_eq!(names(Criteria::default().with_only(Vec::new()), text), []);
 }
 
 #[test]
-fn the_template_itself_is_untouched() {
+fn an_unchanged_template_is_reported() {
     let source = "---\nsuccessCriteria:\n  minLines: 2\n---\n# Report\n\nWhat was done?\n";
     let guard = Guard::from_template(Template::read("t.md", source).unwrap());
     let checks = |text: &str| {

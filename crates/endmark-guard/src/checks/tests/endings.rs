@@ -5,7 +5,7 @@ const PRECEDING_TEXT: &str = "# Report\n\nThe first part of the work is done and
                       The third part of the work is done and all of it is tested.\n\n";
 
 #[test]
-fn a_text_that_stops_in_the_middle_is_truncated() {
+fn a_text_that_stops_in_mid_sentence_is_truncated() {
     for (last, check) in [
         ("The fourth part needs more work in the", "mid_sentence"),
         ("The fourth part needs more work on its parser before it", "mid_sentence"),
@@ -46,7 +46,7 @@ fn a_single_paragraph_without_a_full_stop_is_truncated() {
 }
 
 #[test]
-fn a_text_that_ends_is_whole() {
+fn a_text_with_a_proper_end_is_whole() {
     for last in [
         "That is all.",
         "MIT",
@@ -73,7 +73,7 @@ fn a_text_that_ends_is_whole() {
 }
 
 #[test]
-fn the_last_heading_needs_something_under_it() {
+fn the_last_heading_needs_content_below_it() {
     assert_eq!(names("# A\n\nWords stand here.\n\n## B\n"), ["section_empty"]);
     assert_eq!(names("# A\n\nWords stand here.\n\n## B\n\n<!-- what is it? -->\n"), ["section_empty"]);
     assert_eq!(names("# A\n\n## B\n\nWords stand here.\n"), [] as [&str; 0]);
@@ -82,7 +82,7 @@ fn the_last_heading_needs_something_under_it() {
 }
 
 #[test]
-fn nothing_is_empty() {
+fn a_text_without_content_is_empty() {
     for text in ["", " \n\n", "\u{feff}", "---\na: 1\n---\n\n"] {
         let report = judge(text);
         let names: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();

@@ -49,7 +49,7 @@ fn handoffs_are_found_in_many_wordings_and_languages() {
 }
 
 #[test]
-fn what_only_speaks_of_handoffs_is_none() {
+fn sentences_about_handoffs_are_not_handoffs() {
     for text in [
         "The guard flags phrases such as to be continued.",
         "An agent must not write that it will continue in the next session.",
@@ -83,7 +83,7 @@ fn what_only_speaks_of_handoffs_is_none() {
 }
 
 #[test]
-fn placeholders_are_found_where_content_belongs() {
+fn placeholders_are_found_in_place_of_content() {
     for (text, quote) in [
         ("TBD", "TBD"),
         ("- Owner: TBD", "TBD"),
@@ -118,7 +118,7 @@ fn placeholders_are_found_where_content_belongs() {
 }
 
 #[test]
-fn words_of_placeholders_in_sentences_are_none() {
+fn placeholder_words_in_sentences_are_not_placeholders() {
     for text in [
         "The TBD list has three items.",
         "Todo es posible con esta herramienta.",
