@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_supervisor_leaves_behind_is_ended() {
+    fn processes_left_by_a_supervisor_are_killed() {
         let mut keeper = Keeper::start().unwrap();
         let mut child = stubborn(&keeper);
         assert_eq!(child.try_wait().unwrap(), None);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_in_order_leaves_nothing_behind_either() {
+    fn a_clean_exit_leaves_no_process() {
         let keeper = Keeper::start().unwrap();
         let mut child = stubborn(&keeper);
         drop(keeper);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exactly_the_limit_is_within_it_and_comes_back_from_the_beginning() {
+    fn input_exactly_at_the_limit_is_returned_whole() {
         let bytes: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
         let SpooledInput::Within(mut file) = spool(bytes.as_slice(), 200_000).unwrap() else {
             panic!("it is within the limit")
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_more_is_too_large_and_an_endless_input_is_not_read_on() {
+    fn input_over_the_limit_is_refused_without_reading_on() {
         assert!(matches!(spool(&b"abc"[..], 2).unwrap(), SpooledInput::TooLarge { actual: 3 }));
         let SpooledInput::TooLarge { actual } = spool(io::repeat(1), 1_000_000).unwrap() else {
             panic!("it is too large")

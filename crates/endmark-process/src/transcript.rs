@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_one_has_its_beginning_its_end_and_the_number_between() {
+    fn a_long_transcript_keeps_both_ends_and_counts_the_middle() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.out");
         let mut transcript = Transcript::create(&path, 10).unwrap();

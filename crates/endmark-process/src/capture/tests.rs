@@ -10,7 +10,7 @@ fn capture(limit: usize, chunks: &[Vec<u8>]) -> Captured {
 }
 
 #[test]
-fn what_fits_is_whole_and_what_does_not_keeps_head_and_tail() {
+fn fitting_output_is_whole_and_excess_keeps_head_and_tail() {
     assert_eq!(capture(8, &[b"abcd".to_vec(), b"efgh".to_vec()]).head, b"abcdefgh");
     let more = capture(8, &[b"abcd".to_vec(), b"efgh\ni\n".to_vec()]);
     assert_eq!((more.head.as_slice(), more.tail.as_deref()), (&b"abcdef"[..], Some(&b"i\n"[..])));
@@ -36,7 +36,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn counts_are_exact_and_head_and_tail_are_those_of_the_stream(
+    fn counts_are_exact_and_head_and_tail_match_the_stream(
         stream in bytes(), limit in 0_usize..60, size in 1_usize..9,
     ) {
         let chunks: Vec<Vec<u8>> = stream.chunks(size).map(<[u8]>::to_vec).collect();
