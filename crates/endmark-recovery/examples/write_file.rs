@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_call_is_whole_again() {
+    fn the_cut_call_is_completed() {
         let (whole, prompt) = recover().unwrap();
         let value: serde_json::Value = serde_json::from_str(&whole).unwrap();
         assert_eq!(value["parameters"]["content"], "line1\nline2\nline3");

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn one_part_again_and_again_is_a_loop_whatever_it_is() {
+    fn any_repeated_part_is_a_loop() {
         let paragraph = "The boats came in before the tide, and nobody was there to see them. ".repeat(9);
         for part in ["\n", "0, ", "und ", "海は静かだ。", r#"{"id": 1, "name": "x"}, "#, &paragraph] {
             let looping = format!("Before it: {}", part.repeat(12_000 / part.len()));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_repeats_a_little_is_no_loop() {
+    fn few_repetitions_are_not_a_loop() {
         let rows: String = (0..900)
             .flat_map(|row| ["| ".to_owned(), row.to_string(), " | yes | no |\n".to_owned()])
             .collect();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_complete_is_there_with_the_same_value() {
+    fn complete_values_are_kept_unchanged() {
         for (received, corrected) in [
             (r#"{"id": 7, "name": "Ada", "tags": ["x"#, r#"{"id": 7, "name": "Ada", "tags": ["xy"]}"#),
             (r#"{"id": 7, "size": 12"#, r#"{"size": 120, "id": 7}"#),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_string_may_change_its_kind_alone() {
+    fn a_cut_string_may_change_only_its_type() {
         let no_text = |document: &str| document.contains("\"age\":\"");
         assert_eq!(first_lost(r#"{"age": "12"#, r#"{"age": 12}"#, &no_text), None);
         assert_eq!(first_lost(r#"{"age": "12"#, r#"{"age": "7"}"#, &no_text).as_deref(), Some("/age"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_refuses_may_change() {
+    fn values_that_violate_the_schema_may_change() {
         let no_text = |document: &str| document.contains("\"age\":\"");
         let received = r#"{"age": "12", "name": "Ada"}"#;
         assert_eq!(first_lost(received, r#"{"age": 12, "name": "Ada"}"#, &no_text), None);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_not_taken_for_kept() {
+    fn incomparable_values_do_not_count_as_kept() {
         let deep = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert_eq!(first_lost_path(&deep(100), &deep(100)), None);
         assert!(first_lost_path(&deep(100_000), &deep(100_000)).is_some());

@@ -25,7 +25,7 @@ fn problems_are_listed_by_path_then_message() {
 }
 
 #[test]
-fn many_and_long_problems_are_cut_visibly() {
+fn many_and_long_problems_are_shortened_visibly() {
     let many: Vec<SchemaProblem> = (10..60).map(|n| problem(&format!("/{n}"), "wrong")).collect();
     let prompt = build_correction_prompt(&many);
     assert!(prompt.contains("- /29: wrong\n- and 30 more of the same kind\n"), "{prompt}");
@@ -54,7 +54,7 @@ fn a_document_is_found_in_a_reply() {
 }
 
 #[test]
-fn a_list_or_a_single_value_is_a_document_too() {
+fn a_list_or_a_scalar_is_a_document_too() {
     assert_eq!(extract_json("Here it is: [1, {}, 2] Done."), Some("[1, {}, 2]"));
     for value in ["42", "\"text\"", "true"] {
         assert_eq!(extract_json(value), Some(value));
@@ -76,7 +76,7 @@ fn a_document_in_a_fence_is_found_among_brackets() {
 }
 
 #[test]
-fn what_is_wrong_with_a_text_that_is_no_document_is_said() {
+fn a_text_that_is_not_a_document_is_described() {
     assert_eq!(malformation("{}"), None);
     assert_eq!(malformation("{"), Some(problem("", "the JSON ends before it is complete")));
     let message = malformation("[1}").unwrap().message;
@@ -84,7 +84,7 @@ fn what_is_wrong_with_a_text_that_is_no_document_is_said() {
 }
 
 #[test]
-fn nothing_is_found_where_there_is_no_one_document() {
+fn an_ambiguous_document_is_not_extracted() {
     for reply in [
         "",
         "I cannot do that.",
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn extraction_never_gives_less_than_a_document(reply in "(```json\n|\\{|\\}|\\[|\\]|\"a\"|:|1|,|\n|```\n|x){0,24}") {
+    fn extraction_never_returns_less_than_the_document(reply in "(```json\n|\\{|\\}|\\[|\\]|\"a\"|:|1|,|\n|```\n|x){0,24}") {
         if let Some(document) = extract_json(&reply) {
             prop_assert!(detect(document.as_bytes(), &Format::Json).verdict.is_whole());
         }

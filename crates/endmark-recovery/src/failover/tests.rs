@@ -12,7 +12,7 @@ fn refusal(status: u16) -> Failure {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
+fn a_transient_failure_is_retried_before_the_fallback() {
     for failure in [
         Failure::Unreachable,
         Failure::EmptyStream(Ending::Dropped),
@@ -33,7 +33,7 @@ fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
 }
 
 #[test]
-fn what_time_does_not_mend_goes_to_the_other_at_once() {
+fn a_lasting_failure_goes_to_the_fallback_at_once() {
     for failure in [Failure::Silent, Failure::Unreadable, Failure::TooLong, Failure::QuotaExhausted] {
         assert_eq!(Delivery::new(POLICY, true).next_after(failure, 0), Next::FallBack);
         assert_eq!(Delivery::new(POLICY, false).next_after(failure, 0), Next::GiveUp);
@@ -41,7 +41,7 @@ fn what_time_does_not_mend_goes_to_the_other_at_once() {
 }
 
 #[test]
-fn a_refusal_that_stands_is_passed_on() {
+fn a_final_refusal_is_passed_on() {
     for status in [400, 401, 403, 404, 409, 413, 422, 501] {
         assert_eq!(Delivery::new(POLICY, true).next_after(refusal(status), 0), Next::GiveUp, "{status}");
     }
@@ -76,7 +76,7 @@ fn an_open_circuit_probes_once_in_a_cooldown_and_closes_on_success() {
 }
 
 #[test]
-fn who_finishes_depends_on_how_it_ended() {
+fn the_ending_decides_which_upstream_finishes() {
     assert!(!Finishing::default().leaves(Ending::Clean));
     assert!(!Finishing::default().leaves(Ending::Dropped));
     assert!(Finishing::default().leaves(Ending::Stalled));
@@ -85,21 +85,21 @@ fn who_finishes_depends_on_how_it_ended() {
 
 proptest! {
     #[test]
-    fn a_pause_is_spread_around_its_middle(tries in 1_u32..40, random: u32) {
+    fn a_pause_is_randomised_around_its_mean(tries in 1_u32..40, random: u32) {
         let middle = (FIRST_PAUSE * 2_u32.pow((tries - 1).min(10))).min(LONGEST_PAUSE);
         let pause = pause(tries, random);
         prop_assert!(middle / 2 <= pause && pause <= middle / 2 * 3, "{pause:?}");
     }
 
     #[test]
-    fn nobody_comes_back_before_he_was_told_to(seconds in 0_u64..100_000, random: u32) {
+    fn no_retry_precedes_its_retry_after(seconds in 0_u64..100_000, random: u32) {
         let told = Duration::from_secs(seconds);
         let wait = requested_wait(told, random);
         prop_assert!(told <= wait && wait <= told + told / 10, "{wait:?}");
     }
 
     #[test]
-    fn tries_are_bounded_whatever_happens(
+    fn attempts_are_always_bounded(
         failures in prop::collection::vec((0_u16..600, prop::option::of(0_u64..100)), 1..50),
         max_retries in 0_u32..5,
         has_fallback: bool,
@@ -127,7 +127,7 @@ proptest! {
     /// With every try, those of its window are at most their share of its requests and the floor; and so are
     /// all of them together.
     #[test]
-    fn a_storm_of_tries_stays_within_the_budget(
+    fn many_retries_stay_within_the_budget(
         traffic in prop::collection::vec((0_u64..40, 0_u64..60), 1..60),
         share in 0_u32..100,
         floor in 0_u32..5,
@@ -154,7 +154,7 @@ proptest! {
 
     /// The budget is spent in full: it is no excuse for never retrying.
     #[test]
-    fn the_floor_is_always_there(floor in 1_u32..5, second in 0_u64..1_000) {
+    fn the_minimum_retry_rate_is_always_granted(floor in 1_u32..5, second in 0_u64..1_000) {
         let mut budget = RetryBudget::new(0, floor);
         let granted = (0..1_000).filter(|_| budget.try_retry(Duration::from_secs(second))).count();
         prop_assert_eq!(granted as u64, u64::from(floor) * BUDGET_WINDOW_SECONDS);
@@ -162,7 +162,7 @@ proptest! {
 }
 
 #[test]
-fn the_upstreams_own_word_counts_for_more_than_its_status() {
+fn an_explicit_retry_instruction_overrides_the_status() {
     let failure = |status, should_retry| Failure::Refused { status, retry_after: None, should_retry };
     let next = |status, word, has_fallback| {
         let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };

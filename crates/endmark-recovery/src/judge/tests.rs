@@ -122,7 +122,7 @@ const TABLE: &[Row] = {
 /// PC-8: every combination is in exactly one row of the table, and judged as it says; without text after
 /// reasoning, `limit` is `empty`, and with an end marker `format` is `marker`.
 #[test]
-fn every_combination_is_judged_as_the_table_says() {
+fn every_combination_is_judged_by_the_table() {
     let mut judged = 0;
     for ending in ENDINGS {
         for stop in STOPS {
@@ -171,7 +171,7 @@ fn flags() -> impl Iterator<Item = (bool, bool, bool)> {
 
 /// PC-8: a count that is not known, or a limit that is not, says nothing.
 #[test]
-fn an_unknown_count_or_limit_makes_no_cut() {
+fn an_unknown_count_or_limit_is_not_a_cut() {
     for (output_tokens, limit) in [(None, Some(20)), (Some(20), None), (None, None), (Some(19), Some(20))] {
         let evidence = Evidence {
             ending: Ending::Clean,

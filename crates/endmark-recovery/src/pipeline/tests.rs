@@ -59,7 +59,7 @@ fn a_whole_and_valid_reply_passes_through() {
 
 /// PC-6: a truncated reply never reaches correction first, whatever the schema would say of it.
 #[test]
-fn a_truncated_reply_is_resumed_before_it_is_validated() {
+fn a_truncated_reply_is_resumed_before_validation() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": 1, "));
     assert!(resumes(&pipeline));
     pipeline.accept_continuation(normal("\"b\": 2}"), Join::Exact);
@@ -70,7 +70,7 @@ fn a_truncated_reply_is_resumed_before_it_is_validated() {
 
 /// PC-6: resumed, then validated, then corrected, with the schema's own messages in a stable order.
 #[test]
-fn a_resumed_reply_that_the_schema_refuses_is_corrected() {
+fn a_resumed_reply_that_violates_the_schema_is_corrected() {
     let mut pipeline = pipeline(&["a", "b", "c"], limit("{\"a\": "));
     pipeline.accept_continuation(normal("1}"), Join::Exact);
     let ask = correction(&pipeline);
@@ -88,7 +88,7 @@ fn a_resumed_reply_that_the_schema_refuses_is_corrected() {
 
 /// PC-6: at most one correction; the text stays the original one.
 #[test]
-fn a_correction_that_fails_leaves_the_original_text() {
+fn a_failed_correction_keeps_the_original_text() {
     let wrong = "{\"a\":  1}";
     for reply in [
         normal("{\"a\": 2}"),
@@ -128,7 +128,7 @@ fn a_correction_that_fails_leaves_the_original_text() {
 
 /// The log has a sentence about the outcome of a correction.
 #[test]
-fn every_correction_says_what_came_of_it() {
+fn every_correction_reports_its_result() {
     let disclosed = Judgement::Whole { disclosed: true };
     let whole = Judgement::Whole { disclosed: false };
     for (reply, judged, why) in [
@@ -151,7 +151,7 @@ fn every_correction_says_what_came_of_it() {
 
 /// A refusal stands, also where more corrections would be allowed.
 #[test]
-fn a_refused_correction_is_not_asked_for_again() {
+fn a_refused_correction_is_not_repeated() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
     let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, normal("{"));
     if resumes(&pipeline) {
@@ -179,7 +179,7 @@ fn a_further_correction_starts_from_the_better_document() {
 
 /// PC-6: an exhausted resume escalates to correction, with everything received and what it lacks.
 #[test]
-fn an_exhausted_resume_is_corrected_as_the_fallback() {
+fn an_exhausted_resume_falls_back_to_correction() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": [1, "));
     pipeline.accept_continuation(normal("nonsense"), Join::Exact);
     assert!(resumes(&pipeline));
@@ -198,7 +198,7 @@ fn an_exhausted_resume_is_corrected_as_the_fallback() {
 
 /// A document by luck does not count: two seams are plausible, and either may be true.
 #[test]
-fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
+fn an_ambiguous_text_that_happens_to_be_valid_is_corrected() {
     let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
     let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, limit("[1, 2"));
@@ -211,7 +211,7 @@ fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
 }
 
 #[test]
-fn an_exhausted_resume_hands_over_the_true_beginning() {
+fn an_exhausted_resume_returns_the_received_beginning() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": [1, "));
     pipeline.accept_continuation(limit("2, "), Join::Exact);
     pipeline.accept_continuation(normal("nonsense"), Join::Exact);
@@ -224,7 +224,7 @@ fn an_exhausted_resume_hands_over_the_true_beginning() {
 }
 
 #[test]
-fn where_no_correction_is_allowed_none_is_asked_for() {
+fn a_policy_without_corrections_requests_none() {
     let policy = || PipelinePolicy { max_corrections: 0, ..PipelinePolicy::default() };
     let invalid = Pipeline::new(policy(), Some(Format::Json), None, normal("not json"));
     assert_eq!(outcome(&invalid).result, PipelineResult::Invalid);
@@ -236,7 +236,7 @@ fn where_no_correction_is_allowed_none_is_asked_for() {
 
 /// PC-6: a cut reply that may not be resumed is not corrected either: that would invent its end.
 #[test]
-fn a_truncated_reply_that_may_not_be_resumed_is_not_corrected() {
+fn a_truncated_reply_that_must_not_be_resumed_is_not_corrected() {
     let resume = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
     let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
     let end = outcome(&Pipeline::new(policy, Some(Format::Json), None, limit("{\"a\": ")));
@@ -258,7 +258,7 @@ fn a_refusal_or_an_empty_budget_is_not_corrected() {
 }
 
 #[test]
-fn a_passed_reply_is_passed_as_it_is() {
+fn a_passed_reply_is_unchanged() {
     let end = outcome(&pipeline(&["a"], Reply::with_stop("I cannot", Stop::Refused)));
     assert_eq!((end.text.as_str(), end.result), ("I cannot", PipelineResult::Passed));
     assert_eq!((end.attempts, end.corrections, end.disclosed), (0, 0, false));
@@ -283,7 +283,7 @@ fn text_without_a_grammar_is_not_validated() {
 
 /// Where the client has a part already, a corrected document must begin with it.
 #[test]
-fn a_correction_that_changes_what_was_sent_is_refused() {
+fn a_correction_that_changes_sent_text_is_refused() {
     for (corrected, result) in
         [("{\"a\":1}", PipelineResult::Invalid), ("{\"x\":1, \"a\":1}", PipelineResult::Corrected)]
     {
@@ -301,7 +301,7 @@ fn a_correction_that_changes_what_was_sent_is_refused() {
 
 /// PC-9: what a stream has passed on by now counts as what was sent before it began.
 #[test]
-fn a_correction_that_changes_what_was_sent_since_is_refused() {
+fn a_correction_that_changes_text_sent_later_is_refused() {
     let mut pipeline = pipeline(&["a"], normal("{\"x\":1}"));
     pipeline.mark_sent(5);
     pipeline.accept_correction(normal("{\"a\":1}"));
@@ -309,7 +309,7 @@ fn a_correction_that_changes_what_was_sent_since_is_refused() {
 }
 
 #[test]
-fn a_pipeline_shows_what_was_received_and_what_is_next() {
+fn a_pipeline_exposes_the_received_text_and_the_next_step() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
     assert_eq!(pipeline.pieces().len(), 1);
     assert!(format!("{pipeline:?}").starts_with("Pipeline { step: Resume(ResumeAsk {"));
@@ -320,7 +320,7 @@ fn a_pipeline_shows_what_was_received_and_what_is_next() {
 }
 
 #[test]
-fn what_was_not_asked_for_changes_nothing() {
+fn unrequested_events_change_nothing() {
     let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
     let before = pipeline.next();
     pipeline.accept_correction(normal("{\"a\": 1}"));
@@ -426,7 +426,7 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
 
 /// The endings and stops of the pieces are in the outcome, for the log.
 #[test]
-fn the_outcome_has_every_piece() {
+fn the_outcome_contains_every_piece() {
     let mut pipeline = pipeline(&["a"], Reply::broken_off("{\"a\": ", Ending::Dropped));
     pipeline.note_failure(AskFailure::Rejected("no prefill".to_owned()));
     pipeline.accept_continuation(normal("1}"), Join::Exact);
@@ -439,7 +439,7 @@ fn the_outcome_has_every_piece() {
 
 /// Models write raw line feeds into strings: the cut is seen, and the result is strict JSON.
 #[test]
-fn raw_control_characters_are_escaped_unless_the_client_has_them() {
+fn unsent_raw_control_characters_are_escaped() {
     for (sent, result, text) in [
         (0, PipelineResult::Corrected, "{\"a\": \"x\\ny\"}"),
         (10, PipelineResult::Invalid, "{\"a\": \"x\ny\"}"),

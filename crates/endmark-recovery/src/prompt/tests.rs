@@ -15,7 +15,7 @@ fn the_json_prompt_has_the_exact_token_and_instruction() {
 
 /// PC-3: other formats have a prompt of the same shape.
 #[test]
-fn other_formats_have_the_same_shape() {
+fn other_formats_have_the_same_prompt_structure() {
     for format in [
         Format::Jsonl,
         Format::Markdown,
@@ -76,7 +76,7 @@ fn a_configured_prompt_is_filled_in() {
 }
 
 #[test]
-fn a_configured_prompt_is_checked() {
+fn a_configured_prompt_is_validated() {
     assert_eq!(check_prompt_template(""), Err(PromptTemplateError::NoToken));
     assert_eq!(check_prompt_template("Go on. {instruction}"), Err(PromptTemplateError::NoToken));
     assert_eq!(

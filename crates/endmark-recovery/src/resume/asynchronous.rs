@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_as_the_one_that_waits_does() {
+    fn the_asynchronous_resume_matches_the_blocking_one() {
         let answers: [fn() -> Answer; 4] = [
             || Ok((Reply::with_stop(", 3]", Stop::Normal), Join::Exact)),
             || Ok((Reply::with_stop("", Stop::Normal), Join::Exact)),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_text_or_an_error() {
+    fn the_asynchronous_resume_returns_whole_text_or_an_error() {
         let whole = run_ready(|_ask| ready(Ok((Reply::with_stop(", 3]", Stop::Normal), Join::Exact))));
         assert_eq!(whole.into_text(), Ok("[1, 2, 3]".to_owned()));
         let lost = run_ready(|_ask| ready(Err(AskFailure::Lost("the line".to_owned()))));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_no_text() {
+    fn a_refusal_returns_no_text() {
         let refused = Reply::with_stop("I cannot", Stop::Refused);
         let outcome =
             resume_if_truncated(ResumePolicy::default(), None, refused, |_ask| panic!("it is asked"));

@@ -68,7 +68,7 @@ mod tests {
                             Continue the text from the last valid token. Output ONLY the remaining text.";
 
     #[test]
-    fn who_says_the_words_of_the_question_does_not_go_on() {
+    fn an_answer_that_repeats_the_prompt_is_detected() {
         for answer in [
             "The last valid token is \"bridge\".",
             "I see that my last reply was cut off.",
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_text_says_itself_is_its_own() {
+    fn prompt_words_that_the_text_contains_are_allowed() {
         let text = "A parser stops at the last valid token, and";
         assert!(!recites(QUESTION, text, " goes on behind the last valid token."));
     }
 
     #[test]
-    fn what_text_and_answer_repeat_again_and_again_is_looked_for_once() {
+    fn repeated_shared_words_are_searched_once() {
         let text = format!("{} The last valid token that arrived is.", "word ".repeat(200_000));
         let answer = "The last valid token that arrived is. ".repeat(20_000);
         assert!(!recites(QUESTION, &text, &answer));

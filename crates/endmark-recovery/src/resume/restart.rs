@@ -169,7 +169,7 @@ mod tests {
     use super::repeats_enough;
 
     #[test]
-    fn another_version_repeats_what_was_received_and_a_refusal_does_not() {
+    fn a_restart_repeats_the_received_text_and_a_refusal_does_not() {
         let harbour = "The harbour was quiet that morning, and the boats lay sti";
         let report = "Sure, here is the quarterly report. Revenue grew by 12 % in all regions, and the costs fell. The mar";
         for (received, again) in [

@@ -65,7 +65,7 @@ fn exhausted_result(resume: &Resume) -> ResumeExhausted {
 }
 
 #[test]
-fn a_whole_reply_asks_for_nothing() {
+fn a_whole_reply_needs_no_request() {
     let resume = json(normal("{\"a\": 1}"));
     assert_eq!(whole_result(&resume), ("{\"a\": 1}".to_owned(), 0, false));
     assert_eq!(resume.history().len(), 1);
@@ -89,7 +89,7 @@ fn a_refused_reply_is_passed() {
 
 /// A reply that its server stopped because it repeated itself is cut, and a continuation would repeat it further.
 #[test]
-fn a_repetition_is_not_asked_for() {
+fn a_repetition_is_not_continued() {
     let first = json(Reply::with_stop("[1, 1, 1", Stop::Repetition));
     let mut later = json(limit("[1, "));
     later.reply(Reply::with_stop("1, 1", Stop::Repetition), Join::Exact);
@@ -101,7 +101,7 @@ fn a_repetition_is_not_asked_for() {
 
 /// PC-5: detect, prompt, stitch.
 #[test]
-fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
+fn a_cut_document_is_prompted_with_its_last_token_and_stitched() {
     let mut resume = json(limit("{\"name\": \"hello wor"));
     let request = ask(&resume);
     assert_eq!((request.attempt, request.kind, request.wanted), (1, CutKind::Limit, RequestedReply::Rest));
@@ -119,7 +119,7 @@ fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
 }
 
 #[test]
-fn a_continuation_that_is_cut_too_is_gone_on_from() {
+fn a_cut_continuation_is_continued() {
     let mut resume = json(limit("{\"a\": [1, "));
     resume.reply(limit("2, 3"), Join::Exact);
     let request = ask(&resume);
@@ -130,7 +130,7 @@ fn a_continuation_that_is_cut_too_is_gone_on_from() {
 
 /// PC-8: a demanded grammar at its end ends it, however the continuation ended.
 #[test]
-fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
+fn a_cut_continuation_can_complete_the_document() {
     for (reply, disclosed) in [
         (limit("2]"), true),
         (Reply::broken_off("2]", Ending::Dropped), true),
@@ -147,7 +147,7 @@ fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
 
 /// PC-5: text without a grammar is whole when its continuation is.
 #[test]
-fn text_is_whole_when_its_continuation_is() {
+fn text_is_whole_if_its_continuation_is() {
     let mut resume = text(limit("The quick brown fox ju"));
     resume.reply(limit("mps over the la"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
@@ -156,7 +156,7 @@ fn text_is_whole_when_its_continuation_is() {
 }
 
 #[test]
-fn text_that_stays_cut_is_exhausted_with_all_of_it_verified() {
+fn text_that_stays_cut_is_exhausted_but_verified() {
     let mut resume = text(limit("one two "));
     resume.reply(limit("three four "), Join::Exact);
     resume.reply(Reply::broken_off("five", Ending::Dropped), Join::Exact);
@@ -169,7 +169,7 @@ fn text_that_stays_cut_is_exhausted_with_all_of_it_verified() {
 
 /// The model was at the end of its own message when the limit was reached.
 #[test]
-fn a_continued_message_with_nothing_to_add_is_whole() {
+fn a_continued_message_without_new_text_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
     resume.reply(normal(""), Join::Exact);
     assert_eq!(whole_result(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
@@ -186,7 +186,7 @@ fn a_continued_message_with_nothing_to_add_is_whole() {
 }
 
 #[test]
-fn no_attempts_only_judge() {
+fn a_policy_without_attempts_only_judges() {
     let policy = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
     let end = exhausted_result(&Resume::new(policy, None, limit("cut he")));
     assert_eq!((end.attempts, end.verified_len, end.merged_raw.as_str()), (0, 6, "cut he"));
@@ -195,7 +195,7 @@ fn no_attempts_only_judge() {
 
 /// The reason says how often it was tried, and why the last answer did not do.
 #[test]
-fn an_end_says_how_it_came_to_it() {
+fn an_outcome_reports_its_reason() {
     let mut used_up = text(limit("one "));
     used_up.reply(limit("two "), Join::Exact);
     used_up.reply(limit("three "), Join::Exact);
@@ -211,7 +211,7 @@ fn an_end_says_how_it_came_to_it() {
 
 /// PC-8 `empty`: the answer replaces, there is nothing to stitch.
 #[test]
-fn an_empty_reply_is_asked_for_again() {
+fn an_empty_reply_is_requested_again() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
     let request = ask(&resume);
     assert_eq!(
@@ -226,7 +226,7 @@ fn an_empty_reply_is_asked_for_again() {
 }
 
 #[test]
-fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
+fn a_cut_answer_to_the_same_request_is_continued() {
     let mut resume = json(Reply { reasoned: true, ..limit("") });
     resume.reply(limit("{\"a\": "), CUT);
     assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, RequestedReply::Rest));
@@ -235,7 +235,7 @@ fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
 }
 
 #[test]
-fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
+fn a_stream_lost_before_any_text_is_requested_again() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, Reply::broken_off("\n", Ending::Dropped));
     assert_eq!(ask(&resume).wanted, RequestedReply::Again);
@@ -244,7 +244,7 @@ fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
 }
 
 #[test]
-fn an_answer_that_begins_with_what_was_sent_stands_as_it_is() {
+fn an_answer_that_begins_with_the_sent_text_is_unchanged() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, Reply::broken_off("\n", Ending::Dropped));
     resume.reply(normal("\nHello."), Join::Exact);
@@ -253,7 +253,7 @@ fn an_answer_that_begins_with_what_was_sent_stands_as_it_is() {
 
 /// Text that was sent since the first reply stays sent when the request is repeated.
 #[test]
-fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
+fn an_answer_to_the_same_request_keeps_text_sent_meanwhile() {
     let mut resume = text(Reply::broken_off("\n", Ending::Dropped));
     resume.mark_sent(1);
     resume.reply(limit("Hel"), Join::Exact);
@@ -263,7 +263,7 @@ fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
 
 /// PC-5: no received byte is missing from it, not even a blank one.
 #[test]
-fn a_blank_reply_that_was_replaced_is_kept() {
+fn a_replaced_blank_reply_is_recorded() {
     let mut replaced = text(Reply::broken_off("\n", Ending::Dropped));
     replaced.reply(limit("cut he"), Join::Exact);
     replaced.note_failure(AskFailure::Budget("none".to_owned()));
@@ -279,7 +279,7 @@ fn a_blank_reply_that_was_replaced_is_kept() {
 
 /// A refusal stands, also of a request that was only asked again.
 #[test]
-fn a_refused_answer_to_the_same_request_ends_it() {
+fn a_refused_repetition_ends_the_resume() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
     resume.reply(Reply::with_stop("I cannot", Stop::Refused), Join::Exact);
     let end = exhausted_result(&resume);
@@ -291,7 +291,7 @@ fn a_refused_answer_to_the_same_request_ends_it() {
 
 /// A refusal in a continuation ends it: it is never asked again.
 #[test]
-fn a_refused_continuation_ends_it() {
+fn a_refused_continuation_ends_the_resume() {
     for stop in [Stop::Refused, Stop::Paused] {
         let mut resume = text(limit("How to "));
         resume.reply(Reply::with_stop("I cannot", stop), Join::Exact);
@@ -313,7 +313,7 @@ fn the_clients_own_stop_sequence_ends_a_continuation() {
 
 /// A rejected call is no attempt; a lost one is.
 #[test]
-fn failures_count_as_what_they_are() {
+fn lost_calls_count_as_attempts_and_rejected_ones_do_not() {
     let mut resume = json(limit("[1, "));
     resume.note_failure(AskFailure::Rejected("prefill is not supported".to_owned()));
     assert_eq!(ask(&resume).attempt, 1);
@@ -336,7 +336,7 @@ fn failures_count_as_what_they_are() {
 }
 
 #[test]
-fn rejections_end_it_too() {
+fn repeated_rejections_end_the_resume() {
     let mut resume = json(limit("[1, "));
     resume.note_failure(AskFailure::Rejected("no prefill".to_owned()));
     resume.note_failure(AskFailure::Rejected("no prompt".to_owned()));
@@ -346,14 +346,14 @@ fn rejections_end_it_too() {
 }
 
 #[test]
-fn an_empty_budget_ends_it_at_once() {
+fn an_empty_budget_ends_the_resume_immediately() {
     let mut resume = json(limit("[1, "));
     resume.note_failure(AskFailure::Budget("4096 tokens wanted, 100 left".to_owned()));
     assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Budget);
 }
 
 #[test]
-fn a_request_that_is_refused_for_good_ends_it_at_once() {
+fn a_permanent_refusal_ends_the_resume_immediately() {
     let mut resume = json(limit("[1, "));
     resume.note_failure(AskFailure::Final("no such model".to_owned()));
     let end = exhausted_result(&resume);
@@ -363,7 +363,7 @@ fn a_request_that_is_refused_for_good_ends_it_at_once() {
 
 /// If a server is proven to continue the message, valid text is known to belong to the reply.
 #[test]
-fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_there() {
+fn an_exact_continuation_is_verified_up_to_its_grammar_error() {
     let mut resume = json(limit("{\"a\": 1"));
     resume.reply(normal("2} and"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": 1");
@@ -376,7 +376,7 @@ fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_ther
 
 /// A continuation of one text is not known to continue the changed text.
 #[test]
-fn a_later_join_takes_back_what_was_known_of_an_earlier_piece() {
+fn a_later_join_revokes_the_verification_of_an_earlier_piece() {
     let policy = ResumePolicy { max_attempts: 3, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, Some(Format::Json), limit("[1"));
     resume.reply(normal(", 2] and"), Join::Exact);
@@ -401,7 +401,7 @@ fn a_malformed_cut_reply_is_continued_as_text() {
 
 /// PC-9: bytes already sent are never retracted.
 #[test]
-fn a_merge_that_changes_what_was_sent_is_refused() {
+fn a_merge_that_changes_sent_text_is_refused() {
     let policy = |sent| ResumePolicy { sent, max_attempts: 1, ..ResumePolicy::default() };
     let mut free = Resume::new(policy(4), Some(Format::Json), limit("[1, 2"));
     free.reply(normal("3]"), TOKEN);
@@ -421,7 +421,7 @@ fn a_merge_that_changes_what_was_sent_is_refused() {
 
 /// Some servers leave a replacement character for one that their limit cut through.
 #[test]
-fn a_cut_character_is_left_out_unless_it_was_sent() {
+fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     let first = || limit("{\"a\": \"caf\u{fffd}");
     let mut resume = json(first());
     assert_eq!(ask(&resume).so_far, "{\"a\": \"caf");
@@ -477,7 +477,7 @@ fn a_replacement_character_before_another_cut_is_text() {
 
 /// PC-9: a continuation that was passed on as it came is what the client has, however it is joined.
 #[test]
-fn a_continuation_that_was_sent_stays() {
+fn a_sent_continuation_is_kept() {
     let mut joined = json(limit("{\"a\": \"x"));
     joined.mark_sent("{\"a\": \"xy\u{fffd}".len());
     joined.reply(limit("y\u{fffd}"), Join::Exact);
@@ -536,7 +536,7 @@ fn a_marker_ends_a_text() {
 
 /// PC-8: Markdown does not say where it ends, so its verdict counts only where something is open.
 #[test]
-fn demanded_markdown_is_asked_for_while_something_is_open() {
+fn required_markdown_is_continued_while_a_construct_is_open() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Markdown), first);
     let closed = "Run:\n```sh\nls\n```\n";
     assert_eq!(whole_result(&demanded(normal(closed))), (closed.to_owned(), 0, false));
@@ -553,7 +553,7 @@ fn demanded_markdown_is_asked_for_while_something_is_open() {
 
 /// PC-8: tags end where all of them are closed, whatever the provider says.
 #[test]
-fn demanded_tags_end_where_all_are_closed() {
+fn required_tags_end_when_all_are_closed() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Tags), first);
     assert_eq!(whole_result(&demanded(limit("<a>b</a>"))), ("<a>b</a>".to_owned(), 0, true));
     let mut resume = demanded(normal("<a>b"));
@@ -563,7 +563,7 @@ fn demanded_tags_end_where_all_are_closed() {
 }
 
 #[test]
-fn after_the_end_nothing_changes() {
+fn a_finished_resume_ignores_further_events() {
     let mut resume = json(normal("{}"));
     let before = resume.next();
     resume.reply(normal("x"), Join::Exact);
@@ -573,7 +573,7 @@ fn after_the_end_nothing_changes() {
 
 /// PC-5: the orchestration as one call.
 #[test]
-fn resume_if_truncated_drives_to_the_end() {
+fn resume_if_truncated_runs_to_the_end() {
     let mut pieces = vec!["c\"]", "b"];
     let outcome =
         resume_if_truncated(ResumePolicy::default(), Some(Format::Json), limit("[\"a"), |request| {
@@ -586,7 +586,7 @@ fn resume_if_truncated_drives_to_the_end() {
 }
 
 #[test]
-fn the_last_lines_of_a_continuation_that_is_itself_cut_are_the_texts_own() {
+fn the_last_lines_of_a_cut_continuation_are_kept() {
     let whole = "The harbour was quiet.\n\n- one\n- two\n\n```py\nx = 1\n```\n\nThe end of it was near, and nobody knew it.";
     for (first, second) in [(29, 57), (12, 56), (33, 70)] {
         let mut resume = text(limit(&whole[..first]));

@@ -241,14 +241,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weights_are_those_of_the_signs() {
+    fn the_weights_are_listed_in_the_order_of_the_signs() {
         let names = names();
         assert!(SIGNS.iter().enumerate().all(|(at, sign)| *sign as usize == at));
         assert_eq!(WEIGHTS.map(|(name, _)| name), names.as_slice(), "run `cargo xtask fit`");
     }
 
     #[test]
-    fn the_likelier_a_seam_is_the_more_probable() {
+    fn a_likelier_seam_gets_a_higher_probability() {
         let at = |bits: f64| {
             let ahead = SeamLead { all: bits, rival: bits, nothing: bits };
             probability(&[DecisionSign::Any, DecisionSign::Grammar, DecisionSign::CleanFromUnknown], ahead)
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_sums_up_to_the_bits() {
+    fn a_feature_row_sums_up_to_the_bits() {
         for bits in [0.0, 3.0, 11.5, 30.0] {
             let row = row(&[DecisionSign::Any], SeamLead { all: bits, rival: 0.0, nothing: 0.0 });
             assert!((row.iter().sum::<f64>() - bits - 1.0).abs() < 1e-9, "{bits}");

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_is_finished_by_its_digits_or_by_the_character_itself() {
+    fn an_escape_is_completed_by_digits_or_by_its_character() {
         for (escape, letter) in
             [(r"\u00e9", "é"), (r"\u20AC", "€"), (r"\ud83d\ude00", "😀"), (r"\u003c", "<")]
         {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_is_lost_whose_escape_was_begun() {
+    fn a_character_with_a_cut_escape_is_not_lost() {
         for begun in [r"\", r"\u", r"\u00", r"\ud83d", r"\ud83d\ude"] {
             for from in NOT_ASKED_BEHIND_IT {
                 let joined = merge_escape(&[BEFORE, begun].concat(), BEHIND, from);

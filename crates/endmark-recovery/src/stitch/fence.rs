@@ -86,7 +86,7 @@ mod tests {
     use super::{is_fence_line, lines};
 
     #[test]
-    fn lines_are_counted_as_one_by_one() {
+    fn the_fence_count_equals_a_line_by_line_count() {
         let parts = ["```", "~~~", "`", "a", " ", "\t", "\n", "\r\n", "\u{2003}", "é"];
         for seed in 0..20_000_usize {
             let mut number = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

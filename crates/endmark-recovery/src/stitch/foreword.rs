@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn between_tokens_any_words_are_in_front() {
+    fn any_words_between_tokens_are_introductory() {
         assert_eq!(ends("Hier ist der Rest:\n\n\"b\": 2}", false), ["\"b\": 2}"]);
         assert_eq!(ends("<!-- continued -->\n], 3]", false), ["], 3]"]);
         assert_eq!(ends("以下是剩余部分：, 3]", false), [", 3]"]);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_string_only_what_has_the_form() {
+    fn inside_a_string_only_formal_introductions_count() {
         assert_eq!(ends("**Fortsetzung**\n\nld\"}", true), ["ld\"}"]);
         assert_eq!(ends("Вот продолжение:\nld\"}", true), ["ld\"}"]);
         assert_eq!(ends("cisco\",\n\"zip\": 94103}", true), [""; 0]);

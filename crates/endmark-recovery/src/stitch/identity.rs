@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_that_of_its_parts() {
+    fn a_hash_is_the_sum_of_its_parts() {
         let whole = sum(0..1_000);
         for split in [0, 1, 17, 999, 1_000] {
             let (first, rest) = (sum(0..split), sum(split..1_000));

@@ -215,7 +215,7 @@ mod tests {
     };
 
     #[test]
-    fn finds_periods() {
+    fn periods_are_found() {
         let period = |text: &[u8]| Ends::default().period(text, text.len());
         assert_eq!(period(b"0, 0, 0, "), 3);
         assert_eq!(period(b"abcab"), 3);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_finds_the_places_of_ends_as_a_search_does() {
+    fn the_table_finds_the_same_ends_as_a_search() {
         let texts = [
             "xabababaaaxabababaabab".repeat(3),
             "a".repeat(90),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_that_all_differ_in_the_end_are_found_as_well() {
+    fn repetitions_with_different_ends_are_found() {
         let [mut tail, head] = [("ab".repeat(9_000)), "ab".repeat(8_000)];
         tail.push('c');
         let every = |tail: &str, head: &str| longest_and_shortest(every_overlap(&units(tail), &units(head)));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_every_length() {
+    fn overlaps_of_every_length_are_found() {
         assert_eq!(overlaps(&units("xabab"), &units("ababc")), [4, 2]);
         assert_eq!(overlaps(&units("abc"), &units("abc")), [3]);
         assert_eq!(overlaps(&units("abc"), &units("xyz")), [0; 0]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn long_repetitions_are_found_as_short_ones_are() {
+    fn long_repetitions_are_found_like_short_ones() {
         for seed in 0..300_usize {
             // Texts that are more or less periodic.
             let period = [2, 7, 300, 900, 5_000][seed % 5];
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded_on_periodic_text() {
+    fn work_on_periodic_text_is_bounded() {
         let lengths = overlaps(&units(&"a".repeat(1000)), &units(&"a".repeat(500)));
         assert_eq!(lengths.first(), Some(&500));
         assert_eq!(lengths.last(), Some(&1));

@@ -60,7 +60,7 @@ mod tests {
     use super::{breaks_word, inside, is_open, may_be_one};
 
     #[test]
-    fn one_quotation_is_told_from_several() {
+    fn one_quotation_is_distinguished_from_several() {
         for (text, expected) in [
             (" \"ill that morning.\"\n", Some("ill that morning.")),
             ("„noch still.“", Some("noch still.")),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_on_its_way_may_be_one_until_something_follows_its_end() {
+    fn a_text_may_be_a_quotation_until_text_follows_its_end() {
         for (text, expected) in
             [("\"ill that", true), ("\"ill.\" \n", true), ("\"ill,\" he said", false), ("ill", false)]
         {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_in_a_word_is_told_from_a_string_of_code() {
+    fn an_apostrophe_is_distinguished_from_a_code_string() {
         assert!(breaks_word("the boats lay st", "\"ill"));
         for (before, text) in [("print(f", "\"a\""), ("lay ", "\"ill"), ("st", "ill"), ("צה", "\"ל")] {
             assert!(!breaks_word(before, text), "{before}{text}");

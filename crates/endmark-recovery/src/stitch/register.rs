@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_are_told_in_any_language() {
+    fn announcements_are_detected_in_any_language() {
         for line in [
             "Sure, I will go on with what is missing:",
             "Es folgt, was von der Antwort noch übrig ist:",
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_text_are_none() {
+    fn lines_of_the_text_are_not_announcements() {
         for line in ["ts that came in with the tide.", "The gulls came back to the harbour.", "Boats: twelve"]
         {
             assert!(announcement_evidence(line, "\nMore of it.") < 0.0, "{line}");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn remarks_are_told_and_lines_of_the_text_are_not() {
+    fn remarks_are_distinguished_from_lines_of_the_text() {
         let left = |part: &str| {
             let before = "ts that came in with the tide.\n\n";
             let continuation = [before, part].concat();

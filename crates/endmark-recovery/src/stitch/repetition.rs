@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_alike_go_on_alike() {
+    fn similar_rows_continue_similarly() {
         let rows = codes(&"[0, 0, 1], ".repeat(9));
         let row = codes("[0, 0, 1], ").len();
         assert!(periodicity_cost(&rows, row, &[]).0 < 1.0);

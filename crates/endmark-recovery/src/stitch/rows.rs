@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_line_break_between_rows_comes_back() {
+    fn a_lost_line_break_between_rows_is_restored() {
         assert_eq!(
             join("{\"a\": 1}\n{\"a\": 2}", "{\"a\": 3}\n{\"a\": 4}\n"),
             "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\n{\"a\": 4}\n"
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_in_a_row_goes() {
+    fn a_line_break_inside_a_row_is_removed() {
         assert_eq!(
             join("{\"a\": 1, \"b\": 2}\n{\"a\": 3,", "\n \"b\": 4}\n{\"a\": 5, \"b\": 6}\n"),
             "{\"a\": 1, \"b\": 2}\n{\"a\": 3, \"b\": 4}\n{\"a\": 5, \"b\": 6}\n"
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_have_no_lines_of_their_own_stay_as_they_are() {
+    fn values_without_their_own_lines_are_unchanged() {
         assert_eq!(join("{\"a\": 1}{\"a\": 2}", "{\"a\": 3}"), "{\"a\": 1}{\"a\": 2}{\"a\": 3}");
         assert_eq!(
             join("{\n \"a\": 1,\n \"b\": 2\n}\n{\n \"a\": 3,", "\n \"b\": 4\n}\n"),

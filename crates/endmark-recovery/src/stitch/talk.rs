@@ -41,7 +41,7 @@ mod tests {
     const TEXT: &str = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
 
     #[test]
-    fn what_speaks_about_the_reply_is_told() {
+    fn words_about_the_reply_are_detected() {
         for answer in [
             "It looks like my last reply was cut off. Could you tell me where you would like me to continue?",
             "(nothing further)",
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_does_not() {
+    fn a_continuation_is_not_about_the_reply() {
         for answer in [
             "ts that came in with the tide.",
             " all of them.",
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_front_are_told_from_a_rest() {
+    fn introductory_words_are_distinguished_from_a_continuation() {
         for words in [
             "Sure, here is the rest:\n\n",
             "Here is the continuation:\n\n",

@@ -347,7 +347,7 @@ mod tests {
     use super::{Reading, Units, Walk};
 
     #[test]
-    fn every_unit_is_found_again_however_the_text_was_read() {
+    fn every_unit_is_found_again_in_every_reading() {
         let text = r#"{"a": [1.50, 2 3, true], "é\n\u00e9": "中\ud83d\ude00 \"x\""}, "#.repeat(40);
         for reading in [Reading::Plain, Reading::Structure, Reading::Content] {
             let mut expected = Vec::new();

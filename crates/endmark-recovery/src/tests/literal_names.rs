@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn how_a_reply_ended() {
+fn endings_and_stops_have_stable_names() {
     for (ending, name) in [
         (Ending::Clean, "clean"),
         (Ending::UpstreamError, "upstream_error"),
@@ -33,7 +33,7 @@ fn how_a_reply_ended() {
 }
 
 #[test]
-fn judgements() {
+fn judgements_have_stable_names() {
     for (kind, name) in [
         (CutKind::Limit, "limit"),
         (CutKind::Dropped, "dropped"),
@@ -49,7 +49,7 @@ fn judgements() {
 }
 
 #[test]
-fn seams() {
+fn seams_have_stable_names() {
     for (from, name) in
         [(AskedFrom::Cut, "cut"), (AskedFrom::Token, "token"), (AskedFrom::Unknown, "unknown")]
     {
@@ -86,7 +86,7 @@ fn seams() {
 }
 
 #[test]
-fn pieces() {
+fn pieces_have_stable_names() {
     for (role, name) in [
         (PieceRole::First, "first"),
         (PieceRole::Again, "again"),
@@ -101,7 +101,7 @@ fn pieces() {
 }
 
 #[test]
-fn ends() {
+fn outcomes_have_stable_names() {
     for (cause, name) in [
         (ExhaustedCause::Attempts, "attempts"),
         (ExhaustedCause::NoProgress, "no_progress"),

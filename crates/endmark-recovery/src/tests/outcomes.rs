@@ -4,12 +4,12 @@ mod prompts {
     use crate::{PromptTemplateError, check_prompt_template};
 
     #[test]
-    fn prompt_template_error_no_token() {
+    fn a_template_without_the_token_placeholder_is_refused() {
         assert_eq!(check_prompt_template("Go on!"), Err(PromptTemplateError::NoToken));
     }
 
     #[test]
-    fn prompt_template_error_unknown_placeholder() {
+    fn a_template_with_an_unknown_placeholder_is_refused() {
         let error = PromptTemplateError::UnknownPlaceholder("{token}".to_owned());
         assert_eq!(check_prompt_template("After {token}"), Err(error));
     }
@@ -30,13 +30,13 @@ mod merging {
     }
 
     #[test]
-    fn merge_whole() {
+    fn merge_returns_a_whole_text() {
         assert_eq!(merge("[1, 2", "3]", AskedFrom::Cut).unwrap().text, "[1, 23]");
         assert_eq!(stitch_outcome("[1, 2", "3]", AskedFrom::Cut), (Outcome::Whole, "", "[1, 23]".to_owned()));
     }
 
     #[test]
-    fn merge_error_ambiguous() {
+    fn merge_refuses_an_ambiguous_seam() {
         let error = merge("[1, 2", "3]", AskedFrom::Unknown).unwrap_err();
         assert_eq!(error.code(), "ambiguous");
         assert_eq!(
@@ -55,7 +55,7 @@ mod merging {
     }
 
     #[test]
-    fn merge_error_still_truncated() {
+    fn merge_refuses_a_text_that_is_still_truncated() {
         let error = merge("[1, ", "2, ", AskedFrom::Token).unwrap_err();
         assert_eq!(error.code(), "still_truncated");
         let MergeError::StillTruncated { merged } = error else { panic!("{error:?}") };
@@ -65,7 +65,7 @@ mod merging {
     }
 
     #[test]
-    fn merge_error_malformed() {
+    fn merge_refuses_malformed_parts() {
         let error = merge("[1, }", "2]", AskedFrom::Cut).unwrap_err();
         assert_eq!(error.code(), "malformed");
         let MergeError::Malformed { attempt, verified_len, .. } = error else { panic!("{error:?}") };
@@ -75,7 +75,7 @@ mod merging {
     }
 
     #[test]
-    fn merge_error_no_seam() {
+    fn merge_refuses_parts_without_a_seam() {
         let error = merge("[1, ", " \n", AskedFrom::Cut).unwrap_err();
         assert_eq!(error.code(), "no_seam");
         let MergeError::NoSeam { attempt, verified_len, .. } = error else { panic!("{error:?}") };
@@ -85,7 +85,7 @@ mod merging {
     }
 
     #[test]
-    fn merge_error_nothing_to_join() {
+    fn merge_refuses_an_empty_continuation() {
         for rest in ["IMPORTANT DATA", ", 2]", "\n\n[2]", "```json\n[2]\n```", "\n```\nIMPORTANT DATA"] {
             for from in [AskedFrom::Cut, AskedFrom::Token, AskedFrom::Unknown] {
                 let error = merge("[1]", rest, from).unwrap_err();
@@ -108,7 +108,7 @@ mod merging {
 
     /// Without a continuation there is no seam, and the result is the verdict of detection.
     #[test]
-    fn stitch_of_one_part() {
+    fn stitching_one_part_returns_its_verdict() {
         let one = |text: &str| {
             let Stitched { outcome, text, seams, error } =
                 stitch(&[text.to_owned()], &Format::Json, AskedFrom::Cut);
@@ -151,20 +151,20 @@ mod resuming {
     }
 
     #[test]
-    fn resume_outcome_whole() {
+    fn a_completed_reply_is_returned_as_whole() {
         let outcome =
             resume(Reply::with_stop("[1, 2", Stop::Limit), answer_saying("3]", Stop::Normal, Join::Exact));
         assert!(matches!(outcome, ResumeOutcome::Whole { text, attempts: 1, .. } if text == "[1, 23]"));
     }
 
     #[test]
-    fn resume_outcome_passed() {
+    fn a_refused_reply_is_returned_as_passed() {
         let outcome = resume(Reply::with_stop("[1, 2", Stop::Refused), || panic!("it is asked"));
         assert_eq!(outcome, ResumeOutcome::Passed);
     }
 
     #[test]
-    fn resume_outcome_exhausted() {
+    fn a_reply_that_stays_cut_is_returned_as_exhausted() {
         let first = Reply::with_stop("[1, 2", Stop::Limit);
         let ResumeOutcome::Exhausted(end) = resume(first, answer_saying(", 3", Stop::Limit, Join::Exact))
         else {
@@ -174,23 +174,23 @@ mod resuming {
     }
 
     #[test]
-    fn exhausted_cause_attempts() {
+    fn too_many_attempts_exhaust_a_resume() {
         assert_eq!(exhausted_cause(answer_saying(", 3", Stop::Limit, Join::Exact)), ExhaustedCause::Attempts);
     }
 
     #[test]
-    fn exhausted_cause_no_progress() {
+    fn missing_progress_exhausts_a_resume() {
         assert_eq!(exhausted_cause(answer_saying("", Stop::Normal, Join::Exact)), ExhaustedCause::NoProgress);
     }
 
     #[test]
-    fn exhausted_cause_ambiguous() {
+    fn an_ambiguous_seam_exhausts_a_resume() {
         let unknown = Join::Stitched(AskedFrom::Unknown);
         assert_eq!(exhausted_cause(answer_saying("3]", Stop::Normal, unknown)), ExhaustedCause::Ambiguous);
     }
 
     #[test]
-    fn exhausted_cause_refused() {
+    fn a_refusal_exhausts_a_resume() {
         assert_eq!(
             exhausted_cause(answer_saying("No.", Stop::Refused, Join::Exact)),
             ExhaustedCause::Refused
@@ -198,48 +198,48 @@ mod resuming {
     }
 
     #[test]
-    fn exhausted_cause_stopped() {
+    fn a_stop_exhausts_a_resume() {
         let cancelled = || Ok((Reply::broken_off(", 3", Ending::Cancelled), Join::Exact));
         assert_eq!(exhausted_cause(cancelled), ExhaustedCause::Stopped);
     }
 
     #[test]
-    fn ask_failure_rejected() {
+    fn a_rejected_call_is_reported() {
         let failure = AskFailure::Rejected("prefill".to_owned());
         assert_eq!(failure.to_string(), "the request was refused: prefill");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Rejected);
     }
 
     #[test]
-    fn ask_failure_lost() {
+    fn a_lost_call_is_reported() {
         let failure = AskFailure::Lost("reset".to_owned());
         assert_eq!(failure.to_string(), "no answer arrived: reset");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
-    fn ask_failure_unfit() {
+    fn an_unsuitable_call_is_reported() {
         let failure = AskFailure::Unfit("other whitespace".to_owned());
         assert_eq!(failure.to_string(), "the answer does not continue the text: other whitespace");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
-    fn ask_failure_unusable() {
+    fn an_unusable_call_is_reported() {
         let failure = AskFailure::Unusable("an image".to_owned());
         assert_eq!(failure.to_string(), "the answer cannot be joined: an image");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::NoProgress);
     }
 
     #[test]
-    fn ask_failure_final() {
+    fn a_final_failure_is_reported() {
         let failure = AskFailure::Final("no such model".to_owned());
         assert_eq!(failure.to_string(), "the request was refused permanently: no such model");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Refused);
     }
 
     #[test]
-    fn ask_failure_budget() {
+    fn a_budget_failure_is_reported() {
         let failure = AskFailure::Budget("100 tokens".to_owned());
         assert_eq!(failure.to_string(), "no budget is left: 100 tokens");
         assert_eq!(exhausted_cause(|| Err(failure.clone())), ExhaustedCause::Budget);
@@ -251,7 +251,7 @@ mod defaults {
     use crate::{Ending, OnAmbiguous, PipelinePolicy, Reply, ResumePolicy};
 
     #[test]
-    fn policies() {
+    fn policies_have_their_documented_defaults() {
         let resume =
             ResumePolicy { max_attempts: 2, on_ambiguous: OnAmbiguous::Stop, ..ResumePolicy::default() };
         assert_eq!(ResumePolicy::default(), resume);
@@ -262,7 +262,7 @@ mod defaults {
     }
 
     #[test]
-    fn a_broken_reply_says_nothing() {
+    fn a_broken_reply_has_no_stop_or_counts() {
         let reply = Reply::broken_off("a", Ending::Dropped);
         assert_eq!((reply.stop, reply.output_tokens, reply.limit, reply.reasoned), (None, None, None, false));
     }

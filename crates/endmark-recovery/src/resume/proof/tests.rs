@@ -13,7 +13,7 @@ const SHOWN: usize = 31;
 
 /// PC-4: an answer with the held part continues after it, whatever part of the text precedes it.
 #[test]
-fn what_is_held_proves_the_seam_and_its_white_space() {
+fn the_held_part_proves_the_seam_and_its_white_space() {
     for (answer, rest) in [
         ("boats were lying still.", " were lying still."),
         ("The harbour was quiet, and the boats were.", " were."),
@@ -28,7 +28,7 @@ fn what_is_held_proves_the_seam_and_its_white_space() {
 }
 
 #[test]
-fn what_does_not_repeat_it_proves_nothing() {
+fn an_answer_without_the_held_part_proves_nothing() {
     for answer in [
         " were lying still.",
         "ships were.",
@@ -43,7 +43,7 @@ fn what_does_not_repeat_it_proves_nothing() {
 
 /// A line of a rest that stood before the cut as well is no repetition of that: the rest would lose all in front of it.
 #[test]
-fn who_goes_on_from_the_cut_may_come_by_the_same_line_again() {
+fn a_continuation_from_the_cut_may_repeat_an_earlier_line() {
     let text =
         "def one(nets):\n    for index, item in enumerate(nets):\n        if item.packet > limit and ind";
     let rest = "ex != 3:\n            break\n\n\ndef two(boats):\n    for index, item in enumerate(boats):\n        \
@@ -66,7 +66,7 @@ fn a_refrain_proves_nothing() {
 
 /// White space that was received stays, and is not written twice.
 #[test]
-fn white_space_at_the_cut_is_the_received_one() {
+fn white_space_at_the_cut_is_not_repeated() {
     for (so_far, answer, rest) in [
         ("The harbour was quiet ", "harbour was quiet and grey.", "and grey."),
         ("The harbour was quiet  ", "harbour was quiet\nand grey.", "\nand grey."),

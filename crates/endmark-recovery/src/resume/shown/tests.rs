@@ -9,7 +9,7 @@ fn split_shown<'t>(text: &'t str, format: &Format, how: BackUp) -> (&'t str, &'t
 
 /// PC-3: JSON up to its settled text, in a string up to its last white space or its opening quote.
 #[test]
-fn json_hides_no_token_that_the_cut_goes_through() {
+fn a_json_prompt_shows_all_tokens_up_to_the_cut() {
     for (text, wanted, quoted) in [
         (r#"{"price":19."#, r#"{"price":"#, r#""price":"#),
         (r#"{"balance":-"#, r#"{"balance":"#, r#""balance":"#),
@@ -27,7 +27,7 @@ fn json_hides_no_token_that_the_cut_goes_through() {
 
 /// A second question holds enough that nothing else can be meant.
 #[test]
-fn a_second_question_backs_up_further() {
+fn a_second_prompt_holds_back_more_text() {
     let text = r#"{"name": "harbour", "price": 19"#;
     assert_eq!(split_shown(text, &Format::Json, BackUp::Further).0, "{");
     let text = r#"{"name": "harbour", "description of it all": 19"#;
@@ -77,7 +77,7 @@ fn the_last_line_is_quoted() {
 }
 
 #[test]
-fn what_the_client_began_is_always_shown() {
+fn text_that_the_client_began_is_always_shown() {
     let text = "Once upon a ti";
     assert_eq!(back_up(text, &Format::Text, BackUp::Further, 12).length, 12);
     assert_eq!(back_up(text, &Format::Text, BackUp::Further, 13).length, text.len());
@@ -86,7 +86,7 @@ fn what_the_client_began_is_always_shown() {
 proptest! {
     /// A question shows a beginning, holds back a bounded end, and quotes the end of what it shows.
     #[test]
-    fn a_question_shows_a_beginning(text in "[\\PC\n]{1,900}", far in any::<bool>(), which in 0..4_usize) {
+    fn a_prompt_shows_the_beginning_of_the_text(text in "[\\PC\n]{1,900}", far in any::<bool>(), which in 0..4_usize) {
         let format = [Format::Json, Format::Jsonl, Format::Text, Format::Tags][which].clone();
         let how = if far { BackUp::Further } else { BackUp::Little };
         let shown = back_up(&text, &format, how, 0);
@@ -122,7 +122,7 @@ fn naive_quotation_start(shown: &str) -> usize {
 
 proptest! {
     #[test]
-    fn what_is_quoted_of_json_follows_its_definition(
+    fn the_json_quotation_follows_its_definition(
         parts in proptest::collection::vec((r#"[\[{,:"a1é \\n]{0,3}"#, 1_usize..120), 0..12),
     ) {
         let shown: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
@@ -132,7 +132,7 @@ proptest! {
 
 /// Looked at from each bracket to the end, either of these would not end while a test is waited for.
 #[test]
-fn a_text_of_brackets_or_of_line_breaks_is_shown_at_once() {
+fn bracket_and_line_break_texts_take_linear_time() {
     let deep = format!("{{\"a\":{}", "[".repeat(400_000));
     let wide = format!("{{\"rows\":[{}", "[],".repeat(400_000));
     for text in [deep, wide] {

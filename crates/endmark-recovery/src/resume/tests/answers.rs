@@ -23,7 +23,7 @@ const GONE_ON: &str = "The harbour was quiet that morning, and the boats were ly
 
 /// Words of a text left out are worse than a remark left in.
 #[test]
-fn the_end_of_an_answer_that_proved_its_seam_is_the_end_of_the_text() {
+fn the_end_of_a_proven_answer_is_the_end_of_the_text() {
     for end in [
         "The end.",
         "Everything else is in the appendix.",
@@ -40,7 +40,7 @@ fn the_end_of_an_answer_that_proved_its_seam_is_the_end_of_the_text() {
 }
 
 #[test]
-fn what_speaks_to_a_reader_behind_a_text_that_never_does_is_left_out() {
+fn closing_words_to_a_reader_are_removed_from_impersonal_text() {
     let long = "The gulls had not yet found the nets that hung on the wall of the old house. ".repeat(8);
     let begun = format!("{long}{BEGUN}");
     let remark = "\n\nLet me know if you need anything else.";
@@ -53,7 +53,7 @@ fn what_speaks_to_a_reader_behind_a_text_that_never_does_is_left_out() {
 
 /// What the answer's own fence encloses is the answer.
 #[test]
-fn a_fence_around_the_answer_is_left_out_with_what_stands_behind_it() {
+fn a_fence_around_the_answer_is_removed_with_text_after_it() {
     for answer in [
         format!("```\n{GONE_ON}\n```"),
         format!("Sure, here is the rest:\n\n```text\n{GONE_ON}\n```\n"),
@@ -70,7 +70,7 @@ fn a_fence_around_the_answer_is_left_out_with_what_stands_behind_it() {
 
 /// The last word may be written otherwise, and nothing else.
 #[test]
-fn no_clause_and_no_number_takes_the_place_of_another() {
+fn a_clause_or_number_never_replaces_another() {
     let begun = "The harbour was quiet that morning, and 4";
     assert_eq!(
         whole_text(begun, "The harbour was quiet that morning, and 512 boats were lying still."),
@@ -99,7 +99,7 @@ fn a_clause_proves_the_seam_of_a_text_without_spaces() {
 
 /// Whoever says the question's own words does not go on.
 #[test]
-fn an_answer_that_recites_the_question_is_refused() {
+fn an_answer_that_recites_the_prompt_is_refused() {
     for answer in [
         "The harbour was quiet that morning, and the last valid token is:",
         "The harbour was quiet that morning, and the boats. Output ONLY the remaining text.",

@@ -102,7 +102,7 @@ const DOCUMENTS: [&str; 4] = [
 
 /// PC-4: cut at every byte in numbers, signs, exponents, escapes and around spaces: the text the model meant, or none.
 #[test]
-fn json_cut_anywhere_is_never_wrong() {
+fn json_cut_at_every_byte_is_never_silently_wrong() {
     let mut counts = Counts::default();
     for document in DOCUMENTS {
         for cut in (1..document.len()).step_by(stride()) {
@@ -145,7 +145,7 @@ const TEXTS: [&str; 3] = [
 
 /// PC-4: the same of text, byte for byte: no space is lost, and no last sentence.
 #[test]
-fn text_cut_anywhere_is_never_wrong() {
+fn text_cut_at_every_byte_is_never_silently_wrong() {
     let mut counts = Counts::default();
     for document in TEXTS {
         for cut in (30..document.len()).step_by(stride()) {
@@ -174,7 +174,7 @@ fn start_resume(first: &str, format: Option<Format>) -> Resume {
 
 /// What the question left open is not guessed.
 #[test]
-fn an_answer_that_may_be_another_value_is_refused() {
+fn an_answer_with_another_possible_value_is_refused() {
     for (first, rest) in [
         (r#"{"price":19."#, "99}"),
         (r#"{"balance":-"#, "250}"),
@@ -191,7 +191,7 @@ fn an_answer_that_may_be_another_value_is_refused() {
 
 /// The last word may be written otherwise only where the client has nothing of it.
 #[test]
-fn a_rewritten_word_replaces_the_received_one_where_nothing_was_sent() {
+fn a_rewritten_word_replaces_only_an_unsent_word() {
     let first = "The harbour was quiet that morning, and the boa";
     let rest = "The harbour was quiet that morning, and the ships were lying still.";
     let mut resume = start_resume(first, None);
@@ -208,7 +208,7 @@ fn a_rewritten_word_replaces_the_received_one_where_nothing_was_sent() {
 
 /// PC-5: all of the reply is asked for as the last of the attempts.
 #[test]
-fn a_refused_seam_is_no_end_where_nothing_was_sent() {
+fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     let first = || limit("The harbour was qui");
     let talk = || normal("Could you tell me where to go on?");
     let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
@@ -239,7 +239,7 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
 
 /// A row of JSON Lines that was cut right behind its end has a line of its own, whatever of its line break the answer has.
 #[test]
-fn a_line_break_lost_between_two_rows_comes_back() {
+fn a_lost_line_break_between_two_rows_is_restored() {
     let last = r#"{"id":2,"name":"harbour"}"#;
     for first in [last.to_owned(), format!("{{\"id\":1}}\n{last}")] {
         let next = r#"{"id":3,"name":"lantern"}"#;
@@ -271,7 +271,7 @@ fn a_line_break_lost_between_two_rows_comes_back() {
 
 /// PC-5: how a reply that was generated again is taken, by what had come of it, its format and what may change.
 #[test]
-fn a_reply_that_was_generated_again_replaces_only_one_that_it_is_not_poorer_than() {
+fn a_regenerated_reply_replaces_only_a_poorer_one() {
     let (cut, json) = (r#"{"to":"alice","amount":100,"memo":"for the ren"#, Some(Format::Json));
     let other = r#"{"to":"bob","amount":9999,"memo":"x"}"#;
     let same = r#"{"amount": 100, "to": "alice", "memo": "rent, flat 7"}"#;
@@ -327,7 +327,7 @@ fn a_reply_that_was_generated_again_replaces_only_one_that_it_is_not_poorer_than
 
 /// A model at temperature 0 answers each question alike, also where it begins its value or its sentence again.
 #[test]
-fn an_answer_given_twice_proves_no_place_that_another_competes_with() {
+fn an_answer_given_twice_proves_no_contested_seam() {
     let cut = "The bridge was closed at 19:30, and the ferry was late. The captain waited for 12 gue";
     for (first, again, format) in [
         ("{\"price\": 19", "99}", Some(Format::Json)),
@@ -345,7 +345,7 @@ fn an_answer_given_twice_proves_no_place_that_another_competes_with() {
 
 /// PC-4: a fence around an answer, or its emphasis, proves no place: a text that repeats its words lost 9 to 14 characters.
 #[test]
-fn a_fence_around_an_answer_costs_none_of_its_words() {
+fn a_fence_around_an_answer_removes_none_of_its_words() {
     let poem = "Row, row, row your boat\nGently down the stream\nMerrily, merrily, merrily, merrily\nLife is but a dream\n";
     let refrain =
         "Merrily, merrily, merrily, merrily, merrily\nLife is but a dream, but a dream, but a dream.\n";

@@ -15,7 +15,7 @@ fn patient_resume(demanded: Option<Format>, first: Reply) -> Resume {
 }
 
 #[test]
-fn an_identical_continuation_that_fits_nowhere_ends_it() {
+fn a_repeated_unjoinable_continuation_ends_the_resume() {
     for join in [Join::Exact, TOKEN] {
         let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
         resume.reply(normal("] nonsense ]"), join);
@@ -28,7 +28,7 @@ fn an_identical_continuation_that_fits_nowhere_ends_it() {
 }
 
 #[test]
-fn a_different_continuation_that_fits_nowhere_is_followed_by_another_question() {
+fn a_different_unjoinable_continuation_leads_to_another_prompt() {
     let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
     resume.reply(normal("] nonsense"), Join::Exact);
     resume.reply(normal("] more"), Join::Exact);
@@ -40,7 +40,7 @@ fn a_different_continuation_that_fits_nowhere_is_followed_by_another_question() 
 /// By prompt, the same answer twice is a model that goes in circles; a message that is continued may well
 /// have two equal rows.
 #[test]
-fn an_identical_continuation_by_prompt_ends_it() {
+fn a_repeated_continuation_by_prompt_ends_the_resume() {
     let rest = "zy dog, who sleeps on in the su";
     let mut prompted = patient_resume(None, limit("The quick brown fox jumps over the la"));
     prompted.reply(limit(rest), CUT);
@@ -56,7 +56,7 @@ fn an_identical_continuation_by_prompt_ends_it() {
 }
 
 #[test]
-fn nothing_new_ends_it() {
+fn an_answer_without_new_text_ends_the_resume() {
     for nothing in [normal(""), limit("  \n"), normal("\n")] {
         let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": "));
         resume.reply(nothing.clone(), Join::Exact);
@@ -73,7 +73,7 @@ fn nothing_new_ends_it() {
 }
 
 #[test]
-fn a_call_that_broke_before_any_text_is_asked_once_more() {
+fn a_call_lost_before_any_text_is_repeated_once() {
     let mut resume = json(limit("{\"a\": "));
     resume.reply(Reply::broken_off("\n", Ending::Stalled), Join::Exact);
     assert_eq!(ask(&resume).attempt, 2);
@@ -83,7 +83,7 @@ fn a_call_that_broke_before_any_text_is_asked_once_more() {
 }
 
 #[test]
-fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
+fn a_continuation_of_only_reasoning_gets_a_higher_limit() {
     let mut resume = json(limit("{\"a\": "));
     resume.reply(Reply { reasoned: true, ..limit("\n") }, Join::Exact);
     assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Empty, RequestedReply::Rest));
@@ -92,7 +92,7 @@ fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
 }
 
 #[test]
-fn the_same_cut_again_ends_it() {
+fn the_same_cut_again_ends_the_resume() {
     let first = "{\"title\": \"A long enough beginning\", \"rows\": [\"Heron\", \"Wa";
     let mut resume = patient_resume(Some(Format::Json), limit(first));
     resume.reply(limit(first), TOKEN);
@@ -109,7 +109,7 @@ fn the_same_cut_again_ends_it() {
 }
 
 #[test]
-fn a_client_that_is_gone_a_reply_over_its_size_or_a_gateway_that_stops_asks_for_nothing() {
+fn a_lost_client_an_oversized_reply_or_a_stop_asks_for_nothing() {
     for ending in [Ending::Cancelled, Ending::OverCap, Ending::Interrupted] {
         let first = text(Reply::broken_off("some", ending));
         let end = exhausted_result(&first);
@@ -127,7 +127,7 @@ fn a_client_that_is_gone_a_reply_over_its_size_or_a_gateway_that_stops_asks_for_
 }
 
 #[test]
-fn a_provider_that_lies_about_its_limit_is_resumed() {
+fn a_false_stop_at_the_limit_is_resumed() {
     let lying =
         Reply { output_tokens: Some(20), limit: Some(20), ..Reply::with_stop("Once upon a", Stop::Normal) };
     let mut resume = text(lying.clone());
@@ -151,7 +151,7 @@ fn merge_at(at: usize, text: &str, format: &Format) -> Merged {
 }
 
 #[test]
-fn a_join_that_brings_nothing_ends_it() {
+fn a_join_without_new_text_ends_the_resume() {
     for (joined, raw) in [("[1, 2, 3", "[1, 2, 3"), ("[1, 2, 4", "[1, 2, 3piece")] {
         let mut resume = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
         resume.accept_merged(
@@ -175,14 +175,14 @@ fn a_join_that_brings_nothing_ends_it() {
 
 /// More of it settled is progress, even where a fragment at the cut gave way to something shorter.
 #[test]
-fn a_shorter_text_that_is_settled_further_is_progress() {
+fn a_shorter_text_with_a_longer_settled_part_is_progress() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
     resume.accept_merged(limit("7, "), TOKEN, CutKind::Limit, merge_at(4, "[1, 7, ", &Format::Json), false);
     assert_eq!(ask(&resume).so_far, "[1, 7, ");
 }
 
 #[test]
-fn a_grammar_at_its_end_settles_it_whatever_was_repeated() {
+fn a_complete_document_ends_the_resume_despite_repetition() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
     resume.accept_merged(normal("7]"), TOKEN, CutKind::Limit, merge_at(4, "[1, 7]", &Format::Json), true);
     assert_eq!(whole_result(&resume).0, "[1, 7]");
@@ -190,7 +190,7 @@ fn a_grammar_at_its_end_settles_it_whatever_was_repeated() {
 
 /// A model that was asked for the rest of a text, and only says again what is there, has not ended it.
 #[test]
-fn a_text_that_is_only_said_again_is_not_whole() {
+fn a_repeated_text_is_not_whole() {
     for (joined, repeats) in [("And so on", false), ("And so on and on", true)] {
         let mut resume = patient_resume(None, limit("And so on"));
         resume.accept_merged(
@@ -209,7 +209,7 @@ fn a_text_that_is_only_said_again_is_not_whole() {
 }
 
 #[test]
-fn a_seam_before_an_earlier_one_takes_its_place() {
+fn a_seam_before_an_earlier_seam_replaces_it() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
     resume.accept_merged(limit("4"), TOKEN, CutKind::Limit, merge_at(8, "[1, 2, 34", &Format::Json), false);
     resume.accept_merged(
@@ -224,7 +224,7 @@ fn a_seam_before_an_earlier_one_takes_its_place() {
 
 /// What a call that broke left is nothing that an exact continuation could not follow.
 #[test]
-fn what_follows_is_known_also_after_a_call_without_text() {
+fn a_lost_call_keeps_continuations_exact() {
     let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
     resume.reply(Reply::broken_off("", Ending::Stalled), Join::Exact);
     resume.reply(normal("2} and"), Join::Exact);
@@ -233,7 +233,7 @@ fn what_follows_is_known_also_after_a_call_without_text() {
 
 /// A piece that was joined once may be ambiguous when it comes again: then it is the same text again.
 #[test]
-fn an_ambiguous_piece_that_came_before_ends_it() {
+fn an_earlier_ambiguous_piece_ends_the_resume() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 2"));
     resume.reply(limit("3"), Join::Exact);
     resume.reply(limit("3"), Join::Stitched(AskedFrom::Unknown));
@@ -245,7 +245,7 @@ fn an_ambiguous_piece_that_came_before_ends_it() {
 
 /// The stitcher gives no merge that its grammar refuses; should it, that is no merge.
 #[test]
-fn a_merge_that_the_grammar_refuses_is_not_taken() {
+fn a_merge_that_violates_the_grammar_is_rejected() {
     let resume = json(limit("[1, 2"));
     let refused = resume.body.check_merge(merge_at(6, "[1, 2}", &Format::Json));
     let Err(Refusal::Unjoined { reason, proven }) = refused else { panic!("it was taken") };

@@ -23,7 +23,7 @@ fn answer_with(rest: &str, join: Join) -> Option<(String, Seam)> {
 }
 
 #[test]
-fn leave_behind_a_document_is_left_out_however_it_is_joined() {
+fn closing_words_after_a_document_are_removed() {
     for leave in [
         "\n\nLet me know if you need anything else!",
         "\nLet me know if you need anything else!",
@@ -44,7 +44,7 @@ fn leave_behind_a_document_is_left_out_however_it_is_joined() {
 
 /// A client that has read the document to its end has all of it.
 #[test]
-fn reasoning_behind_a_demanded_document_is_no_part_of_it() {
+fn reasoning_after_a_required_document_is_removed() {
     for more in ["<think>done</think>", "\n<think>done</think>\n", "<think>done</think>\n\nThat is all."] {
         for sent in [0, INITIAL.len()] {
             let policy = ResumePolicy { sent, ..ResumePolicy::default() };
@@ -57,7 +57,7 @@ fn reasoning_behind_a_demanded_document_is_no_part_of_it() {
 }
 
 #[test]
-fn what_is_said_of_the_matter_stays() {
+fn closing_words_about_the_topic_are_kept() {
     for more in [
         "\n",
         "\n\nThe south basin was dug in 1911, and is closed in winter.",
@@ -73,7 +73,7 @@ fn what_is_said_of_the_matter_stays() {
 
 /// A recorded reply that was cut after its first letter.
 #[test]
-fn a_few_letters_do_not_show_whether_a_closing_sentence_is_the_texts_own() {
+fn a_few_letters_do_not_identify_a_closing_sentence() {
     const REPLY: &str = "A checked bag has been added to your reservation. The charge of $50 has been applied.\n\nIf \
                          there's anything else you need, feel free to let me know!";
     for cut in 1..5 {

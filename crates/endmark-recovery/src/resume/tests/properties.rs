@@ -210,7 +210,7 @@ proptest! {
 
     /// A server that goes on with the very message gives the very document, in however many pieces.
     #[test]
-    fn pieces_of_a_continued_message_make_the_document(
+    fn pieces_of_a_continued_message_form_the_document(
         (document, beginning) in cut_document(),
         demanded in prop_oneof![Just(Some(Format::Json)), Just(None)],
         sizes in prop::collection::vec(1..30_usize, 1..4),

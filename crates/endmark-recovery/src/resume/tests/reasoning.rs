@@ -13,7 +13,7 @@ fn repeated_beginning(ask: &ResumeAsk) -> String {
 }
 
 #[test]
-fn what_a_model_thinks_is_left_out_however_it_is_joined() {
+fn reasoning_is_removed_from_every_kind_of_join() {
     for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
         let mut resume = text(limit(INITIAL));
         let again = if join == Join::Prompted { repeated_beginning(&ask(&resume)) } else { String::new() };
@@ -26,7 +26,7 @@ fn what_a_model_thinks_is_left_out_however_it_is_joined() {
 }
 
 #[test]
-fn what_a_model_thinks_in_between_is_in_no_text() {
+fn reasoning_between_parts_is_removed() {
     let rest = "ts <think>Which ones?</think>that came in with the tide.";
     for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
         let mut resume = text(limit(INITIAL));
@@ -49,7 +49,7 @@ fn what_a_model_thinks_in_between_is_in_no_text() {
 }
 
 #[test]
-fn a_proven_answer_flows_behind_what_the_model_thinks() {
+fn a_proven_answer_flows_after_the_reasoning() {
     let resume = text(limit(INITIAL));
     let ask = ask(&resume);
     let rest = format!(

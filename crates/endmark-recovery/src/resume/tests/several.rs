@@ -13,7 +13,7 @@ const JOINS: [Join; 7] = [
 ];
 
 #[test]
-fn a_middle_piece_is_in_the_whole_or_it_is_not_whole() {
+fn a_missing_middle_piece_makes_the_reply_incomplete() {
     for (demanded, whole) in [
         (None, "The harbour has four basins and a lock, and the tide is measured twice a day."),
         (
@@ -54,7 +54,7 @@ fn a_middle_piece_is_in_the_whole_or_it_is_not_whole() {
 
 /// A remark about the text does not disagree with another answer.
 #[test]
-fn what_is_said_about_the_reply_contradicts_nothing() {
+fn a_remark_about_the_reply_does_not_contradict_another_answer() {
     let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
     let talk =
         "It looks like my last reply was cut off. Could you tell me where you would like me to continue?";

@@ -27,7 +27,7 @@ fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
 
 /// Each place of such a text goes along with an answer of the same kind up to the end of one of them.
 #[test]
-fn a_text_that_repeats_itself_does_not_need_the_square_of_its_length() {
+fn a_repetitive_text_does_not_need_quadratic_time() {
     for unit in ["`", "(", "\"a ", "<div>", "word ", "- ", "> *a* "] {
         let text = unit.repeat(6_000 / unit.len());
         // The answer goes on with it, ends before the text does, or writes another end than one of them.

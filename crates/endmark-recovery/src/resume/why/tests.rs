@@ -5,7 +5,7 @@ use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
 /// PC-7: the log says in words how a reply ended.
 #[test]
-fn every_ending_and_every_stop_has_its_words() {
+fn every_ending_and_stop_has_a_description() {
     for (ending, words) in [
         (Ending::Clean, "the stream ended cleanly"),
         (Ending::UpstreamError, "the upstream reported an error in mid-reply"),
@@ -34,7 +34,7 @@ fn every_ending_and_every_stop_has_its_words() {
 
 /// PC-8: a stop reason that the token count contradicts is reported as such.
 #[test]
-fn a_count_that_reaches_the_limit_is_said_where_it_counts() {
+fn a_count_at_the_limit_is_reported_if_it_decides() {
     let reply = |stop, output| Reply {
         stop,
         output_tokens: Some(output),
@@ -52,7 +52,7 @@ fn a_count_that_reaches_the_limit_is_said_where_it_counts() {
 }
 
 #[test]
-fn every_judgement_says_what_the_text_is() {
+fn every_judgement_describes_the_text() {
     let reply = Reply::with_stop("", Stop::Limit);
     let limit = "the provider says its limit was reached";
     let cut = Judgement::Cut(CutKind::Limit);

@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_well_nested_has_no_faults() {
+    fn well_nested_text_has_no_faults() {
         assert_eq!(faults("<a>\n <b at=\"x > y\"/>\n <!-- <c> --><c>d &lt; e</c></a>\n"), (0, 0));
         assert_eq!(faults("<a><b>c"), (0, 2));
         assert_eq!(faults("<a>b</a>\n<c>d</c>"), (0, 0));
     }
 
     #[test]
-    fn a_story_copies_as_many_elements_as_it_can_close() {
+    fn a_candidate_copies_only_elements_that_it_can_close() {
         let mut nesting = Nesting::default();
         nesting.read(&"<a>".repeat(100_000));
         let mut near = nesting.innermost();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_stands_behind_declarations_and_comments() {
+    fn the_root_follows_declarations_and_comments() {
         assert_eq!(root("<feed>"), Some("feed"));
         let declared =
             "<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"c\">]>\n<!-- > -->\n<x:a-b d=\"e\"";
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_nothing_opened_and_text_outside_are_faults() {
+    fn unmatched_end_tags_and_outer_text_are_faults() {
         assert_eq!(faults("<a></b></a>"), (1, 0));
         assert_eq!(faults("<a>b</a>\n\nThat is all."), (1, 0));
         assert_eq!(faults("<a>< /a>").0, 1);

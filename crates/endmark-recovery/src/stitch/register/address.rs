@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_spoken_to_and_of_what_stands_in_the_words() {
+    fn the_addressee_is_detected_from_the_words() {
         for line in ["Let me know.", "I hope so", "Ich hoffe, das hilft.", "如有问题，请告诉我。"] {
             assert!(has(Address::Reader, line), "{line}");
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_to_the_reader_goes_on_to() {
+    fn a_text_that_addresses_its_reader_is_not_a_document() {
         let document = "The boats lay in the harbour and the nets hung on the wall. ".repeat(12);
         assert!(is_document([&document, ""]) > 4.0);
         let reply = "Your flight leaves at noon. You can change it until ten, if you like. ".repeat(12);

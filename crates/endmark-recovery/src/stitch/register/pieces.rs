@@ -106,7 +106,7 @@ mod tests {
     use super::{normalise, slots};
 
     #[test]
-    fn pieces_are_those_that_the_weights_were_fitted_for() {
+    fn pieces_are_those_used_to_fit_the_weights() {
         // As in `bench/register/features.py`.
         let expected = [
             234, 1_027, 1_591, 2_270, 2_309, 2_413, 2_808, 3_513, 6_323, 6_367, 6_644, 9_285, 10_060, 11_441,

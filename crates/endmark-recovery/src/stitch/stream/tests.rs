@@ -28,7 +28,7 @@ const AGAIN: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls h
     counted the nets twice, because her father had taught her to count everything twice, and then once more.";
 
 #[test]
-fn what_two_looks_find_alike_flows_from_the_second_one_on() {
+fn text_flows_after_two_equal_readings() {
     assert_eq!(bytes_until_certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown), Some(192));
     let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
     let found = certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown);
@@ -36,14 +36,14 @@ fn what_two_looks_find_alike_flows_from_the_second_one_on() {
 }
 
 #[test]
-fn nothing_is_certain_of_blanks_or_behind_what_is_malformed() {
+fn blanks_and_text_after_a_fault_are_never_certain() {
     let blanks = " ".repeat(1_000);
     assert_eq!(certain("{\"a\": 1", &blanks, &Format::Json, AskedFrom::Cut), None);
     assert_eq!(certain("{\"a\": x", STORY, &Format::Json, AskedFrom::Cut), None);
 }
 
 #[test]
-fn what_ends_the_document_ends_what_is_certain() {
+fn the_end_of_the_document_ends_the_certain_part() {
     let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
     let ended = format!("{AGAIN}\"}}\n\nI hope this helps!");
     let found = certain(CUT, &ended, &Format::Json, AskedFrom::Unknown);
@@ -51,14 +51,14 @@ fn what_ends_the_document_ends_what_is_certain() {
 }
 
 #[test]
-fn another_version_of_a_document_is_not_let_through_as_its_rest() {
+fn another_version_of_a_document_is_not_released() {
     let initial = "{\"id\": 1, \"name\": \"Anna\", \"list\": [";
     let other = format!("{{\"id\": 1, \"name\": \"Berta\", \"note\": \"{STORY}\"}}");
     assert_eq!(certain(initial, &other, &Format::Json, AskedFrom::Token), None);
 }
 
 #[test]
-fn pieces_of_any_size_give_the_same() {
+fn the_result_does_not_depend_on_piece_sizes() {
     let (before, after) = STORY.split_at(150);
     let continuation = format!("Sure, here is the rest:\n\n{after}");
     let at_once = certain(before, &continuation, &Format::Text, AskedFrom::Token);

@@ -23,7 +23,7 @@ fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &
 }
 
 #[test]
-fn of_one_document_all_is_certain_up_to_its_end() {
+fn a_single_document_is_certain_up_to_its_end() {
     let json = |initial, rest| certain(&Format::Json, initial, rest, false);
     assert_eq!(json(r#"{"a": "x"#, "yé"), "yé");
     assert_eq!(json(r#"{"a": "x"#, "y\"} That is all."), "y\"}");
@@ -36,7 +36,7 @@ fn of_one_document_all_is_certain_up_to_its_end() {
 }
 
 #[test]
-fn behind_a_row_only_what_begins_another_is_certain() {
+fn after_a_row_only_another_row_is_certain() {
     let rows = |initial, rest| certain(&Format::Jsonl, initial, rest, false);
     assert_eq!(rows("{\"a\": 1", "2}"), "2}");
     assert_eq!(rows("{\"a\": 1", "2}\n"), "2}");
@@ -50,7 +50,7 @@ fn behind_a_row_only_what_begins_another_is_certain() {
 }
 
 #[test]
-fn a_bracket_behind_a_row_is_certain_once_it_is_no_note() {
+fn a_bracket_after_a_row_is_certain_once_it_is_not_a_note() {
     let certain_of = |rest: &'static str| certain(&Format::Jsonl, "[1", rest, false);
     assert_eq!(certain_of("]\n[End of output]"), "]");
     assert_eq!(certain_of("]\n[true"), "]");
@@ -59,7 +59,7 @@ fn a_bracket_behind_a_row_is_certain_once_it_is_no_note() {
 }
 
 #[test]
-fn behind_the_outermost_tag_only_what_begins_another_is_certain() {
+fn after_the_outermost_tag_only_another_tag_is_certain() {
     let tags = |initial, rest| certain(&Format::Tags, initial, rest, false);
     assert_eq!(tags("<a><b>one", " two</b></a>"), " two</b></a>");
     assert_eq!(tags("<a><b>one", " two</b></a>\n\nThat is all."), " two</b></a>");
@@ -67,7 +67,7 @@ fn behind_the_outermost_tag_only_what_begins_another_is_certain() {
 }
 
 #[test]
-fn of_prose_the_last_lines_are_held_back() {
+fn the_last_lines_of_prose_are_held_back() {
     let prose = |rest: &str, fenced| certain(&Format::Text, "It was", rest, fenced).to_owned();
     assert_eq!(prose(" a day.\n\nI hope this helps!", false), " a day.");
     assert_eq!(

@@ -12,7 +12,7 @@ fn join_parts(format: &Format, from: AskedFrom, parts: &[&str]) -> Option<String
 }
 
 #[test]
-fn what_alone_may_be_something_else_is_settled_by_what_follows() {
+fn an_uncertain_part_is_resolved_by_its_successor() {
     let initial = "{\n  \"name\": \"write_file\",\n  \"content\": \"Of response small harbour returns what a harbour writes. \
                    Splits other writes";
     let rest = " without result as there sends field closes method to result garden station large there.\",\n  \
@@ -32,7 +32,7 @@ fn what_alone_may_be_something_else_is_settled_by_what_follows() {
 }
 
 #[test]
-fn behind_a_part_that_is_something_else_the_text_goes_on_from_where_it_was() {
+fn after_an_unrelated_part_the_text_continues_from_its_cut() {
     let initial = "{\"report\": \"The harbour was quiet and the";
     let rest = " ships lay at anchor until the morning.\", \"pages\": 3}";
     for other in [
@@ -46,7 +46,7 @@ fn behind_a_part_that_is_something_else_the_text_goes_on_from_where_it_was() {
 }
 
 #[test]
-fn a_letter_that_a_string_loses_is_not_told_by_what_follows() {
+fn a_successor_does_not_reveal_a_lost_letter_of_a_string() {
     let initial = "{\"n\": 1, \"text\": \"# Package of the tests\"}\n{\"n\": 2, \"text\": \"# X";
     let first = "I am sorry, the response was cut short. Continuing from there:\n\n```jsonl\nXX These should not be \
                  documented or public.\"}\n{\"n\": 3, \"text\": \"#";
@@ -55,7 +55,7 @@ fn a_letter_that_a_string_loses_is_not_told_by_what_follows() {
 }
 
 #[test]
-fn an_item_that_stands_twice_is_not_told_by_what_follows() {
+fn a_successor_does_not_reveal_a_repeated_item() {
     let initial = "{\"id\": 1, \"open\": [true, false]}\n{\"id\": 2, \"open\": [4583998, \"gull\", true";
     let first =
         ",true], \"boat\": \"Heron\"}\n{\"id\": 3, \"open\": [false], \"boat\": \"Wave\"}\n{\"id\": 4, \"op";
@@ -65,7 +65,7 @@ fn an_item_that_stands_twice_is_not_told_by_what_follows() {
 }
 
 #[test]
-fn a_space_that_a_string_gets_is_not_told_by_what_follows() {
+fn a_successor_does_not_reveal_an_added_space_in_a_string() {
     let initial = "{\"path\": \"a.py\", \"content\": \"        self.assertEqual(optional(1,2), (1,2))\\n        with \
                    self.assertRaisesRegex(Type";
     let first = "Error, expected):\\n            optional(a=1,b=2)\\n\\n        self.assert";
@@ -76,7 +76,7 @@ fn a_space_that_a_string_gets_is_not_told_by_what_follows() {
 }
 
 #[test]
-fn a_text_that_goes_round_is_not_shortened_on_the_way() {
+fn a_periodic_text_is_not_shortened_by_a_chain() {
     let zeros = "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,\r\n".repeat(20);
     let initial = format!("{zeros}0, 0, 0, 0");
     let first = format!("{zeros}{zeros}0, 0, 0, ");
@@ -85,7 +85,7 @@ fn a_text_that_goes_round_is_not_shortened_on_the_way() {
 }
 
 #[test]
-fn words_around_a_part_are_left_out_also_where_every_text_is_whole() {
+fn words_around_a_part_are_removed_even_if_every_text_is_whole() {
     let initial = "The ships are late today. The harbour is quiet, and nobody has seen a sail since the";
     let first = " morning. Until the letter comes each of them waits, and the";
     let rest = "Продолжаю с того места, где остановился:\n\n next winter is long for all of the people in the town.\n";

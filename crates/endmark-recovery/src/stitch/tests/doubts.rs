@@ -17,7 +17,7 @@ fn is_whole(format: &Format, from: AskedFrom, initial: &str, continuation: &str)
 const ZEROS: &str = "let zeros = [\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n";
 
 #[test]
-fn how_often_a_text_goes_round_is_known_only_where_the_cut_was_asked_for() {
+fn the_number_of_repetitions_is_known_only_from_the_prompted_cut() {
     let rest = "0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n];\n";
     is_whole(&Text, Cut, ZEROS, rest);
     assert_eq!(join(&Text, Unknown, ZEROS, rest), None);
@@ -29,7 +29,7 @@ fn how_often_a_text_goes_round_is_known_only_where_the_cut_was_asked_for() {
 }
 
 #[test]
-fn where_in_its_round_a_text_was_cut_a_wrapper_does_not_say() {
+fn a_wrapper_does_not_reveal_the_position_in_a_repetition() {
     let stair = (1..9).chain((0..8).rev()).map(|depth| [&"    ".repeat(depth), "}\n"].concat());
     let round = stair.collect::<String>().repeat(6);
     let (initial, rest) = (&round[..round.len() / 2], &round[round.len() / 2..]);
@@ -39,7 +39,7 @@ fn where_in_its_round_a_text_was_cut_a_wrapper_does_not_say() {
 }
 
 #[test]
-fn a_question_behind_words_about_the_cut_is_no_rest_of_a_string() {
+fn a_question_after_words_about_the_cut_is_not_a_continuation() {
     let initial = "{\"packet\": null, \"signal\": \"It took the engineers";
     let answer = "My last reply ended in the middle of a sentence. Would you like me to start over?";
     for from in [Cut, Token, Unknown] {
@@ -49,7 +49,7 @@ fn a_question_behind_words_about_the_cut_is_no_rest_of_a_string() {
 }
 
 #[test]
-fn how_much_white_space_behind_dots_is_of_the_text_nothing_tells() {
+fn white_space_after_dots_stays_ambiguous() {
     let badge = "[![version](https://example.org/version)](https://example.org/boats)";
     let rest =
         "…\n\n[![tests](https://example.org/tests)](https://example.org/boats)\n\n\n## Boats\n * All\n";
@@ -57,7 +57,7 @@ fn how_much_white_space_behind_dots_is_of_the_text_nothing_tells() {
 }
 
 #[test]
-fn what_completes_a_literal_is_no_announcement() {
+fn the_rest_of_a_literal_is_not_an_announcement() {
     let initial = "{\"id\": 1, \"kept\": false, \"from\": false}\n{\"id\": 2, \"kept\": t";
     let rest = "rue, \"from\": true}\n{\"id\": 3, \"kept\": true, \"from\": false}\n";
     let expected = Some([initial, rest].concat());
@@ -67,7 +67,7 @@ fn what_completes_a_literal_is_no_announcement() {
 }
 
 #[test]
-fn no_white_space_stands_in_an_entity() {
+fn an_entity_contains_no_white_space() {
     let initial = "<content>\nfn least(a: &amp;str) -&gt; usize\nfn number&";
     let rest = "lt;N&gt;(name: &amp;str)\n</content>\n";
     is_whole(&Tags, Cut, initial, rest);
@@ -75,7 +75,7 @@ fn no_white_space_stands_in_an_entity() {
 }
 
 #[test]
-fn a_root_that_begins_again_is_another_document() {
+fn a_second_root_is_another_document() {
     let initial = "<records>\n  <record id=\"boat 1\">\n    <name>gull</name>\n  </record>\n  <record id=\"e";
     let other = "<records>\n  <record id=\"net 1\">\n    <name>cod</name>\n  </record>\n</records>\n";
     for from in [Cut, Unknown] {
@@ -85,14 +85,14 @@ fn a_root_that_begins_again_is_another_document() {
 }
 
 #[test]
-fn a_block_that_is_given_up_is_not_gone_on_with() {
+fn an_abandoned_block_is_not_continued() {
     let initial = "```python\ndef is_odd(n):\n    if isinstance(n, int) and n > 2:\n        return n % 2\n    if isinstance(n,";
     let remark = "```\n\nThis function will continue to run until it finds an odd number.";
     assert_eq!(join(&Text, Unknown, initial, remark), None);
 }
 
 #[test]
-fn a_sentence_below_markup_is_no_markup() {
+fn a_sentence_after_markup_is_not_markup() {
     let initial = "<div class=\"list\">\n<h1>List of boats</h1>\n<p>This is a list of boats.</p>\n";
     let remark = "<p>This is a list of boats.</p>\n\nMyself, I have only added a few boats to this list.";
     assert_eq!(join(&Text, Unknown, initial, remark), None);
@@ -101,13 +101,13 @@ fn a_sentence_below_markup_is_no_markup() {
 }
 
 #[test]
-fn a_space_alone_is_nothing() {
+fn a_lone_space_is_not_a_continuation() {
     assert_eq!(join(&Text, Cut, "There is a harbour", " "), None);
     is_whole(&Text, Cut, "There is a harbour.", "\n");
 }
 
 #[test]
-fn a_text_about_prompts_may_quote_one() {
+fn a_text_about_prompts_may_quote_a_prompt() {
     let initial = "# Prompts\n\nThe prompt asks for the rest in these wor";
     let rest = "ds: Continue the JSON payload from the last valid token.\n";
     is_whole(&Markdown, Cut, initial, rest);
@@ -117,7 +117,7 @@ fn a_text_about_prompts_may_quote_one() {
 }
 
 #[test]
-fn one_beginning_anew_that_brings_nothing_spoils_what_follows() {
+fn a_useless_restart_makes_later_parts_ambiguous() {
     let table = "| Cats | Dogs |\n| 1 | 2 |\n| 1 | 3 |\n| 1 | 4 |\n";
     let beginning = "| Cats | Dogs |\n| 1 | 2 |\n| 1 | 3 |\n| ";
     let chunks = [table, beginning, &[table, "| 2 | 3 |\n| 2 | 4 |\n"].concat()].map(str::to_owned);
@@ -125,7 +125,7 @@ fn one_beginning_anew_that_brings_nothing_spoils_what_follows() {
 }
 
 #[test]
-fn an_indentation_is_no_white_space_that_was_added() {
+fn an_indentation_is_not_added_white_space() {
     let initial = "    class Point:\n        x: int";
     let rest = "\n        y: int\n\n    point = Point(1, 2)\n";
     is_whole(&Text, Cut, initial, rest);
@@ -134,20 +134,20 @@ fn an_indentation_is_no_white_space_that_was_added() {
 }
 
 #[test]
-fn a_block_of_its_own_is_kept_where_the_cut_was_asked_for() {
+fn a_separate_block_is_kept_if_the_cut_was_prompted() {
     let initial = "# Nets\n\nFirst the boats are counted, then the nets.\n\n";
     is_whole(&Markdown, Cut, initial, "```python\nprint(len(nets))\n```\n");
 }
 
 #[test]
-fn a_row_in_the_line_of_another_one_is_that_row_said_again() {
+fn a_row_on_the_line_of_another_row_is_a_repetition() {
     let row = "{\"id\":\"\",\"number\":12345678901234567890123,\"limit\":-1252,\"small\":true}";
     let again = format!("{row}\n{row}\n{row}\n");
     assert_eq!(join(&Jsonl, Cut, row, &again), Some(again.clone()));
 }
 
 #[test]
-fn auto_joins_by_the_rules_of_what_it_detects() {
+fn auto_joins_by_the_rules_of_the_detected_format() {
     let initial = "<item><name>some";
     let text = join(&Auto, Unknown, initial, "thing</name></item>\n\nThat is the whole document now.");
     assert_eq!(text.as_deref(), Some("<item><name>something</name></item>"));
@@ -158,7 +158,7 @@ fn auto_joins_by_the_rules_of_what_it_detects() {
 }
 
 #[test]
-fn a_full_stop_alone_stands_directly_behind() {
+fn a_lone_full_stop_joins_without_a_space() {
     let text = "The reply, so to say, cannot be gone on with and ends in an error";
     for from in [Unknown, Token, Cut] {
         for sign in [".", ".\n", "!", "?"] {
@@ -178,7 +178,7 @@ fn a_full_stop_alone_stands_directly_behind() {
 }
 
 #[test]
-fn a_last_paragraph_that_is_like_the_others_is_no_remark() {
+fn a_last_paragraph_like_the_others_is_not_a_remark() {
     let initial = concat!(
         "## Compression\n\nTo set a level, append a digit to the mode when the file is opened. ",
         "The for"
@@ -199,7 +199,7 @@ fn a_last_paragraph_that_is_like_the_others_is_no_remark() {
 }
 
 #[test]
-fn a_sentence_that_a_text_has_twice_begins_nothing_anew() {
+fn a_sentence_that_occurs_twice_is_not_a_restart() {
     let initial = "The ferry left the harbour twenty minutes early. Most passengers never noticed the diff";
     let again = " never noticed the diff";
     let rest = concat!(
@@ -214,7 +214,7 @@ fn a_sentence_that_a_text_has_twice_begins_nothing_anew() {
 }
 
 #[test]
-fn a_heading_of_the_text_announces_no_other_version_of_it() {
+fn a_heading_of_the_text_does_not_announce_a_restart() {
     let initial = concat!(
         "## Ridge and orbit\n\nThe letters told of three countries. One day a chest of letters was found. ",
         "Nobody could read them, and the mill stood still for years.\n\n> They said that the sea"
@@ -225,7 +225,7 @@ fn a_heading_of_the_text_announces_no_other_version_of_it() {
 }
 
 #[test]
-fn a_fence_that_closes_nothing_ends_a_document_with_declarations() {
+fn an_unmatched_fence_ends_a_document_with_declarations() {
     let initial = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg width=\"16\">\n<path d=\"m 9.5 10\"";
     let declared = |kind: &str| [kind, "<feed>\n<entry>one</entry>\n<ent"].concat();
     let doctype = declared("<!DOCTYPE feed [<!ENTITY two \"2\">]>\n<!-- of > today -->\n");
@@ -241,7 +241,7 @@ fn a_fence_that_closes_nothing_ends_a_document_with_declarations() {
 }
 
 #[test]
-fn a_space_below_an_announcement_is_the_texts() {
+fn a_space_after_an_announcement_belongs_to_the_text() {
     let initial = "for file in pages/*.html; do\n    if [[ $file";
     let rest = " == index.html ]]; then\n        echo \"$file\"\n    fi\ndone\n";
     let announced = ["I stopped too early. Here is the rest:\n\n", rest].concat();
@@ -249,7 +249,7 @@ fn a_space_below_an_announcement_is_the_texts() {
 }
 
 #[test]
-fn what_says_all_again_from_its_root_on_begins_no_other_document() {
+fn a_repetition_from_the_root_is_not_another_document() {
     let initial =
         "<?xml version=\"1.0\"?>\n<svg width=\"16\" height=\"16\">\n<path d=\"m 9.5 10 c 0.27 0 0.5\"";
     let again = &initial[initial.find("<svg").unwrap()..];
@@ -259,7 +259,7 @@ fn what_says_all_again_from_its_root_on_begins_no_other_document() {
 }
 
 #[test]
-fn one_row_more_of_rows_all_alike_may_be_the_next_of_them() {
+fn an_extra_identical_row_may_be_the_next_row() {
     let row = r#"{"id": "north", "kept": true, "state": "open"}"#;
     let alike = [row, "\n", row, "\n", row].concat();
     let again = [row, "\n"].concat();
@@ -273,7 +273,7 @@ fn one_row_more_of_rows_all_alike_may_be_the_next_of_them() {
 }
 
 #[test]
-fn who_was_told_where_to_go_on_does_not_say_the_row_before_again() {
+fn a_prompted_continuation_does_not_repeat_the_previous_row() {
     let row = r#"{"id": 0.36, "name": "quick_can"}, "#;
     let initial = format!("[{}{{\"id\": ", row.repeat(20));
     let rest = format!("0.36, \"name\": \"quick_can\"}}, {}{}]", row.repeat(19), row.trim_end_matches(", "));
@@ -285,7 +285,7 @@ fn who_was_told_where_to_go_on_does_not_say_the_row_before_again() {
 }
 
 #[test]
-fn a_number_or_two_are_not_said_twice_in_a_row_of_them() {
+fn one_or_two_numbers_are_not_repeated_in_a_row_of_numbers() {
     let initial = "[[0, 0, 86, 0], [0, 11, 0, 0], [15, 0, 59, 0], [0, 0,";
     let rest = " 0, 78], [0, 32, 0, 0]]";
     let text = join(&Json, Unknown, initial, rest);
@@ -294,7 +294,7 @@ fn a_number_or_two_are_not_said_twice_in_a_row_of_them() {
 }
 
 #[test]
-fn letters_of_an_escape_are_compared_also_behind_a_string() {
+fn letters_of_an_escape_are_compared_after_a_string() {
     let initial = r#"[{"id": 348, "name": "Field as f\u00fcr quiet und possible from reads!","#;
     let rest = r#" "other": "Last"}, {"id": 349, "name": "x", "other": ""}]"#;
     let again = format!("fcr quiet und possible from reads!\",{rest}");

@@ -20,7 +20,7 @@ const MORE_ITEMS: &str =
     "- Dogs need a lead, and a ticket at weekends.\n\n## Winter\n\nThe last boat leaves at six.\n";
 
 #[test]
-fn a_line_of_something_else_does_not_stand_between_two_items() {
+fn a_foreign_line_does_not_separate_two_items() {
     is_never_wrong(&Markdown, Cut, ITEMS, ("Okay!\n\n", MORE_ITEMS));
 }
 
@@ -39,7 +39,7 @@ const MORE_BOOKS: &str = "C. Arnaud</author>\n  </book>\n  <book>\n    <title>Ne
     <author>H. Sand</author>\n  </book>\n</catalog>\n";
 
 #[test]
-fn what_stands_in_one_line_in_other_elements_does_so_in_this_one() {
+fn single_line_elements_stay_on_one_line() {
     for ahead in ["Here is the remainder of the file:\n\n", "Okay!\n", "Okay!\n\n"] {
         is_never_wrong(&Tags, Unknown, BOOKS, (ahead, MORE_BOOKS));
         is_never_wrong(&Tags, Cut, BOOKS, (ahead, MORE_BOOKS));
@@ -48,7 +48,7 @@ fn what_stands_in_one_line_in_other_elements_does_so_in_this_one() {
 }
 
 #[test]
-fn a_colon_that_ends_a_line_of_code_announces_no_block() {
+fn a_colon_at_the_end_of_a_code_line_announces_no_block() {
     let initial = "import zipfile\n\nname = 'boats'\nprint(f'Opening {name} as a zipfile.')\n\
         with zipfile.ZipFile(name, mode='r') as boats:\n";
     let rest = "  for boat in boats.infolist():\n    data = boats.read(boat)\n    break  # Only the first.\n";
@@ -60,7 +60,7 @@ fn a_colon_that_ends_a_line_of_code_announces_no_block() {
 }
 
 #[test]
-fn a_fence_that_the_text_begins_with_is_closed_by_the_one_at_its_end() {
+fn an_opening_fence_of_the_text_is_closed_by_its_last_fence() {
     let initial = "# Local imports\nfrom .. import base\n\n\nclass Fix(base.BaseFix):\n    ";
     let rest = "compatible = True\n    pattern = \"\"\"\n    power< any+ trailer< '.' 'reads' > >\n    \"\"\"\n\n    \
         def transform(self, node, results):\n        node.replace([x.clone() for x in results[\"call\"]])\n";
@@ -80,7 +80,7 @@ fn a_block_does_not_begin_with_another_block() {
 }
 
 #[test]
-fn lines_that_never_stood_twice_in_a_row_do_not_at_the_cut() {
+fn never_repeated_lines_do_not_repeat_at_the_cut() {
     let row = |number: usize| format!("INSERT INTO boats VALUES ({number}, '', NULL);\n");
     let rows = |from: usize, to: usize| (from..to).map(row).collect::<String>();
     is_never_wrong(&Text, Cut, &rows(1, 6), (&row(5), &rows(6, 9)));
@@ -90,14 +90,14 @@ fn lines_that_never_stood_twice_in_a_row_do_not_at_the_cut() {
 }
 
 #[test]
-fn no_text_ends_with_a_colon_or_in_an_open_bracket() {
+fn a_text_does_not_end_with_a_colon_or_an_open_bracket() {
     assert_eq!(join(&Text, Cut, "There are three boats:", "\n"), None);
     assert_eq!(join(&Text, Cut, "for _ in 0..200 {\n    let log = self", "\n"), None);
     assert!(join(&Text, Cut, "There are three boats.", "\n").is_some());
 }
 
 #[test]
-fn a_first_line_in_nearly_the_same_words_is_another_version() {
+fn a_nearly_equal_first_line_is_another_version() {
     let initial = "# Counting boats before the limit of the harbour budget\n\n```python\n        equal(get('1.0'), 'hello')";
     let other = "# Counting boats before the limit of the harbour morning\n\n```python\n        equal(get('1.0'), 'hello')\n        \
         equal(get('2.0'), 'there')\n```\n\nThat is how boats are counted.\n";
@@ -105,14 +105,14 @@ fn a_first_line_in_nearly_the_same_words_is_another_version() {
 }
 
 #[test]
-fn no_space_stands_before_an_exclamation_mark_where_none_does() {
+fn spacing_before_exclamation_marks_is_consistent() {
     let initial = "The gulls had not yet found the boats that came in so late from the name long";
     let rest = "! Be with the boats at one and wait for the late tide. The harbour lay quiet.\n";
     is_never_wrong(&Text, Unknown, initial, ("D'accord, je reprends :\n\n... ", rest));
 }
 
 #[test]
-fn an_indentation_behind_a_line_break_is_not_left_out() {
+fn indentation_after_a_line_break_is_kept() {
     let initial = "def test_side(self):\n    self.assert_end(['>>>'])\n    self.assert_end(['>>>', None])\n    \
         self.assert_end(['...', '>>>'])\n    self.assert_end(";
     let rest = "\n        ['>>>', '...', '...', None, '>>>']\n    )\n\ndef test_long(self):\n    self.assert_end(['>>>'])\n";
@@ -120,7 +120,7 @@ fn an_indentation_behind_a_line_break_is_not_left_out() {
 }
 
 #[test]
-fn no_heading_list_or_table_begins_in_the_middle_of_a_line() {
+fn no_heading_list_or_table_begins_in_mid_line() {
     let initial = "The harbour was quiet in the morning. The boats came back with the tide, and the men unloaded what they had";
     for block in [
         "# Summary\n\nThe harbour is a place of work, and it wakes early.\n",

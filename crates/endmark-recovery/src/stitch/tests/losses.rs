@@ -27,7 +27,7 @@ to the wall.\n\nBy noon the wind had turned. The men mended what the storm had t
 along the wall, and nobody spoke of the boat that was missing until the bell of the chapel rang for the third time.";
 
 #[test]
-fn an_ordinary_last_sentence_stays() {
+fn an_ordinary_last_sentence_is_kept() {
     for last in [
         "The end.",
         "See the appendix.",
@@ -48,7 +48,7 @@ fn an_ordinary_last_sentence_stays() {
 }
 
 #[test]
-fn what_is_said_to_the_reader_about_the_answer_is_left_out_and_reported() {
+fn words_to_the_reader_about_the_answer_are_removed_and_reported() {
     for remark in [
         "Let me know if you have any questions about the text.",
         "The document is now complete. Let me know if you need anything else!",
@@ -64,7 +64,7 @@ fn what_is_said_to_the_reader_about_the_answer_is_left_out_and_reported() {
 
 /// Who speaks to the reader all along ends so as well.
 #[test]
-fn a_reply_that_speaks_to_its_reader_keeps_its_offer() {
+fn a_reply_that_addresses_its_reader_keeps_its_offer() {
     let reply = "I found two boats for your trip on Friday:\n\n- **Gull:** leaves at noon, 40 EUR\n- **Tern:** leaves at six, 25 EUR\n\n\
                  You can change your booking until the evening before.\n\nIf you need further assistance, feel free to ask!";
     for (from, at) in [(Unknown, 30), (Token, 70), (Cut, 100), (Unknown, 140)] {
@@ -73,7 +73,7 @@ fn a_reply_that_speaks_to_its_reader_keeps_its_offer() {
 }
 
 #[test]
-fn a_label_in_emphasis_that_is_open_is_no_announcement() {
+fn an_open_label_in_emphasis_is_not_an_announcement() {
     for from in [Cut, Token, Unknown] {
         assert_joined_unchanged(&Markdown, from, "- **", "Total Cost**: $628");
         assert_joined_unchanged(
@@ -86,7 +86,7 @@ fn a_label_in_emphasis_that_is_open_is_no_announcement() {
 }
 
 #[test]
-fn a_number_that_was_begun_and_cannot_have_ended_is_not_left_out() {
+fn a_cut_number_that_must_continue_is_not_dropped() {
     for (initial, rest) in [
         ("{\"price\":19.", "99}"),
         ("{\"balance\":-", "250}"),
@@ -104,7 +104,7 @@ fn a_number_that_was_begun_and_cannot_have_ended_is_not_left_out() {
 }
 
 #[test]
-fn a_backslash_of_a_path_does_not_become_a_line_feed() {
+fn a_backslash_in_a_path_does_not_become_a_line_feed() {
     for from in [Cut, Token, Unknown] {
         is_in_doubt(&Json, from, r#"{"p": "C:\\dir\"#, r#"\new"}"#);
     }
@@ -113,7 +113,7 @@ fn a_backslash_of_a_path_does_not_become_a_line_feed() {
 }
 
 #[test]
-fn two_words_do_not_become_one_that_nothing_knows() {
+fn two_words_are_not_joined_into_an_unknown_one() {
     for from in [Cut, Token, Unknown] {
         is_in_doubt(&Text, from, "Use the operator AND", "role based access to check it.");
         let (initial, rest) = ("This is the time and", "then there are others to be found.");
@@ -126,7 +126,7 @@ fn two_words_do_not_become_one_that_nothing_knows() {
 }
 
 #[test]
-fn where_it_does_not_matter_from_where_it_was_asked_nobody_has_to_say() {
+fn an_irrelevant_prompt_position_may_be_omitted() {
     assert_joined_unchanged(&Json, Unknown, "{\"a\":\"hel", "lo\"}");
     is_in_doubt(&Json, Unknown, "[1, 2", "3]");
 }

@@ -114,7 +114,7 @@ fn total(counts: &BTreeMap<(Style, &'static str), Count>) -> Count {
 const ALL: &[AskedFrom] = &[AskedFrom::Cut, AskedFrom::Token, AskedFrom::Unknown];
 
 #[test]
-fn json_is_exact_where_the_text_decides_and_never_silently_wrong() {
+fn json_is_exact_if_determined_and_never_silently_wrong() {
     let counts = measure(JSON_KINDS, STYLES, ALL, 6);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
@@ -122,7 +122,7 @@ fn json_is_exact_where_the_text_decides_and_never_silently_wrong() {
 }
 
 #[test]
-fn text_is_exact_where_it_decides_and_never_silently_wrong() {
+fn text_is_exact_if_determined_and_never_silently_wrong() {
     let counts = measure(TEXT_KINDS, STYLES, &[AskedFrom::Cut, AskedFrom::Unknown], 8);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
@@ -130,7 +130,7 @@ fn text_is_exact_where_it_decides_and_never_silently_wrong() {
 }
 
 #[test]
-fn clean_continuations_from_the_cut_are_left_alone() {
+fn exact_continuations_are_unchanged() {
     let kinds: Vec<Kind> = JSON_KINDS.iter().chain(TEXT_KINDS).copied().collect();
     let counts = measure(&kinds, &[Style::Exact; 8], &[AskedFrom::Cut], 8);
     let sum = total(&counts);

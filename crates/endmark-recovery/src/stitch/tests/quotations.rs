@@ -12,7 +12,7 @@ fn join(from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
 }
 
 #[test]
-fn a_rest_in_quotation_marks_is_taken_out_of_them() {
+fn a_quoted_continuation_is_unquoted() {
     for from in [Unknown, Cut] {
         for rest in [
             "\"ill that morning.\"",
@@ -29,7 +29,7 @@ fn a_rest_in_quotation_marks_is_taken_out_of_them() {
 }
 
 #[test]
-fn so_is_one_that_is_announced_or_says_the_last_words_again() {
+fn an_announced_or_overlapping_quotation_is_unquoted() {
     let whole = [BOATS, "ill that morning."].concat();
     for rest in [
         "Sure, here is the rest:\n\n\"ill that morning.\"",
@@ -42,7 +42,7 @@ fn so_is_one_that_is_announced_or_says_the_last_words_again() {
 }
 
 #[test]
-fn a_mark_in_the_middle_of_a_word_is_never_joined() {
+fn a_quotation_mark_in_mid_word_is_never_joined() {
     for rest in [
         "\"ill that morning.",
         "\"ill that morning.\"\n\n\"And so it stayed.\"",
@@ -55,7 +55,7 @@ fn a_mark_in_the_middle_of_a_word_is_never_joined() {
 }
 
 #[test]
-fn a_quotation_of_the_texts_own_stays() {
+fn a_quotation_of_the_text_itself_is_kept() {
     for (initial, rest) in [
         ("She looked at the boats and whispered ", "\"hello\" and left."),
         ("She looked at the boats and whispered ", "\"hello, and good night to all of you.\""),
@@ -72,7 +72,7 @@ fn a_quotation_of_the_texts_own_stays() {
 }
 
 #[test]
-fn nothing_flows_while_all_that_comes_may_be_one_quotation() {
+fn a_stream_is_held_while_it_may_be_one_quotation() {
     let long = "ill that morning, and the gulls had not found the nets that lay on the stones. ".repeat(20);
     let mut stream = StitchStream::new(BOATS, &Text, Unknown);
     stream.push(&format!("\"{long}"));

@@ -29,7 +29,7 @@ fn pairs() -> [(Format, &'static str, &'static str); 4] {
 }
 
 #[test]
-fn reasoning_in_front_is_left_out_and_reported() {
+fn leading_reasoning_is_removed_and_reported() {
     for (format, initial, rest) in pairs() {
         for (begin, end) in KINDS {
             for (thought, behind) in
@@ -48,7 +48,7 @@ fn reasoning_in_front_is_left_out_and_reported() {
 }
 
 #[test]
-fn reasoning_anywhere_else_makes_the_seam_ambiguous() {
+fn reasoning_elsewhere_makes_the_seam_ambiguous() {
     for (format, initial, rest) in pairs() {
         for (begin, end) in KINDS {
             for from in [AskedFrom::Cut, AskedFrom::Unknown] {
@@ -70,7 +70,7 @@ fn reasoning_anywhere_else_makes_the_seam_ambiguous() {
 }
 
 #[test]
-fn reasoning_that_does_not_end_is_no_continuation() {
+fn unfinished_reasoning_is_not_a_continuation() {
     for (format, initial, _) in pairs() {
         for text in
             ["<think>", "<think>I go on", "<think>Hm.</thi", "\n<thin", "<think>a</think>\n\n", "◁think▷Hm."]
@@ -82,7 +82,7 @@ fn reasoning_that_does_not_end_is_no_continuation() {
 }
 
 #[test]
-fn a_text_that_has_the_sign_may_have_it_again() {
+fn a_text_with_a_reasoning_tag_may_repeat_it() {
     let about = "Models write `<think>` before and `</think>` behi";
     let rest = "nd what they think. A second `<think>` is never closed.";
     let merged = merge_chunks(about, rest, &Format::Text, AskedFrom::Cut).unwrap();
@@ -100,7 +100,7 @@ fn a_text_that_has_the_sign_may_have_it_again() {
 }
 
 #[test]
-fn line_breaks_behind_reasoning_may_be_of_the_text() {
+fn line_breaks_after_reasoning_may_belong_to_the_text() {
     let thought = "<think>Go on.</think>\n\n";
     for (initial, rest) in [
         ("The harbour is quiet.", "The boats lie still in it."),
@@ -119,7 +119,7 @@ fn line_breaks_behind_reasoning_may_be_of_the_text() {
 }
 
 #[test]
-fn a_stream_hands_on_no_part_of_a_sign() {
+fn a_stream_releases_no_part_of_a_reasoning_tag() {
     let initial = "{\"a\": \"It was a quiet mor";
     let rest = "ning, and the gulls had not yet found the boats. Mira counted the nets twice, because her father had \
                 taught her to count everything twice, and then once more. The tide came in while she did so. At nine the first boat put out, \
@@ -146,7 +146,7 @@ fn a_stream_hands_on_no_part_of_a_sign() {
 }
 
 #[test]
-fn what_begins_like_a_sign_is_none() {
+fn a_similar_tag_is_not_a_reasoning_tag() {
     let known = ReasoningSigns::default();
     for text in ["<", "[", "<thead>", "[THEN]", "<b>", "<thinker>"] {
         assert_eq!(lead("", text, known, 4), Lead::Nothing, "{text}");
@@ -156,7 +156,7 @@ fn what_begins_like_a_sign_is_none() {
 
 /// Each part of a text is judged by the places of the whole text as it is by itself.
 #[test]
-fn signs_are_found_once_for_all_parts_of_a_text() {
+fn reasoning_tags_are_found_once_for_all_parts() {
     use crate::stitch::reasoning::{ReasoningSigns, has_sign, has_sign_within, sign_places};
 
     let text = "<a> [[x] <think> é◁think▷ and [THI <|channel|>final<|message|> 海 </THOUGHT> [ <|start|>assistant, <thin";

@@ -99,12 +99,12 @@ fn continues_exactly(style: Style) -> bool {
 }
 
 #[test]
-fn what_flows_of_json_is_what_the_whole_continuation_says() {
+fn streamed_json_equals_the_whole_continuation() {
     check(JSON_KINDS, 3);
 }
 
 #[test]
-fn what_flows_of_text_is_what_the_whole_continuation_says() {
+fn streamed_text_equals_the_whole_continuation() {
     check(TEXT_KINDS, 1);
 }
 

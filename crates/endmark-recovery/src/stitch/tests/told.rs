@@ -25,7 +25,7 @@ const RECORDS: &str = "<records>\n  <record id=\"1\">\n    <name>gull</name>\n  
 const MORE_RECORDS: &str = " id=\"2\">\n    <name>tern</name>\n  </record>\n</records>\n";
 
 #[test]
-fn a_short_repetition_is_told_by_tags_that_nest_only_without_it() {
+fn nested_tags_identify_a_short_repetition() {
     for again in ["d", "record", "<record"] {
         let text = join(&Tags, Cut, RECORDS, &[again, MORE_RECORDS].concat());
         assert_eq!(text, Some([RECORDS, MORE_RECORDS].concat()), "{again}");
@@ -33,7 +33,7 @@ fn a_short_repetition_is_told_by_tags_that_nest_only_without_it() {
 }
 
 #[test]
-fn a_remark_behind_a_text_begun_anew_tells_nothing_against_it() {
+fn a_remark_after_a_restarted_text_is_not_evidence_against_it() {
     let rest = MORE_RECORDS.trim_end();
     let begun = "<records>\n  <record";
     let again = [begun, MORE_RECORDS, "Done."].concat();
@@ -41,7 +41,7 @@ fn a_remark_behind_a_text_begun_anew_tells_nothing_against_it() {
 }
 
 #[test]
-fn a_number_is_written_anew_behind_the_token() {
+fn a_number_is_rewritten_after_the_token() {
     let initial = "[[0,3,0,0,81,0,4,83],[0,95,88,70,0],[0,7";
     let rest = "75,0,74,0,0,0],[0,47,0,0,73]]";
     let apology = "I apologize for the interruption. Here is the rest:\n";
@@ -51,7 +51,7 @@ fn a_number_is_written_anew_behind_the_token() {
 }
 
 #[test]
-fn the_lines_of_a_string_tell_how_far_one_is_indented() {
+fn lines_of_a_string_determine_its_indentation() {
     let initial = "{\"new\": \"fn late() {\\n    if late {\\n        for boat in boats {\\n            if boat.late {\\n\
         \x20               count(boat)\\n            }\\n ";
     is_never_wrong(&Json, Unknown, initial, ("", "       }\\n    }\\n}\\n\"}", ""));
@@ -63,7 +63,7 @@ fn the_lines_of_a_string_tell_how_far_one_is_indented() {
 }
 
 #[test]
-fn a_line_at_the_cut_is_indented_as_its_neighbours_tell() {
+fn a_line_at_the_cut_is_indented_like_its_neighbours() {
     let initial = "def read(self):\n    token = ''\n    if self.posix and not quoted:\n        result = None\n    \
         if self.debug > 1:\n        if result:\n            print(result)\n        else:\n            print('none')\n    \
         for name in names:\n        if name:\n            count(name)\n        if result:\n        ";
@@ -76,12 +76,12 @@ const HARBOUR: &str =
 const MORE_HARBOUR: &str = "chor of the boat. The tide was late, and nobody asked for the reason of it.\n";
 
 #[test]
-fn letters_that_a_text_has_nowhere_are_none_of_it() {
+fn letters_of_another_alphabet_are_not_part_of_the_text() {
     is_never_wrong(&Markdown, Unknown, HARBOUR, ("", MORE_HARBOUR, "Umarım yardımcı olur!"));
 }
 
 #[test]
-fn a_first_sentence_in_other_words_is_no_announcement() {
+fn a_rephrased_first_sentence_is_not_an_announcement() {
     let initial = "Gulls quick there at the pier be request of the result. Morning by the sea was grey. Winter is here, and \
         the boats are small.\n\nWrites small however the harbour ind";
     let other = initial.replacen("Gulls", "Terns", 1) + "ex. The rest of the boats came in at night.\n";
@@ -89,7 +89,7 @@ fn a_first_sentence_in_other_words_is_no_announcement() {
 }
 
 #[test]
-fn no_tag_begins_in_a_value_or_with_a_sentence() {
+fn no_tag_begins_inside_a_value_or_with_a_sentence() {
     let other = "<records>\n\t<record key=\"request1\">\n\t\t<known>3</known>\n\t</record>\n</records>\n";
     assert_eq!(join(&Tags, Cut, "<answer path=\"docs/starts_m", other), None);
     let text = "file_content>\n<path>src/an.txt</path>\n<content>\nThe boats are counted.\n</content>\n</file_content>\n";
@@ -98,14 +98,14 @@ fn no_tag_begins_in_a_value_or_with_a_sentence() {
 }
 
 #[test]
-fn a_note_in_brackets_is_no_part_of_a_string() {
+fn a_note_in_brackets_is_not_part_of_a_string() {
     let initial = "{\"rows\": [\"short\", \"first\", \"Question";
     let rest = " of the boats is asked for in the morning, and not again.\"], \"count\": 8}";
     is_never_wrong(&Json, Token, initial, ("(cont.) ", rest, ""));
 }
 
 #[test]
-fn a_line_of_code_below_an_announcement_is_none() {
+fn a_line_of_code_after_an_announcement_is_not_part_of_it() {
     let initial =
         "    pub fn from_pem(pem: &[u8]) -> Result<Self, AuthoritiesError> {\n        let certificates = ";
     let rest = "CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();\n        let certificates = \
@@ -117,7 +117,7 @@ fn a_line_of_code_below_an_announcement_is_none() {
 }
 
 #[test]
-fn a_text_begun_anew_is_no_round_of_its_few_last_signs() {
+fn a_restarted_text_is_not_a_repetition_of_its_last_characters() {
     let initial = "/// Frames data.\npub fn data_frame(json: &[u8]) -> Vec<u8> {\n    let mut bytes = Vec::new();\n    \
         append_data(&mut bytes, json);\n    bytes\n}\n\n///";
     let rest =
@@ -127,7 +127,7 @@ fn a_text_begun_anew_is_no_round_of_its_few_last_signs() {
 }
 
 #[test]
-fn an_announcement_and_a_fence_tell_together() {
+fn an_announcement_and_a_fence_are_joint_evidence() {
     let initial =
         "Or between the boats of the harbour and the pier there was a house. Or between answer between";
     let rest = " lantern and lamp, nobody asked for the reason of it. The tide was late.";
@@ -140,7 +140,7 @@ fn an_announcement_and_a_fence_tell_together() {
 }
 
 #[test]
-fn an_indentation_behind_a_text_begun_anew_is_its_own() {
+fn the_indentation_after_a_restarted_text_is_kept() {
     let initial = "# Boats\r\n\r\n```python\r\ndef boats(index):\r\n    for late in index:\r\n        yield late\r\n    \
         data = client(index, 84)\r\n";
     let rest = "    return data\r\n```\r\n";
@@ -149,7 +149,7 @@ fn an_indentation_behind_a_text_begun_anew_is_its_own() {
 }
 
 #[test]
-fn a_word_goes_on_with_a_capital_letter_where_others_do() {
+fn a_word_continues_with_a_capital_letter_as_elsewhere() {
     let parts = [
         "{\"new\": \"export async function cut({ moduleLetterIn, id }) {\\n\\tconst returnsLargeBridge = 'f\\u00fcr\\\\n';\\n\\t\
          await short.map((row) => ({ ...row, valueMethodUnless: 3 }));\\n\\tconst tokenHas = 'splits\\\\n';\\n\\t\
@@ -165,7 +165,7 @@ fn a_word_goes_on_with_a_capital_letter_where_others_do() {
 }
 
 #[test]
-fn a_block_behind_an_announcement_may_be_the_text_s_own() {
+fn a_block_after_an_announcement_may_belong_to_the_text() {
     let initial = "# Boats\n\nWith lantern and quiet value. Return the quiet method?\n\n";
     let rest =
         "```python\ndef other_cut(joins_or, stream_between=6):\n    count(25764)\n    return quick\n```\n";
@@ -179,7 +179,7 @@ fn a_block_behind_an_announcement_may_be_the_text_s_own() {
 }
 
 #[test]
-fn dots_behind_a_sentence_may_leave_something_out() {
+fn dots_after_a_sentence_may_mark_an_omission() {
     let initial = "# Boats of the harbour\n\nThe lamps were lit before the window of the travel";
     let rest = "\n\n## Known nets\n\nThe gulls came in late, and the lamps were lit. What was left of the day was quiet.\n";
     is_never_wrong(&Text, Unknown, initial, ("...", rest, ""));
@@ -187,14 +187,14 @@ fn dots_behind_a_sentence_may_leave_something_out() {
 }
 
 #[test]
-fn no_question_stands_in_a_word() {
+fn a_counter_question_does_not_continue_a_word() {
     let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boats! F";
     let question = "¿Qué parte quieres que continúe?\n\n¿Qué parte quieres que continúe?";
     assert_eq!(join(&Markdown, Unknown, initial, question), None);
 }
 
 #[test]
-fn rows_that_never_stood_twice_in_a_row_do_not_in_the_middle_of_one() {
+fn never_repeated_rows_do_not_repeat_in_mid_row() {
     let row = |number: usize| format!("INSERT INTO harbour_boats VALUES ({number}, '', NULL);\n");
     let rows = |from: usize, to: usize| (from..to).map(row).collect::<String>();
     let begun = "INSERT INTO harbour_boats";
@@ -209,7 +209,7 @@ fn rows_that_never_stood_twice_in_a_row_do_not_in_the_middle_of_one() {
 }
 
 #[test]
-fn a_number_or_an_escape_may_go_on_or_be_written_anew() {
+fn a_number_or_escape_may_be_continued_or_rewritten() {
     let rows = "[[87,77,0,22,0,80],[40,0,0,62,75],[0,10,96,59],[87,77,0,2";
     assert_eq!(join(&Json, Unknown, rows, "2,0,80,0],[40,0,0,62]]"), None);
     let escape = r#"{"a": "push('\\t');", "b": "push('\"#;
@@ -217,7 +217,7 @@ fn a_number_or_an_escape_may_go_on_or_be_written_anew() {
 }
 
 #[test]
-fn how_much_white_space_stands_behind_dots_nothing_tells() {
+fn white_space_after_dots_is_ambiguous() {
     let initial = "# Notes\n\n```python\ndef count(boats):\n    for boat in boats:\n";
     let rest = "        yield boat\n    return len(boats)\n```\n";
     is_never_wrong(&Markdown, Unknown, initial, ("... ", rest, ""));
@@ -225,7 +225,7 @@ fn how_much_white_space_stands_behind_dots_nothing_tells() {
 }
 
 #[test]
-fn a_fence_that_nobody_asked_for_at_the_cut_may_wrap_what_follows() {
+fn an_unexpected_fence_at_the_cut_may_wrap_the_continuation() {
     let initial = "# Record of the harbour\n\n";
     let begun = "```text\n## Boats after the tide\n\nThe boats were counted, and then the ne";
     let chunks = [initial, begun, "ts, which lay on the quay.\n"].map(str::to_owned);
@@ -236,21 +236,21 @@ fn a_fence_that_nobody_asked_for_at_the_cut_may_wrap_what_follows() {
 }
 
 #[test]
-fn a_line_end_alone_ends_a_text_only_where_one_can_end() {
+fn a_line_end_alone_ends_a_text_only_where_a_line_can_end() {
     assert_eq!(join(&Text, Cut, "def tear_down(self):\n    sel", "\n"), None);
     assert_eq!(join(&Markdown, Cut, "* The boats.\r\n* Are the nets there?", "\n"), None);
     assert!(join(&Markdown, Cut, "* The boats.\n* The nets are there.", "\n").is_some());
 }
 
 #[test]
-fn words_in_brackets_that_end_as_a_sentence_are_no_code() {
+fn sentences_in_brackets_are_not_code() {
     let initial = "def simple_by_late(keeps";
     let rest = ", has_joins=25):\n    print(letter[12])\n    return total\n";
     is_never_wrong(&Text, Cut, initial, ("(cont.)\n", rest, ""));
 }
 
 #[test]
-fn what_closes_more_than_words_open_is_no_announcement() {
+fn closing_brackets_do_not_belong_to_an_announcement() {
     let initial = r#"{"items": [{"id": 3, "all": 0"#;
     let rest = r#".1}, {"id": 4, "each": "late", "all": null}, {"id": 5, "each": true, "all": ""}]}"#;
     is_never_wrong(&Json, Unknown, initial, ("Bien sûr, voici la suite : ", rest, ""));
@@ -259,7 +259,7 @@ fn what_closes_more_than_words_open_is_no_announcement() {
 }
 
 #[test]
-fn rows_that_are_said_again_with_real_line_ends_are_no_string() {
+fn rows_repeated_with_real_line_ends_are_not_a_string() {
     let row = "| small | 0 | ok |";
     let initial = format!("{{\"table\": \"{}{}", format!("{row}\\n").repeat(9), &row[..16]);
     let again = format!("{}\n{}{row}\", \"done\": true}}", &row[16..], format!("{row}\n").repeat(7));
@@ -267,7 +267,7 @@ fn rows_that_are_said_again_with_real_line_ends_are_no_string() {
 }
 
 #[test]
-fn another_version_that_shares_a_long_beginning_is_told() {
+fn another_version_with_a_long_shared_beginning_is_detected() {
     let line = |number: usize| format!("harbour_{number} = count(boats[{number}], nets={})\n", number * 7);
     let lines = (0..300).map(line).collect::<String>();
     let initial = [&lines, "def late(steps):\n    for step in steps:\n        yield"].concat();
@@ -280,7 +280,7 @@ const CODE: &str = "```py\nx = 1\n```\n\n";
 
 /// In a short text the words of a last sentence are known as little as those of a remark.
 #[test]
-fn a_last_sentence_is_no_remark_because_a_short_text_knows_none_of_its_words() {
+fn unknown_words_do_not_make_a_last_sentence_a_remark() {
     for last in [
         "This function adds two numbers and returns the sum.",
         "You can call it with any list of names.",
@@ -301,7 +301,7 @@ fn a_last_sentence_is_no_remark_because_a_short_text_knows_none_of_its_words() {
 }
 
 #[test]
-fn a_remark_behind_a_short_text_is_one() {
+fn a_remark_after_a_short_text_is_detected() {
     for remark in
         ["Let me know if you have any questions.", "I hope this helps!", "This is the end of the text."]
     {
@@ -312,7 +312,7 @@ fn a_remark_behind_a_short_text_is_one() {
 }
 
 #[test]
-fn a_block_below_a_blank_line_of_the_continuation_is_the_texts_own() {
+fn a_block_after_a_blank_line_belongs_to_the_text() {
     for (initial, rest) in [("- one\n- two", "\n\n"), ("- one\n- two\n", "\n")] {
         let rest = [rest, CODE, "The end of it was near, and nobody knew it."].concat();
         is_never_wrong(&Text, Unknown, initial, ("", &rest, ""));
@@ -320,7 +320,7 @@ fn a_block_below_a_blank_line_of_the_continuation_is_the_texts_own() {
 }
 
 #[test]
-fn a_block_that_names_a_language_of_code_is_no_wrapper_of_sentences() {
+fn a_code_fence_with_a_language_does_not_wrap_prose() {
     let initial = "The harbour was quiet that morning.\n\n- one\n- two\n";
     let rest = [CODE, "The end of it was near, and nobody knew it."].concat();
     for from in [Unknown, Cut, Token] {
@@ -331,7 +331,7 @@ fn a_block_that_names_a_language_of_code_is_no_wrapper_of_sentences() {
 }
 
 #[test]
-fn an_offer_of_help_behind_a_line_of_code_is_none_of_it() {
+fn an_offer_of_help_after_a_line_of_code_is_removed() {
     let initial = "    assert sends(0) == 0\n    assert sends(1) == 0\n ";
     let rest = "   assert sends(2) == 0\n    assert sends(3) == 0";
     let offer = "\n\nLet me know if you'd like me to explain any part of it.";

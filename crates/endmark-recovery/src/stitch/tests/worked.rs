@@ -36,7 +36,7 @@ fn check(format: &Format, cases: &[(&str, &str, AskedFrom, Expected)]) {
 }
 
 #[test]
-fn exact() {
+fn an_exact_continuation_is_joined() {
     let whole = |text| Whole(SeamStyle::Exact, text);
     check(
         &Format::Json,
@@ -72,7 +72,7 @@ fn exact() {
 }
 
 #[test]
-fn what_is_said_again_is_no_continuation() {
+fn a_repetition_is_not_a_continuation() {
     let report = "The harbour report of March lists three boats, and none of them was out on the Sunday. The first of them";
     let echoed =
         "\nContinue the text\n\nThe harbour report of March lists three boats, and none of them was out.";
@@ -103,7 +103,7 @@ fn what_is_said_again_is_no_continuation() {
 }
 
 #[test]
-fn last_valid_token() {
+fn a_continuation_from_the_last_valid_token_is_joined() {
     check(
         &Format::Json,
         &[
@@ -125,7 +125,7 @@ fn last_valid_token() {
 }
 
 #[test]
-fn repeated_tail() {
+fn a_repeated_tail_is_joined() {
     let whole = |text| Whole(SeamStyle::Overlap, text);
     check(
         &Format::Json,
@@ -158,7 +158,7 @@ fn repeated_tail() {
 }
 
 #[test]
-fn restart() {
+fn a_restart_is_detected() {
     let whole = |text| Whole(SeamStyle::Restart, text);
     check(
         &Format::Json,
@@ -190,7 +190,7 @@ fn restart() {
 }
 
 #[test]
-fn fence_and_announcement() {
+fn a_fence_and_an_announcement_are_removed() {
     let json = r#"{"city": "San Francisco"}"#;
     let fence = Whole(SeamStyle::Fence, json);
     let preamble = Whole(SeamStyle::Preamble, json);
@@ -250,7 +250,7 @@ fn fence_and_announcement() {
 }
 
 #[test]
-fn remarks_and_dots() {
+fn remarks_and_dots_are_removed() {
     check(
         &Format::Json,
         &[
@@ -281,7 +281,7 @@ fn remarks_and_dots() {
 }
 
 #[test]
-fn continuations_that_are_cut() {
+fn cut_continuations_are_joined() {
     check(
         &Format::Json,
         &[
@@ -302,7 +302,7 @@ fn continuations_that_are_cut() {
 }
 
 #[test]
-fn json_lines_and_auto() {
+fn json_lines_and_auto_are_joined() {
     check(
         &Format::Jsonl,
         &[
@@ -319,7 +319,7 @@ fn json_lines_and_auto() {
 }
 
 #[test]
-fn what_is_open_in_markdown_or_tags_is_not_whole() {
+fn open_markdown_or_tags_are_not_whole() {
     let code = "Here it is:\n\n```rust\nfn main() {";
     check(
         &Format::Markdown,
@@ -359,7 +359,7 @@ fn what_is_open_in_markdown_or_tags_is_not_whole() {
 }
 
 #[test]
-fn the_table_of_the_manual() {
+fn the_table_of_the_manual_is_correct() {
     let hello = r#"{"a": "hello world"}"#;
     let start = r#"{"a": "hello wor"#;
     check(
@@ -381,7 +381,7 @@ fn the_table_of_the_manual() {
 }
 
 #[test]
-fn several_parts() {
+fn several_parts_are_joined() {
     let parts = |parts: &[&str]| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
     let whole = stitch(&parts(&["{\"a\": [1, 2", ", 3, ", "4]}"]), &Format::Json, Cut);
     assert_eq!((whole.outcome, whole.text.as_str()), (Outcome::Whole, "{\"a\": [1, 2, 3, 4]}"));
@@ -399,7 +399,7 @@ fn several_parts() {
 }
 
 #[test]
-fn a_broken_first_part_is_said_to_be_broken() {
+fn a_malformed_first_part_is_reported() {
     let error = merge_chunks("{\"a\" 1, ", "\"b\": 2}", &Format::Json, Cut).unwrap_err();
     let MergeError::Malformed { verified_len, attempt, .. } = error else { panic!("{error:?}") };
     assert_eq!((verified_len, attempt.as_str()), (5, "{\"a\" 1, \"b\": 2}"));
@@ -423,7 +423,7 @@ fn an_empty_part_does_not_end_a_chain() {
 }
 
 #[test]
-fn text_without_grammar() {
+fn text_without_a_grammar_is_joined() {
     let exact = |text| Whole(SeamStyle::Exact, text);
     let preamble = |text| Whole(SeamStyle::Preamble, text);
     let bridge = "The bridge was built in 1894 by a company from the north. It still stands.";
@@ -493,7 +493,7 @@ fn text_without_grammar() {
 }
 
 #[test]
-fn words_in_front_of_json_are_told_by_their_form() {
+fn introductory_words_before_json_are_detected_by_form() {
     let whole = |text| Whole(SeamStyle::Preamble, text);
     let json = r#"{"city": "San Francisco", "zip": 94103}"#;
     check(
@@ -517,7 +517,7 @@ fn words_in_front_of_json_are_told_by_their_form() {
 }
 
 #[test]
-fn rows_that_are_alike_go_on_alike() {
+fn similar_rows_continue_similarly() {
     let row = "{\"name\": \"alpha\", \"size\": 12}\n";
     let initial = format!("{row}{row}{{\"name\": \"al");
     let rest = format!("pha\", \"size\": 12}}\n{row}{row}");
@@ -537,7 +537,7 @@ fn half_an_escape_is_compared_letter_by_letter() {
 }
 
 #[test]
-fn a_continuation_that_quotes_its_prompt_is_none() {
+fn a_continuation_that_quotes_its_prompt_is_refused() {
     let initial = "The filter method is used to create a new array with the even numbers. The filter method";
     let again = "with the even numbers. The filter method\nContinue the text from the last valid token. \
                  Output ONLY the remaining text.";
@@ -546,14 +546,14 @@ fn a_continuation_that_quotes_its_prompt_is_none() {
 }
 
 #[test]
-fn a_restart_that_ends_before_the_cut_brings_nothing_new() {
+fn a_restart_that_ends_before_the_cut_adds_nothing() {
     let initial = "```python\ndef reverse(text):\n    return text[::-1]\n```\n\nThis returns a reversed copy.\n\nExample usage:\n```python\n";
     let again = "```python\ndef reverse(text):\n    return text[::-1]\n```\n\nThis returns a reversed copy.";
     assert!(merge_chunks(initial, again, &Format::Text, Token).is_err());
 }
 
 #[test]
-fn what_stands_behind_the_last_of_several_outermost_tags_is_a_remark() {
+fn words_after_the_last_outermost_tag_are_a_remark() {
     let initial = "<thinking>Count the rows.</thinking>\n<answer>There are twel";
     let rest = "ve rows.</answer>\n\nI kept the formatting as it was.";
     let merged = merge_chunks(initial, rest, &Format::Tags, Unknown).unwrap();
@@ -561,7 +561,7 @@ fn what_stands_behind_the_last_of_several_outermost_tags_is_a_remark() {
 }
 
 #[test]
-fn a_last_paragraph_that_may_be_of_the_text_is_not_left_out_without_a_word() {
+fn an_uncertain_last_paragraph_is_not_removed_silently() {
     let initial = "The crate has two kinds of storage. The default one keeps everything in memory, without\n";
     let rest = "any file at all, and is the fastest.\n\nIf you need other storage types, you will have to write them to \
                 a file yourself and read them back.\n";
@@ -573,7 +573,7 @@ fn a_last_paragraph_that_may_be_of_the_text_is_not_left_out_without_a_word() {
 }
 
 #[test]
-fn whitespace_of_several_bytes_at_the_seam_is_not_cut_in_two() {
+fn multibyte_whitespace_at_the_seam_is_not_split() {
     for space in ["\u{2028}", "\u{3000}", "\u{85}", "\u{a0}"] {
         let rest = format!("{space}tall</name></item>");
         let answer = merge_chunks("<item><name>some", &rest, &Format::Tags, Unknown);
@@ -582,7 +582,7 @@ fn whitespace_of_several_bytes_at_the_seam_is_not_cut_in_two() {
 }
 
 #[test]
-fn a_fence_behind_which_the_text_may_end_in_several_places_cuts_no_character() {
+fn a_fence_with_several_possible_ends_splits_no_character() {
     let rest = "代码行;;\n```\n\n如需其他帮助，请告诉我。\n\n以上是完整的文件。";
     let initial = format!("说明\n\n```\n{}", &rest[..38]);
     for format in [Format::Markdown, Format::Text, Format::Tags] {
