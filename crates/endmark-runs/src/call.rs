@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_goes_on_in_its_own_way() {
+    fn each_agent_resumes_with_its_own_arguments() {
         use Session::{Chosen, Fresh, Resumed};
         let id = || "S".to_owned();
         for (agent, line, session, expected, input) in [
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_decides_about_the_session_is_left_to_it() {
+    fn user_arguments_about_the_session_are_respected() {
         for (agent, line, resumes, chooses) in [
             (Agent::Claude, "claude -p x", true, true),
             (Agent::Claude, "claude -p x --session-id=1", false, false),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_known_by_its_program_and_read_if_it_prints_a_stream() {
+    fn an_agent_is_recognised_by_its_program() {
         assert_eq!(known_agent(OsStr::new("/usr/bin/claude")), Agent::Claude);
         assert_eq!(known_agent(OsStr::new("aider")), Agent::Plain);
         assert!(missing_stream(Agent::Claude, &words("claude -p x")).is_some());

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_a_uuid_and_no_two_are_the_same() {
+    fn a_session_is_a_unique_uuid() {
         let (first, second) = (session_id().unwrap(), session_id().unwrap());
         assert_ne!(first, second);
         let parts: Vec<usize> = first.split('-').map(str::len).collect();
