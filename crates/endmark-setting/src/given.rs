@@ -106,7 +106,7 @@ mod tests {
     const MODES: OneOf<u8> = OneOf(&[("auto", 1), ("on", 2)]);
 
     #[test]
-    fn written_values_are_read_as_what_the_key_needs() {
+    fn text_values_are_parsed_by_the_type_of_the_key() {
         assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_toml_states_is_not_guessed_away() {
+    fn a_toml_type_is_not_reinterpreted() {
         assert!(Given::Text("2".into()).count(0).is_err());
         assert!(Given::Text("true".into()).flag().is_err());
         assert!(Given::Integer(2).text().is_err());
