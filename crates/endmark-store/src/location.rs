@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_file_and_says_what_to_write() {
+    fn a_non_file_location_is_refused_with_advice() {
         for (text, error) in [
             ("endmark.db", LocationError::Unknown("endmark.db".to_owned())),
             ("em:hunter2@h/d", LocationError::Unknown("…@h/d".to_owned())),

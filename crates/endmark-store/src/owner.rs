@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_the_dead_and_leaves_the_living() {
+    fn a_sweep_removes_only_dead_owners() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let living = Owner::register(&database).unwrap();

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_refusals_are_kept_without_secrets_and_within_bounds() {
+    fn recent_refusals_are_kept_within_bounds_without_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
         let recorder = store.recorder(Canary);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_that_others_may_have_written_keeps_a_secret() {
+    fn text_from_outside_is_scrubbed_before_storage() {
         let text = || "a SECRET b".to_owned();
         let own = || "own".to_owned();
         let started = CallStarted {

@@ -94,7 +94,7 @@ async fn copy_quietly(from: &StoreLocation, to: &StoreLocation) -> Result<CopyRe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
+async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), 1_100).await;
@@ -160,7 +160,7 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_in_use_and_targets_with_other_records_are_refused() {
+async fn copy_refuses_stores_in_use_and_nonempty_targets() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), 3).await;
@@ -204,7 +204,7 @@ async fn stores_in_use_and_targets_with_other_records_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_copy_brings_no_revoked_key_and_no_old_secret_back() {
+async fn a_repeated_copy_restores_no_revoked_key_or_old_secret() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), 1).await;
@@ -233,7 +233,7 @@ async fn a_repeated_copy_brings_no_revoked_key_and_no_old_secret_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_takes_the_room_that_the_simulation_assumes() {
+async fn row_sizes_match_the_simulation() {
     const CALLS: u64 = 6_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();

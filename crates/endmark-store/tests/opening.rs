@@ -27,7 +27,7 @@ fn cut() -> CutStarted {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn every_file_is_its_owners_alone() {
+async fn every_file_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endmark.db");
@@ -54,7 +54,7 @@ async fn every_file_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn a_second_store_leaves_the_living_alone_and_logs_the_dead() {
+async fn a_second_store_logs_dead_owners_and_keeps_live_ones() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let first = Store::open(&location).unwrap();
@@ -74,7 +74,7 @@ async fn a_second_store_leaves_the_living_alone_and_logs_the_dead() {
 }
 
 #[test]
-fn many_can_open_a_new_file_at_once() {
+fn many_processes_can_open_a_new_file_at_once() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
@@ -118,21 +118,21 @@ fn assert_refused(path: &Path, next_step: &str) -> StoreError {
 }
 
 #[test]
-fn a_missing_folder_is_said() {
+fn a_missing_folder_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let error = assert_refused(&folder.path().join("nowhere/endmark.db"), "create it");
     assert!(matches!(error, StoreError::NoFolder { .. }), "{error:?}");
 }
 
 #[test]
-fn a_folder_in_the_files_place_is_said() {
+fn a_folder_instead_of_the_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let error = assert_refused(folder.path(), "it is a folder; name another file");
     assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
 
 #[test]
-fn a_place_where_no_file_can_be_is_said_with_its_reason() {
+fn an_impossible_path_is_reported_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "").unwrap();
@@ -155,7 +155,7 @@ fn a_place_where_no_file_can_be_is_said_with_its_reason() {
 /// A folder in which no file can be created, whatever its permissions.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_that_takes_no_files_is_not_called_missing() {
+fn a_folder_that_rejects_files_is_not_called_missing() {
     let error = assert_refused(Path::new("/proc/endmark.db"), "its folder is there");
     assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
@@ -163,13 +163,13 @@ fn a_folder_that_takes_no_files_is_not_called_missing() {
 /// Not even the superuser, under whom tests often run, can write here.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_that_cannot_be_written_is_said() {
+fn an_unwritable_folder_is_reported() {
     let error = assert_refused(Path::new("/sys/kernel/endmark.db"), "check the permissions");
     assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
 }
 
 #[test]
-fn a_file_that_is_no_database_is_said_and_left_as_it_is() {
+fn a_file_that_is_not_a_database_is_reported_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     let notes = "not a database\n".repeat(500);
@@ -180,7 +180,7 @@ fn a_file_that_is_no_database_is_said_and_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_database_is_said() {
+fn a_damaged_database_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endmark.db");
     drop(Store::open(&StoreLocation::sqlite(&path)).unwrap());
@@ -193,7 +193,7 @@ fn a_damaged_database_is_said() {
 }
 
 #[test]
-fn a_reader_creates_nothing() {
+fn a_reader_creates_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endmark.db");
     let error = Reader::open(&StoreLocation::sqlite(&path)).expect_err("there is none");

@@ -67,7 +67,7 @@ impl Kept {
 }
 
 #[tokio::test]
-async fn the_least_recently_used_one_of_the_largest_owner_makes_room() {
+async fn the_largest_owner_loses_its_least_recently_used_output() {
     let kept = Kept::new();
     let small = kept.keep("small", 10_000, 1).await.unwrap();
     let (old, read) =
@@ -92,7 +92,7 @@ async fn the_least_recently_used_one_of_the_largest_owner_makes_room() {
 }
 
 #[tokio::test]
-async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
+async fn recently_used_outputs_stay_and_the_new_output_is_not_kept() {
     let kept = Kept::new();
     let handles = [kept.keep("a", 45_000, 1).await.unwrap(), kept.keep("a", 45_000, 2).await.unwrap()];
     let before = kept.bytes();
@@ -140,7 +140,7 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
 }
 
 #[tokio::test]
-async fn the_sums_stay_true_whatever_is_removed_and_however_often_the_store_is_opened() {
+async fn size_sums_stay_correct_after_deletions_and_restarts() {
     let kept = Kept::new();
     for seed in 0..5 {
         kept.keep("a", 15_000, seed).await.unwrap();

@@ -18,7 +18,7 @@ async fn keep(store: &Store, owner: &str, bytes: &[u8]) -> Handle {
 }
 
 #[tokio::test]
-async fn an_output_is_read_as_it_was_by_range_and_by_line() {
+async fn an_output_is_read_unchanged_by_range_and_by_line() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
     let text = (0..100_000).fold(String::new(), |text, line| text + &format!("line {line}\n"));
@@ -55,7 +55,7 @@ async fn an_output_is_read_as_it_was_by_range_and_by_line() {
 }
 
 #[tokio::test]
-async fn nobody_else_reads_it_and_what_is_not_kept_is_not_there() {
+async fn other_owners_cannot_read_an_output() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
     let handle = keep(&store, "one", b"secret").await;
@@ -80,7 +80,7 @@ async fn nobody_else_reads_it_and_what_is_not_kept_is_not_there() {
 }
 
 #[tokio::test]
-async fn an_output_expires_after_its_days_without_use_and_is_forgotten() {
+async fn an_unused_output_expires_and_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();

@@ -36,7 +36,7 @@ fn lines(from: u64, to: u64) -> Part {
 }
 
 #[tokio::test]
-async fn every_part_is_within_the_limit_and_says_where_it_stands() {
+async fn every_part_is_within_the_limit_and_reports_its_position() {
     let log = (1..=600).fold(String::new(), |log, line| log + &format!("line {line}\n"));
     let none = Part::Bytes(Span { from: Some(5), to: Some(5) });
     let bytes = Part::Bytes(Span { from: Some(7), to: Some(14) });
@@ -57,7 +57,7 @@ async fn every_part_is_within_the_limit_and_says_where_it_stands() {
 }
 
 #[tokio::test]
-async fn a_line_that_comes_in_parts_is_picked_whole_and_foreign_bytes_hide_nothing() {
+async fn a_line_across_chunks_matches_whole() {
     // Longer than the maximum that is delivered at once.
     let mut output = b"first\n".to_vec();
     output.extend(b"x".repeat(9 << 20));
@@ -73,7 +73,7 @@ async fn a_line_that_comes_in_parts_is_picked_whole_and_foreign_bytes_hide_nothi
 }
 
 #[tokio::test]
-async fn a_part_that_is_not_there_is_an_error_and_no_match_is_an_answer() {
+async fn a_missing_part_is_an_error_but_no_match_is_not() {
     let open = |from| Part::Bytes(Span { from: Some(from), to: None });
     let wanted = [
         Part::Page(9),

@@ -75,7 +75,7 @@ fn number(location: &StoreLocation, sql: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_minute_is_exact_in_leases_and_leaves_no_rows() {
+async fn minute_leases_are_exact_and_leave_no_rows() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("r.db"));
     let store = Store::open(&location).unwrap();
@@ -107,7 +107,7 @@ async fn a_minute_is_exact_in_leases_and_leaves_no_rows() {
 }
 
 #[tokio::test]
-async fn a_place_is_free_again_when_it_is_released_and_when_its_process_is_gone() {
+async fn a_slot_is_freed_on_release_and_on_process_exit() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("r.db"));
     let store = Store::open(&location).unwrap();

@@ -109,7 +109,7 @@ async fn an_intent_is_settled_once() {
 }
 
 #[tokio::test]
-async fn an_outcome_is_written_with_all_its_pieces_or_not_at_all() {
+async fn an_outcome_and_its_pieces_are_written_atomically() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
     let id = store.recorder(NoSecrets).begin_cut(cut_started("req_a")).await.unwrap();
@@ -127,7 +127,7 @@ async fn an_outcome_is_written_with_all_its_pieces_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn the_log_is_read_newest_first_and_filtered() {
+async fn the_log_is_filtered_and_starts_with_the_newest_row() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
     for (request_id, final_status, model) in [
@@ -159,7 +159,7 @@ async fn the_log_is_read_newest_first_and_filtered() {
 }
 
 #[tokio::test]
-async fn what_is_old_is_forgotten_with_its_pieces() {
+async fn old_recoveries_are_deleted_with_their_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
@@ -183,7 +183,7 @@ async fn what_is_old_is_forgotten_with_its_pieces() {
 }
 
 #[tokio::test]
-async fn a_row_that_other_software_wrote_can_be_read() {
+async fn rows_from_other_software_are_readable() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
@@ -201,7 +201,7 @@ async fn a_row_that_other_software_wrote_can_be_read() {
 }
 
 #[tokio::test]
-async fn what_was_learned_last_is_remembered() {
+async fn the_last_learned_capability_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();

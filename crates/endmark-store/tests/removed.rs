@@ -97,7 +97,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_recorded_in_the_new_one() {
+async fn calls_in_progress_are_recorded_in_the_new_database() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&location(folder.path())).unwrap();
     let recorder = store.recorder(NoSecrets);
@@ -123,7 +123,7 @@ async fn what_is_under_way_is_recorded_in_the_new_one() {
 }
 
 #[tokio::test]
-async fn another_database_in_its_place_keeps_what_is_its_own() {
+async fn a_replacement_database_keeps_its_own_data() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let kept = Store::open(&location(other.path())).unwrap();
     let theirs = kept.recorder(NoSecrets).begin_cut(cut("theirs")).await.unwrap();
@@ -151,7 +151,7 @@ async fn another_database_in_its_place_keeps_what_is_its_own() {
 }
 
 #[tokio::test]
-async fn a_slate_that_is_removed_is_written_anew_with_all_that_stood_in_it() {
+async fn a_removed_slate_is_rewritten_with_all_its_calls() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&location(folder.path())).unwrap();
     let _under_way = store.recorder(NoSecrets).open_call(call("under way")).await;
@@ -166,7 +166,7 @@ async fn a_slate_that_is_removed_is_written_anew_with_all_that_stood_in_it() {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_removed_loses_nothing_that_was_committed() {
+async fn a_removed_journal_loses_no_committed_data() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&location(folder.path())).unwrap();
     let over = store.recorder(NoSecrets).open_call(call("over")).await;

@@ -142,7 +142,7 @@ async fn assert_exact(postgres: &Postgres, stores: &[Store], limit: u64, (calls,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn four_instances_use_one_budget_up_and_never_exceed_it() {
+async fn four_instances_never_exceed_one_budget() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
@@ -154,7 +154,7 @@ async fn four_instances_use_one_budget_up_and_never_exceed_it() {
 /// Two connections serve four instances, so each transaction may be on another one. The database fails meanwhile, and
 /// the pooler does not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pooler_in_transaction_mode_may_be_between() {
+async fn instances_work_through_a_transaction_pooler() {
     let Some(mut postgres) = Postgres::start() else { return };
     let Some(pooler) = PgBouncer::start(&postgres) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ async fn a_pooler_in_transaction_mode_may_be_between() {
 
 /// A standby takes over. One instance knows both hosts; the address of the other one leads to the standby then.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_promoted_standby_goes_on_with_each_row_once() {
+async fn a_promoted_standby_gets_each_row_once() {
     let Some(mut primary) = Postgres::start() else { return };
     let standby = primary.standby();
     let moving = TcpProxy::start(primary.port());
@@ -196,7 +196,7 @@ async fn a_promoted_standby_goes_on_with_each_row_once() {
 
 /// New calls may use the share that an earlier one waited for. It waits for another one then.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_database_refuses_no_call_while_the_budget_has_room() {
+async fn a_slow_database_refuses_no_call_within_the_budget() {
     let Some(postgres) = Postgres::start() else { return };
     let link = TcpProxy::start(postgres.port());
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ async fn rows_exceed(postgres: &Postgres, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_rows_arrive_once() {
+async fn calls_continue_within_their_grants_during_an_outage() {
     let Some(mut postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
@@ -268,7 +268,7 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_that_is_raised_is_larger_for_all_instances() {
+async fn a_raised_budget_applies_to_all_instances() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -317,7 +317,7 @@ async fn settle(store: &Store, request_id: &str, session: &str, cost: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_session_has_one_closing_call_over_all_instances() {
+async fn a_session_has_one_closing_call_across_instances() {
     const SESSIONS: u64 = 6;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -380,7 +380,7 @@ async fn a_session_has_one_closing_call_over_all_instances() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_removed_is_not_recreated_and_admits_nothing() {
+async fn a_removed_journal_is_not_recreated_and_admits_nothing() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -402,7 +402,7 @@ async fn a_journal_that_is_removed_is_not_recreated_and_admits_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_since() {
+async fn a_released_instance_does_not_spend_grants_of_others() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -449,7 +449,7 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_is_of_one_process_and_of_one_instance() {
+async fn a_journal_belongs_to_one_process_and_one_instance() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -495,7 +495,7 @@ async fn token_changes(postgres: &Postgres) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copied_journal_is_refused_while_its_instance_lives_and_catches_up_afterwards() {
+async fn a_copied_journal_is_refused_while_its_instance_lives() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -539,7 +539,7 @@ async fn a_copied_journal_is_refused_while_its_instance_lives_and_catches_up_aft
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_starts_again_though_the_journal_did_not_hear_of_its_last_token() {
+async fn an_instance_restarts_without_its_last_token_in_the_journal() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
@@ -561,7 +561,7 @@ async fn an_instance_starts_again_though_the_journal_did_not_hear_of_its_last_to
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_journal_takes_calls_that_a_removed_one_left_on_slates() {
+async fn a_new_journal_takes_over_slates_of_a_removed_one() {
     let Some(postgres) = Postgres::start() else { return };
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
@@ -583,7 +583,7 @@ async fn a_new_journal_takes_calls_that_a_removed_one_left_on_slates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waiting_does_not_mend_is_refused_at_the_start_with_what_to_do() {
+async fn a_permanent_database_error_stops_the_start_with_advice() {
     let Some(mut postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut number = 0;
@@ -618,7 +618,7 @@ async fn what_waiting_does_not_mend_is_refused_at_the_start_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_verifies_the_name_of_the_server() {
+async fn tls_verifies_the_server_name() {
     let Some(mut postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -650,7 +650,7 @@ async fn tls_verifies_the_name_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
+async fn calls_in_progress_stay_held_after_a_reconnect() {
     const LIMIT: u64 = 1_000;
     let Some(mut postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -684,7 +684,7 @@ async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_instance_knows_the_keys_from_its_first_moment() {
+async fn a_new_instance_knows_the_keys_immediately() {
     let Some(mut postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let shared = location(&postgres, Path::new("unused.db"));

@@ -85,7 +85,7 @@ const COMPLETE: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL"
 const PIECES: &str = "SELECT count(*) FROM em_output_pieces";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_is_read_by_its_owner_through_every_instance() {
+async fn an_owner_reads_its_output_through_every_instance() {
     let Some(instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     // Several transactions of several pieces.
@@ -115,7 +115,7 @@ async fn an_output_is_read_by_its_owner_through_every_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_later() {
+async fn outputs_written_during_an_outage_arrive_once_later() {
     let Some(mut instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let theirs = keep(&first, b"theirs").await;
@@ -161,7 +161,7 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
+async fn an_upload_restarts_if_the_database_lost_a_part() {
     let Some(mut instances) = Instances::start() else { return };
     let first = instances.open("a.db");
     instances.postgres.stop();
@@ -179,7 +179,7 @@ async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_handle_that_is_written_many_times_at_once_is_whole() {
+async fn concurrent_writes_of_one_handle_stay_whole() {
     let Some(instances) = Instances::start() else { return };
     let stores = [instances.open("a.db"), instances.open("b.db")];
     let handle = Handle::derive("result", OWNER, "n");
@@ -206,7 +206,7 @@ async fn one_handle_that_is_written_many_times_at_once_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_use_on_any_instance_extends_the_retention_and_expired_values_are_deleted() {
+async fn use_on_any_instance_extends_retention() {
     let Some(instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let (used, old) = (keep(&first, b"used").await, keep(&first, b"old").await);
@@ -255,7 +255,7 @@ fn summary(name: &str, turns: u64) -> KeptSummary {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_summary_is_found_by_every_instance_for_its_owner_and_its_conversation_alone() {
+async fn instances_share_summaries_by_owner_and_conversation() {
     let Some(mut instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let condensed_in = CondensedIn { session: "s".to_owned(), dropped: [("turns".to_owned(), 3)].into() };
@@ -287,7 +287,7 @@ async fn a_summary_is_found_by_every_instance_for_its_owner_and_its_conversation
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_kept_before_a_kill_arrives() {
+async fn outputs_kept_before_a_kill_arrive() {
     let Some(mut instances) = Instances::start() else { return };
     let first = instances.open("a.db");
     instances.postgres.stop();

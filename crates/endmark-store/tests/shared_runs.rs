@@ -42,7 +42,7 @@ async fn seen(location: &StoreLocation) -> Vec<StoredRun> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_seen_as_its_machine_last_reported_it_and_is_deleted_when_it_is_old() {
+async fn a_run_shows_its_last_report_until_it_is_deleted() {
     let Some(postgres) = Postgres::start() else { return };
     let Some(pooler) = PgBouncer::start(&postgres) else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/endmark?sslmode=disable", pooler.port());

@@ -77,7 +77,7 @@ async fn until(postgres: &Postgres, sql: &str, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_of_an_older_version_get_columns_and_their_calls_are_summed() {
+async fn older_tables_get_columns_and_their_calls_are_summed() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let location = location(&postgres, folder.path(), "a.db");
@@ -114,7 +114,7 @@ async fn tables_of_an_older_version_get_columns_and_their_calls_are_summed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_rows_and_ended_budgets_are_deleted_from_the_database() {
+async fn old_rows_and_ended_budgets_are_deleted() {
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let location = location(&postgres, folder.path(), "a.db");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_summary_is_found_by_its_owner_alone_also_after_a_restart() {
+    async fn a_summary_is_found_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::sqlite(folder.path().join("s.db"));
         let store = Store::open(&location).unwrap();

@@ -460,7 +460,7 @@ mod tests {
     use crate::engine::{BUSY_TIMEOUT, Session};
 
     #[test]
-    fn a_budget_is_read_with_what_others_hold_and_is_planned_once() {
+    fn a_budget_includes_holds_of_other_owners() {
         let folder = tempfile::tempdir().unwrap();
         let (session, _owner, ()) =
             Session::open(&folder.path().join("b.db"), BUSY_TIMEOUT, |_| Ok(())).unwrap();

@@ -62,7 +62,7 @@ mod tests {
     use super::utc;
 
     #[test]
-    fn a_moment_is_written_as_sqlite_writes_it() {
+    fn timestamps_match_the_format_of_sqlite() {
         let connection = Connection::open_in_memory().unwrap();
         let mut statement =
             connection.prepare("SELECT strftime('%Y-%m-%d %H:%M:%f', ?1 / 1000.0, 'unixepoch')").unwrap();

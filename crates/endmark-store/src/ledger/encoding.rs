@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_encoded_record_round_trips() {
         for settled in [None, Some(call_settled())] {
             let bytes = encode(&call_started(), settled.as_ref());
             assert_eq!(decode(&bytes), Some(Call { started: call_started(), settled }));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn no_beginning_of_a_record_and_no_changed_one_is_taken_for_it() {
+    fn a_partial_or_changed_record_is_rejected() {
         let bytes = encode(&call_started(), Some(&call_settled()));
         for end in 0..bytes.len() {
             assert_eq!(decode(&bytes[..end]), None, "{end}");

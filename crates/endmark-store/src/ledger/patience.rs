@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn one_hiccup_is_one_however_many_waited_for_it() {
+    fn simultaneous_delays_count_as_one() {
         assert!(rests_after(&[(0, 60)]).is_empty());
         assert!(rests_after(&[(0, 90), (10, 91), (20, 92), (91, 160)]).is_empty());
     }
 
     #[test]
-    fn a_second_one_right_after_it_is_the_disk() {
+    fn two_delays_in_a_row_indicate_a_slow_disk() {
         assert_eq!(rests_after(&[(0, 60), (60, 120)]), [120]);
         assert_eq!(rests_after(&[(0, 60), (5, 61), (70, 130), (71, 131)]), [130]);
         // As long as the disk hangs, the next try pauses the slate again.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_in_time_ends_the_row() {
+    fn a_write_in_time_resets_the_count() {
         assert!(rests_after(&[(0, 60), (61, 62), (63, 130), (131, 132)]).is_empty());
         assert_eq!(rests_after(&[(0, 60), (61, 111), (112, 163), (163, 214)]), [214]);
     }

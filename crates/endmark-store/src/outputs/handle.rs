@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_read_as_it_is_written_and_never_comes_twice() {
+    fn handles_round_trip_and_are_unique() {
         let (one, other) = (Handle::random().unwrap(), Handle::random().unwrap());
         assert_ne!(one, other);
         assert_eq!(Handle::parse(one.as_str()), Some(one.clone()));

@@ -37,14 +37,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_texts_do_not_give_way() {
+    fn short_texts_are_not_shortened() {
         assert_eq!(share(&[10, 1000, 2000], 1010), Some(500));
         assert_eq!(share(&[10, 20], 30), None);
     }
 
     proptest! {
         #[test]
-        fn all_together_never_have_more(sizes in prop::collection::vec(0usize..5_000, 0..40), most in 0usize..20_000) {
+        fn shares_never_exceed_the_limit(sizes in prop::collection::vec(0usize..5_000, 0..40), most in 0usize..20_000) {
             let total = |share: usize| sizes.iter().map(|size| (*size).min(share)).sum::<usize>();
             match share(&sizes, most) {
                 None => prop_assert!(sizes.iter().sum::<usize>() <= most),

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_grows_until_it_lasts_for_seconds() {
+    fn a_requested_share_grows_with_recent_use() {
         let mut requests = Requests::default();
         let window = "ever".to_owned();
         let key = BudgetKey { scope: Scope::All, subject: String::new(), window, unit: Unit::Tokens };

@@ -80,7 +80,7 @@ fn budget_row(location: &StoreLocation, scope: &str) -> BudgetRow {
 
 /// Over SQLite alone: it opens copies of the files of a living process.
 #[tokio::test]
-async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
+async fn a_call_without_a_hold_is_charged_once_with_its_row() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();

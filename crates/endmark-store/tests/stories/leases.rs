@@ -17,7 +17,7 @@ use crate::budgets;
 use crate::place::Place;
 
 const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
-const TEST: &str = "leases::killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice";
+const TEST: &str = "leases::killed_processes_neither_overspend_nor_charge_twice";
 /// Tokens of the budget that the children share: enough for a few seconds.
 const LIMIT: u64 = 3_000_000;
 
@@ -192,7 +192,7 @@ async fn two_processes_that_share_a_budget_never_hold_more_than_it_has(place: &P
 
 /// The test starts itself as the processes to be killed: two at a time, repeatedly, until the budget is used up.
 #[test]
-fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
+fn killed_processes_neither_overspend_nor_charge_twice() {
     if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {
         spend_until_killed(&StoreLocation::sqlite(path));
         return;

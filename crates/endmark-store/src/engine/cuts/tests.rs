@@ -102,7 +102,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn sums_of_days_are_those_of_their_replies_whatever_happens(
+    fn daily_sums_always_equal_the_sum_of_the_replies(
         events in prop::collection::vec(event(), 0..60),
         spans in prop::collection::vec((0..96_u32, 0..96_u32), 3),
     ) {
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn summed_days_are_read_from_their_sums_and_wrong_ones_are_found() {
+fn summed_days_are_read_from_sums_and_wrong_sums_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     drop(Store::open(&location).unwrap());

@@ -136,7 +136,7 @@ mod tests {
     use crate::engine::{BUSY_TIMEOUT, Session};
 
     #[test]
-    fn rows_are_read_in_order_without_nul_and_without_deleted_ones() {
+    fn rows_are_read_in_order_without_nul_or_deleted_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.db");
         let (session, _owner, _) =

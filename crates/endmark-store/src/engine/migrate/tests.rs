@@ -37,7 +37,7 @@ fn run_in_shell(database: &Path) {
 }
 
 #[test]
-fn the_files_run_twice_in_the_stock_shell_and_the_store_opens_on_them() {
+fn migrations_run_twice_in_the_stock_sqlite_shell() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shell.db");
     run_in_shell(&path);
@@ -105,7 +105,7 @@ fn a_store_of_another_version_is_refused() {
 }
 
 #[test]
-fn a_store_of_a_development_build_is_left_as_it_is_with_a_next_step() {
+fn a_development_store_is_refused_unchanged_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let connection = Connection::open(location.path()).unwrap();

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_filtered_and_paged_and_an_own_limit_is_not_worth_a_look() {
+    fn requests_are_filtered_and_paged() {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::sqlite(folder.path().join("a.db"));
         drop(Store::open(&location).unwrap());

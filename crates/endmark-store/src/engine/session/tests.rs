@@ -27,7 +27,7 @@ fn count_capabilities(location: &StoreLocation) -> i64 {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_waits_is_committed_together() {
+async fn waiting_writes_are_committed_together() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, Tuning { queue: 200, ..LONG_TIMEOUT }, true).unwrap();
@@ -54,7 +54,7 @@ async fn what_waits_is_committed_together() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
+async fn a_full_queue_delays_callers_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
@@ -77,7 +77,7 @@ async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
+async fn a_cancelled_caller_does_not_undo_its_write() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
@@ -91,7 +91,7 @@ async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_failed_write_is_undone_alone() {
+async fn a_failed_write_is_rolled_back_alone() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();
@@ -122,7 +122,7 @@ async fn a_failed_write_is_undone_alone() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
+async fn writing_resumes_after_a_lock_or_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
@@ -150,7 +150,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn closing_writes_what_waits_and_refuses_the_rest() {
+async fn closing_commits_waiting_writes_and_refuses_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let store = Store::open_with(&location, LONG_TIMEOUT, true).unwrap();

@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_happens_sums_are_those_of_the_calls(
+    fn sums_always_equal_the_sum_of_the_calls(
         events in prop::collection::vec(event(), 0..60),
         spans in prop::collection::vec((0..4 * 24 * 60_u32, 0..4 * 24 * 60_u32), 3),
     ) {
@@ -165,7 +165,7 @@ proptest! {
 }
 
 #[test]
-fn sums_that_somebody_changed_are_found_and_summed_calls_are_not_read_again() {
+fn changed_sums_are_detected_and_summed_calls_are_not_reread() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     drop(Store::open(&location).unwrap());
@@ -190,7 +190,7 @@ fn sums_that_somebody_changed_are_found_and_summed_calls_are_not_read_again() {
 }
 
 #[test]
-fn calls_with_much_in_common_are_summed_with_their_rows_and_others_later() {
+fn similar_calls_are_summed_with_their_rows() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     drop(Store::open(&location).unwrap());
