@@ -155,13 +155,13 @@ mod tests {
     use crate::Truncation;
 
     #[test]
-    fn a_name_that_is_not_known_is_refused_by_its_name() {
+    fn an_unknown_format_is_refused_by_its_name() {
         assert_eq!(Format::parse("JSON", None), Err(FormatError::Unknown("JSON".to_owned())));
         assert_eq!(Format::parse("", Some("END")), Err(FormatError::Unknown(String::new())));
     }
 
     #[test]
-    fn the_format_marker_needs_a_marker_that_says_something_and_no_other_format_looks_at_it() {
+    fn only_the_marker_format_needs_a_usable_marker() {
         assert_eq!(Format::parse("marker", Some(" END ")), Ok(Format::Marker(" END ".to_owned())));
         for none in [None, Some(""), Some(" \n")] {
             assert_eq!(Format::parse("marker", none), Err(FormatError::NoMarker), "{none:?}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_element_that_holds_all_is_told_from_several() {
+    fn one_outer_element_is_distinguished_from_several() {
         for whole in [
             "<a>b</a>",
             " <?xml version=\"1.0\"?>\n<a href=\"x\">\n<a>b</a><ab/></a>\n",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_that_names_a_format_demands_and_what_counts_as_evidence() {
+    fn a_format_named_by_the_client_is_required() {
         let whole = Verdict::Whole;
         let cut = Verdict::Truncated(Truncation::default());
         for (format, has_grammar, can_be_demanded, testifies_to_whole, testifies_to_cut) in [

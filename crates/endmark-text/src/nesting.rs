@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_come_back_in_the_order_they_were_entered() {
+    fn levels_are_returned_in_the_order_they_were_entered() {
         let objects: Vec<bool> = (0..1_000_u32).map(|level| level * level % 7 < 3).collect();
         let mut nesting = Nesting::default();
         for (depth, &object) in objects.iter().enumerate() {

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_halves_without_their_other_half_are_replaced() {
+    fn only_unpaired_surrogates_are_replaced() {
         for (json, expected) in [
             (r#""\uD800""#, r#""\ufffd""#),
             (r#""\udc00\ud83d\ude00\ud83d""#, r#""\ufffd\ud83d\ude00\ufffd""#),
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_string_can_be_read_afterwards(units in prop::collection::vec(0xD7F0_u16..0xE010, 0..12)) {
+        fn any_string_is_readable_after_replacement(units in prop::collection::vec(0xD7F0_u16..0xE010, 0..12)) {
             let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let escapes = escapes.concat();
             let json = format!("[\"{escapes}\"]");

@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_what_it_says_and_not_how_it_is_written() {
+    fn a_name_is_compared_by_value_not_by_spelling() {
         assert_eq!(step(r#""plain""#), "/plain");
         assert_eq!(step(r#""""#), "/");
         assert_eq!(step(r#""a/b~c~1""#), "/a~1b~0c~01");
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_written_in_digits() {
+    fn an_array_index_is_written_in_digits() {
         let mut pointer = "/a".to_owned();
         push_index(&mut pointer, 120);
         assert_eq!(pointer, "/a/120");

@@ -145,7 +145,7 @@ mod tests {
 
     /// Markers that overlap with themselves in every way, in every text, in one piece and byte by byte.
     #[test]
-    fn a_marker_that_repeats_itself_is_found_wherever_it_ends() {
+    fn a_self_overlapping_marker_is_found_at_every_position() {
         let words = |lengths: std::ops::RangeInclusive<usize>| {
             lengths.flat_map(|length| {
                 (0..1_usize << length).map(move |bits| {

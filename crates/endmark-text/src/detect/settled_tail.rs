@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_over_many_chunks_keeps_its_last_characters() {
+    fn a_token_across_many_chunks_keeps_its_last_characters() {
         let text = "é".repeat(1_000);
         let mut tail = SettledTail::default();
         for (index, byte) in text.bytes().enumerate() {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_gap_after_the_token_neither_loses_it_nor_grows_memory() {
+    fn a_long_gap_keeps_the_token_and_bounded_memory() {
         let mut tail = SettledTail::default();
         tail.advance(b"true", 0, 0, 4);
         for position in 4..10_000 {

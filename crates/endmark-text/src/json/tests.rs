@@ -7,7 +7,7 @@ fn value(text: &str) -> Value<'_> {
 }
 
 #[test]
-fn strict_json_and_nothing_else() {
+fn only_strict_json_is_accepted() {
     let valid = [
         "0",
         "-0.5e+10",
@@ -56,7 +56,7 @@ fn strict_json_and_nothing_else() {
 }
 
 #[test]
-fn a_byte_order_mark_before_a_body_is_passed_over_and_kept() {
+fn a_leading_byte_order_mark_is_skipped_and_kept() {
     let body = "\u{FEFF} {\"a\": 1}\n";
     let root = Value::parse_body(body.as_bytes()).unwrap();
     assert_eq!((root.document(), root.span(), root.raw()), (body, 4..12, "{\"a\": 1}"));
@@ -67,7 +67,7 @@ fn a_byte_order_mark_before_a_body_is_passed_over_and_kept() {
 }
 
 #[test]
-fn what_ends_or_breaks_a_string_is_found_wherever_it_stands() {
+fn the_end_or_fault_of_a_string_is_found_at_any_position() {
     let string = |before: usize, sign: &str, behind: usize| {
         format!("[\"{}{sign}{}\"]", "x".repeat(before), "é".repeat(behind))
     };
@@ -87,7 +87,7 @@ fn what_ends_or_breaks_a_string_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_do_not_overflow() {
+fn a_hundred_thousand_levels_do_not_overflow_the_stack() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(value(&deep).items().count(), 1);
     let objects = "{\"a\":".repeat(100_000) + "1" + &"}".repeat(100_000);
@@ -96,14 +96,14 @@ fn a_hundred_thousand_levels_do_not_overflow() {
 }
 
 #[test]
-fn the_last_of_two_fields_counts() {
+fn the_last_of_two_equal_fields_wins() {
     let root = value(r#"{"a":1,"\u0061":{"b":[2]},"b":3}"#);
     assert_eq!(root.at("a.b[0]").and_then(Value::as_u64), Some(2));
     assert_eq!(root.fields().count(), 3);
 }
 
 #[test]
-fn paths() {
+fn paths_select_nested_values() {
     let root = value(r#"{"a":[{"odd.key [0]":{"x":7}}]}"#);
     assert_eq!(root.at("a[0][\"odd.key [0]\"].x").and_then(Value::as_u64), Some(7));
     for nowhere in ["b", "a[1]", "a[x]", "a[0", "a..b", "a[0][\"odd.key [0]\"].x.y", "[0]", "a.", "."] {
@@ -113,7 +113,7 @@ fn paths() {
 }
 
 #[test]
-fn whole_numbers_in_any_spelling() {
+fn whole_numbers_are_recognised_in_any_spelling() {
     let read = |text| value(text).as_u64();
     assert_eq!(
         [read("4096"), read("4096.0"), read("4e3"), read("0")],
@@ -124,7 +124,7 @@ fn whole_numbers_in_any_spelling() {
 }
 
 #[test]
-fn half_a_surrogate_pair_is_said() {
+fn half_a_surrogate_pair_is_reported() {
     let read = |text| value(text).decode().unwrap();
     assert_eq!(read(r#""\ud83d\ude00""#), Decoded { text: "😀".into(), exact: true });
     for (half, text) in [
@@ -140,7 +140,7 @@ fn half_a_surrogate_pair_is_said() {
 }
 
 #[test]
-fn halves_of_a_character_are_joined_over_pieces() {
+fn halves_of_a_character_are_joined_across_chunks() {
     let whole = |pieces: &[&str]| {
         let (mut text, mut exact, mut half) = (String::new(), true, None);
         for piece in pieces {
@@ -172,7 +172,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_quoted_text_reads_as_it_was(text in any::<String>()) {
+    fn a_quoted_text_reads_back_unchanged(text in any::<String>()) {
         let json = quote(&text);
         prop_assert_eq!(value(&json).decode().unwrap(), Decoded { text: text.clone().into(), exact: true });
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);

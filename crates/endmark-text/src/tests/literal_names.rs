@@ -4,7 +4,7 @@
 use crate::{Format, Hint, InToken, Markup, Open, Truncation, Verdict};
 
 #[test]
-fn what_detection_answers() {
+fn verdicts_have_stable_names() {
     let malformed = Verdict::Malformed { index: 0, reason: String::new() };
     for (verdict, name) in [
         (Verdict::Whole, "whole"),
@@ -37,7 +37,7 @@ fn what_detection_answers() {
 }
 
 #[test]
-fn what_is_open() {
+fn open_constructs_have_stable_names() {
     for (open, sign) in [
         (Open::Object, "{"),
         (Open::Array, "["),
@@ -64,7 +64,7 @@ fn what_is_open() {
 }
 
 #[test]
-fn formats() {
+fn formats_have_stable_names() {
     let names = ["json", "jsonl", "markdown", "tags", "text", "marker", "auto"];
     for name in names {
         let format = Format::parse(name, Some("END")).unwrap();

@@ -53,7 +53,7 @@ fn a_cut_string_keeps_its_settled_part() {
 }
 
 #[test]
-fn a_number_that_touches_the_cut_and_an_incomplete_literal_are_left_out() {
+fn an_unsettled_number_or_literal_is_dropped() {
     check(
         &Format::Json,
         &[
@@ -71,7 +71,7 @@ fn a_number_that_touches_the_cut_and_an_incomplete_literal_are_left_out() {
 }
 
 #[test]
-fn a_name_without_its_value_is_left_out_and_named() {
+fn a_name_without_its_value_is_dropped_and_reported() {
     check(
         &Format::Json,
         &[
@@ -92,7 +92,7 @@ fn a_name_without_its_value_is_left_out_and_named() {
 }
 
 #[test]
-fn what_was_open_is_closed_and_marked() {
+fn open_brackets_are_closed_and_marked() {
     check(
         &Format::Json,
         &[
@@ -109,7 +109,7 @@ fn what_was_open_is_closed_and_marked() {
 }
 
 #[test]
-fn a_whole_text_comes_back_as_it_is() {
+fn a_whole_text_is_returned_unchanged() {
     for text in ["[]", " {\"a\": [1, 2.50]}\n", "\"x\"", "true", "\u{FEFF}null", "1 "] {
         for format in [Format::Json, Format::Jsonl] {
             check(&format, &[(text, text, "")]);
@@ -119,14 +119,14 @@ fn a_whole_text_comes_back_as_it_is() {
 }
 
 #[test]
-fn a_number_that_is_the_whole_text_stays_and_is_marked_as_it_may_go_on() {
+fn a_lone_number_is_kept_and_marked_as_unfinished() {
     check(&Format::Json, &[("12", "12", "number "), (" -1.5", " -1.5", "number "), ("12\n", "12\n", "")]);
     check(&Format::Jsonl, &[("{} 1 12", "{} 1 12", "number ")]);
     assert_eq!(complete(b"{} 1 12", &Format::Jsonl).unwrap().value, 2);
 }
 
 #[test]
-fn of_many_values_the_last_is_unfinished() {
+fn only_the_last_of_many_values_is_unfinished() {
     check(
         &Format::Jsonl,
         &[
@@ -142,7 +142,7 @@ fn of_many_values_the_last_is_unfinished() {
 }
 
 #[test]
-fn where_no_value_is_settled_there_is_nothing_to_say() {
+fn a_text_without_a_settled_value_is_refused() {
     for text in ["", " \n", "\u{FEFF} ", "-", "1.", "tru", "\u{FEFF}n"] {
         for format in [Format::Json, Format::Jsonl] {
             assert_eq!(complete(text.as_bytes(), &format), Err(CompleteError::NoValue), "{text:?}");
@@ -152,7 +152,7 @@ fn where_no_value_is_settled_there_is_nothing_to_say() {
 }
 
 #[test]
-fn what_no_continuation_repairs_is_refused() {
+fn an_unrepairable_text_is_refused() {
     let malformed = complete(b"[1,}", &Format::Json).unwrap_err();
     assert_eq!(malformed, CompleteError::Malformed { index: 3, reason: "not a value".to_owned() });
     assert_eq!(malformed.to_string(), "malformed at byte 3: not a value");
@@ -161,14 +161,14 @@ fn what_no_continuation_repairs_is_refused() {
 }
 
 #[test]
-fn only_json_has_something_to_close() {
+fn only_json_can_be_closed() {
     assert_eq!(complete(b"x", &Format::Text), Err(CompleteError::NoGrammar("text")));
     let marker = Format::Marker("END".to_owned());
     assert_eq!(complete(b"x", &marker), Err(CompleteError::NoGrammar("marker")));
 }
 
 #[test]
-fn auto_closes_what_is_json_from_its_beginning() {
+fn auto_closes_text_that_is_json_from_its_beginning() {
     check(
         &Format::Auto,
         &[
@@ -186,7 +186,7 @@ fn auto_closes_what_is_json_from_its_beginning() {
 }
 
 #[test]
-fn what_is_no_text_at_all_is_malformed_whatever_it_was_to_be() {
+fn invalid_utf8_is_malformed_in_every_format() {
     let broken = Err(CompleteError::Malformed { index: 5, reason: "invalid UTF-8".to_owned() });
     assert_eq!(complete(b"Hello\xFF", &Format::Auto), broken);
     assert_eq!(complete(b"[\"abc\xFF", &Format::Json), broken);

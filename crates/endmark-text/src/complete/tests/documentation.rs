@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{Format, complete};
 
 #[test]
-fn the_worked_examples_hold() {
+fn the_documented_examples_are_correct() {
     let page = include_str!("../../../../../docs/complete.md");
     let examples: Vec<&str> = page.split("```jsonl\n").skip(1).collect();
     assert_eq!(examples.len(), 3);

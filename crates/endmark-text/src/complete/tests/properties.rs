@@ -127,7 +127,7 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
 
 proptest! {
     #[test]
-    fn every_cut_of_a_document_is_closed_truthfully_and_marked_where_it_is_unfinished(atoms in document()) {
+    fn every_cut_is_closed_correctly_and_marked(atoms in document()) {
         let text = source(&atoms);
         let tree = read(&text);
         for cut in 0..=text.len() {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn of_many_documents_only_the_one_that_is_cut_is_unfinished(
+    fn only_the_cut_one_of_many_documents_is_unfinished(
         documents in prop::collection::vec(document(), 1..4),
         at in any::<prop::sample::Index>(),
     ) {

@@ -29,7 +29,7 @@ fn judge(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static st
 }
 
 #[test]
-fn a_text_that_begins_with_a_bracket_is_json_as_long_as_it_can_be() {
+fn a_text_that_begins_with_a_bracket_is_json_while_possible() {
     assert_eq!(judge("{\"a\": 1}\n"), ("whole", "json", None));
     assert_eq!(judge("\u{FEFF} [1, 2"), ("truncated", "json", Some(8)));
     assert_eq!(judge("{\"a\": \"Gr\u{fc}"), ("truncated", "json", Some(11)));
@@ -54,7 +54,7 @@ fn json_is_found_within_fences() {
 }
 
 #[test]
-fn what_stands_behind_values_is_one_more_only_if_it_is_of_their_kind() {
+fn after_values_only_a_value_of_their_kind_continues() {
     assert_eq!(judge("{\"a\": 1} [2, see above"), ("whole", "json", None));
     assert_eq!(judge("{\"a\": 1} {\"b"), ("truncated", "jsonl", Some(12)));
     assert_eq!(judge("```json\n{\"a\":1}\n2\n```"), ("whole", "json", None));
@@ -63,14 +63,14 @@ fn what_stands_behind_values_is_one_more_only_if_it_is_of_their_kind() {
 }
 
 #[test]
-fn json_that_broke_stays_json_whatever_else_is_open() {
+fn malformed_json_stays_json_beside_open_constructs() {
     assert_eq!(judge("```json\n{\"a\": 1,,\n"), ("malformed", "json", None));
     assert_eq!(judge("{\"a\": 1,,}\n```sh\nls"), ("malformed", "json", None));
     assert_eq!(judge("{\"a\": 1,,}\n<b>\nx"), ("malformed", "json", None));
 }
 
 #[test]
-fn a_line_behind_what_was_no_json_is_a_line_of_its_own() {
+fn a_line_after_a_non_json_line_is_separate() {
     assert_eq!(judge("[1]\n<answer>42"), ("truncated", "tags", Some(14)));
     assert_eq!(judge("[1] \n \t<answer>42"), ("truncated", "tags", Some(17)));
     assert_eq!(judge("[1] <answer>42"), ("whole", "text", None));
@@ -86,7 +86,7 @@ fn json_is_found_within_prose() {
 }
 
 #[test]
-fn what_may_as_well_be_prose_is_text() {
+fn ambiguous_prose_is_text() {
     for text in [
         "The set {1, 2",
         "See [1] and [2",
@@ -108,7 +108,7 @@ fn what_may_as_well_be_prose_is_text() {
 }
 
 #[test]
-fn markdown_is_cut_where_something_is_open() {
+fn markdown_is_cut_if_a_construct_is_open() {
     for text in ["```python\nx = {\"a\": 1", "```python\n{\"a\": 1", "```\nsome output\n{\"a\": 1"] {
         assert_eq!(judge(text), ("truncated", "markdown", Some(text.len())), "{text:?}");
     }
@@ -130,14 +130,14 @@ fn markdown_is_cut_where_something_is_open() {
 }
 
 #[test]
-fn what_is_open_behind_json_is_seen() {
+fn an_open_construct_after_json_is_detected() {
     assert_eq!(judge("```json\n{}\n```\n```sh\nls"), ("truncated", "markdown", Some(23)));
     assert_eq!(judge("```json\n{}\n```\n```sh\nls\n```\n"), ("whole", "json", None));
     assert_eq!(judge("```json\n{}\n"), ("whole", "json", None));
 }
 
 #[test]
-fn tags_are_found_where_nothing_else_is() {
+fn tags_are_found_if_there_is_no_other_format() {
     for (text, judgement) in [
         ("<file path=\"a\"><content>fn main", ("truncated", "tags", Some(31))),
         ("<a>b</a>", ("whole", "tags", None)),
@@ -163,7 +163,7 @@ fn tags_are_found_where_nothing_else_is() {
 }
 
 #[test]
-fn a_closed_fence_is_prose_again() {
+fn text_after_a_closed_fence_is_prose_again() {
     assert_eq!(judge("```python\nx\n```\n{\"a\": 1"), ("truncated", "json", Some(22)));
     assert_eq!(judge("````\n```\n{\"a\": 1"), ("truncated", "markdown", Some(16)));
     assert_eq!(judge("```python\n``` x\n{\"a\": 1"), ("truncated", "markdown", Some(23)));
@@ -181,7 +181,7 @@ fn offsets_count_from_the_beginning_of_the_text() {
 }
 
 #[test]
-fn what_was_whole_behind_other_json_or_a_tag_is_where_the_text_was_balanced_last() {
+fn text_after_json_or_a_tag_is_whole_up_to_the_last_balance() {
     for (text, index, balanced) in [
         ("Sure!\n<a>x</a>\n<b>y", 19, 14),
         ("{\"a\":1}\n{\"b\"", 12, 7),
@@ -197,14 +197,14 @@ fn what_was_whole_behind_other_json_or_a_tag_is_where_the_text_was_balanced_last
 }
 
 #[test]
-fn what_is_open_where_json_ended_is_not_behind_it() {
+fn a_construct_open_at_the_end_of_json_does_not_follow_it() {
     assert_eq!(judge("{\"a\":1}```\nx"), ("whole", "json", None));
     assert_eq!(judge("{\"a\":1}\n```\nx"), ("truncated", "markdown", Some(13)));
     assert_eq!(judge("{\"a\":1}\n<b"), ("whole", "json", None));
 }
 
 #[test]
-fn broken_characters_are_malformed_wherever_they_stand() {
+fn invalid_characters_are_malformed_everywhere() {
     for text in [&b"prose \xFF"[..], b"{\"a\": \"\xFF", b"Sure: {\"a\": \"\xC3(", b"```x\n\xED\xA0"] {
         let mut machine = AutoMachine::default();
         machine.push(text);
@@ -217,7 +217,7 @@ fn broken_characters_are_malformed_wherever_they_stand() {
 }
 
 #[test]
-fn a_byte_order_mark_stands_at_the_beginning_alone() {
+fn a_byte_order_mark_is_allowed_only_at_the_beginning() {
     assert_eq!(judge("\u{FEFF}{\"a\": 1"), ("truncated", "json", Some(9)));
     assert_eq!(judge(b"[[\xBF"), ("malformed", "text", None));
     assert_eq!(judge(b"[\xBB1"), ("malformed", "text", None));
@@ -227,7 +227,7 @@ fn a_byte_order_mark_stands_at_the_beginning_alone() {
 }
 
 #[test]
-fn the_first_fault_is_named_whatever_follows() {
+fn the_first_fault_is_reported_despite_later_text() {
     for (text, fault) in [
         (&b"\xEF\xBB{\"a\":1,,"[..], 2),
         (b"\xEF[{\"a\":1,,", 1),
@@ -248,7 +248,7 @@ fn the_first_fault_is_named_whatever_follows() {
 }
 
 #[test]
-fn only_prose_stops_in_a_sentence() {
+fn only_prose_can_stop_in_mid_sentence() {
     for (text, hinted) in [
         ("The result of this is not at all what we", true),
         ("Here it is:\n```json\n{}\n```\nThe result of this is not at all what we", true),
@@ -263,7 +263,7 @@ fn only_prose_stops_in_a_sentence() {
 
 /// In prose a quotation mark that is not closed is no string that goes on for lines.
 #[test]
-fn raw_control_characters_are_passed_in_json_that_the_text_begins_with() {
+fn raw_control_characters_are_allowed_in_leading_json() {
     for (text, judgement, control) in [
         ("{\"a\": \"x\ny", ("truncated", "json", Some(10)), Some(8)),
         ("{\"a\": \"x\ny\"}\n{\"b\": 1}", ("whole", "jsonl", None), Some(8)),

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_go_as_far_as_they_go() {
+    fn the_digit_scan_ends_after_the_last_digit() {
         for length in 0..30 {
             for byte in (0..=0xFF_u8).filter(|byte| !byte.is_ascii_digit()) {
                 let mut bytes: Vec<u8> = b"0123456789".iter().copied().cycle().take(length).collect();

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_at_every_place_is_told_apart() {
+    fn every_byte_is_classified_at_every_position() {
         for length in 0..50 {
             assert_eq!(plain_length(&vec![b'a'; length]), length);
             for place in 0..length {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settled_part_ends_where_a_byte_needs_a_closer_look() {
+    fn the_settled_part_ends_at_a_special_byte() {
         let parts = ["a", "ab \\n", "\\\\", "\\\"", "é", "中文", "😀", "{\\t}", "0123456789abcdef"];
         for end in ["", "\"", "\\", "\\u0041", "\u{1}", "\\x"] {
             for seed in 0..2_000_usize {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_are_never_taken_for_more_than_they_are() {
+    fn wide_characters_are_classified_correctly() {
         for character in
             ['\u{80}', 'é', '\u{7FF}', '中', '\u{D7FF}', '\u{E000}', '\u{FFFF}', '😀', '\u{3FFFF}']
         {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whitespace_goes_as_far_as_it_goes() {
+    fn the_whitespace_scan_ends_after_the_last_space() {
         for length in 0..40_usize {
             for seed in 0..200_usize {
                 let space = |at: usize| [b' ', b' ', b' ', b'\n', b'\t', b'\r'][(seed * 7 + at * at) % 6];

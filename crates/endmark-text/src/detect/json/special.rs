@@ -51,14 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_special_or_not() {
+    fn every_byte_is_classified_as_special_or_plain() {
         for byte in 0..=0xFF_u8 {
             assert_eq!(is_special(byte), !(0x20..0x80).contains(&byte) || byte == b'"' || byte == b'\\');
         }
     }
 
     #[test]
-    fn special_bytes_are_found_wherever_they_stand() {
+    fn special_bytes_are_found_at_every_position() {
         let neighbours = [0x00, 0x1F, 0x20, b'"', b'"' ^ 1, b'a', b'\\', b'\\' ^ 1, 0x7F, 0x80, 0xFF];
         for place in 0..64 {
             for byte in 0..=0xFF {

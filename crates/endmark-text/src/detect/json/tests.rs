@@ -17,7 +17,7 @@ fn truncation(text: &[u8], values: Values) -> Truncation {
 }
 
 #[test]
-fn the_settled_part_and_its_last_token() {
+fn the_settled_part_ends_with_its_last_token() {
     use InToken::{Escape, Literal, Number, String, Utf8};
     let cases: [(&[u8], usize, &str, Option<InToken>); 61] = [
         (b"", 0, "", None),
@@ -106,7 +106,7 @@ fn the_settled_part_and_its_last_token() {
 }
 
 #[test]
-fn what_is_open_outermost_first() {
+fn open_brackets_are_listed_outermost_first() {
     let open = |text: &[u8]| truncation(text, Values::One).open.iter().collect::<Vec<_>>();
     assert_eq!(open(b""), []);
     assert_eq!(open(b"{\"a\":[{\"b"), [Open::Object, Open::Array, Open::Object, Open::String]);
@@ -115,7 +115,7 @@ fn what_is_open_outermost_first() {
 }
 
 #[test]
-fn brackets_have_a_bound_and_take_a_bit_each() {
+fn brackets_are_bounded_and_use_one_bit_each() {
     for (bracket, closed) in [("[", "]"), ("{\"a\":", "1}")] {
         let mut machine = JsonMachine::new(Values::One);
         machine.push(bracket.repeat(MAX_DEPTH).as_bytes());
@@ -134,7 +134,7 @@ fn expect_truncation(machine: &JsonMachine) -> Truncation {
 }
 
 #[test]
-fn a_byte_order_mark_alone_is_malformed_and_before_a_value_allowed() {
+fn a_byte_order_mark_needs_a_value_after_it() {
     let mut machine = JsonMachine::new(Values::One);
     machine.push("\u{FEFF}".as_bytes());
     let reason = "a byte order mark and nothing else".to_owned();
@@ -145,7 +145,7 @@ fn a_byte_order_mark_alone_is_malformed_and_before_a_value_allowed() {
 }
 
 #[test]
-fn a_value_of_its_own_is_whole() {
+fn a_lone_scalar_is_whole() {
     for text in [
         "123",
         "0",
@@ -164,7 +164,7 @@ fn a_value_of_its_own_is_whole() {
 }
 
 #[test]
-fn what_no_continuation_can_repair() {
+fn unrepairable_texts_are_malformed() {
     let cases: [(&[u8], usize, &str); 33] = [
         (b"[1,]", 3, "not a value"),
         (b"[,", 1, "neither a value nor `]`"),
@@ -210,7 +210,7 @@ fn what_no_continuation_can_repair() {
 }
 
 #[test]
-fn the_token_before_a_quote_is_the_nearest_that_says_something() {
+fn the_token_before_a_quote_is_the_nearest_meaningful_one() {
     for (text, token) in [
         ("{\"a\":1,\"", "1,\""),
         ("{\"a\" : \n \"", "\"a\" : \n \""),
@@ -235,7 +235,7 @@ fn a_long_token_is_shown_by_its_last_200_characters() {
 }
 
 #[test]
-fn values_one_after_the_other() {
+fn consecutive_values_are_accepted() {
     for text in ["{}{}", "{}\n{}\n", "1\n2", "1 2 3", "1\"a\"[]", "true[1]", "\"a\"1", "[1]2", "null\n"] {
         assert_eq!(verdict(text.as_bytes(), Values::Many), Verdict::Whole, "{text}");
     }
@@ -264,7 +264,7 @@ fn values_one_after_the_other() {
 }
 
 #[test]
-fn a_raw_control_character_is_noted_and_only_the_strict_machine_refuses_it() {
+fn a_raw_control_character_is_noted_and_refused_when_strict() {
     for (text, index, is_whole) in [
         (&b"\"a\nb"[..], 2, false),
         (b"{\"a\": \"x\ty\"}", 8, true),

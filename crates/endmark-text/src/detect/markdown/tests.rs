@@ -54,7 +54,7 @@ fn a_fence_is_open_until_its_closing_line() {
 }
 
 #[test]
-fn fences_stand_in_quotations_and_lists() {
+fn fences_are_found_in_quotations_and_lists() {
     check(&[
         ("> ```\n> code", Some(("```", 0))),
         ("> ```\n> code\n> ```\n", None),
@@ -80,7 +80,7 @@ fn fences_stand_in_quotations_and_lists() {
 }
 
 #[test]
-fn a_fence_that_ends_with_its_container_leaves_doubt() {
+fn a_fence_that_ends_with_its_container_is_uncertain() {
     check(&[
         // Strictly the last line opens another fence; its author closes the one in the list.
         ("1. Do:\n   ```sh\nls\n   ```\nText", None),
@@ -93,7 +93,7 @@ fn a_fence_that_ends_with_its_container_leaves_doubt() {
 }
 
 #[test]
-fn html_blocks_end_with_their_own_signs() {
+fn html_blocks_end_by_their_own_rules() {
     check(&[
         ("<!-- note", Some(("<!--", 0))),
         ("Text\n<!-- note\n\nmore", Some(("<!--", 5))),
@@ -156,7 +156,7 @@ fn a_destination_is_open_until_its_bracket() {
 }
 
 #[test]
-fn the_last_row_of_a_table_ends_as_the_others() {
+fn the_last_row_of_a_table_ends_like_the_others() {
     let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
     let with = |row: &str| open(&format!("{table}{row}"));
     let row = Some(("|".to_owned(), table.len()));
@@ -187,7 +187,7 @@ fn the_last_row_of_a_table_ends_as_the_others() {
 }
 
 #[test]
-fn what_a_cut_goes_through_is_named_and_half_a_character_before_all() {
+fn the_cut_construct_is_named_and_half_a_character_first() {
     for (text, in_token) in [
         (&b"```\nx"[..], "code"),
         (b"<!-- x", "comment"),
@@ -208,7 +208,7 @@ fn what_a_cut_goes_through_is_named_and_half_a_character_before_all() {
 }
 
 #[test]
-fn only_prose_stops_in_a_sentence() {
+fn only_prose_can_stop_in_mid_sentence() {
     for (text, hinted) in [
         ("The result of this is not at all what we", true),
         ("```text\nThe result of this is not at all what we", false),

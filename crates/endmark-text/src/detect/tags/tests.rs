@@ -90,7 +90,7 @@ fn code_in_tags_is_text() {
 }
 
 #[test]
-fn what_is_open_is_named_outermost_first() {
+fn open_elements_are_listed_outermost_first() {
     let found = cut("Here:\n<file path=\"a\">\n<content>\nfn main");
     assert_eq!(signs(&found), "<file><content>");
     assert_eq!((found.truncation_index, found.balanced_index), (39, 0));
@@ -103,7 +103,7 @@ fn what_is_open_is_named_outermost_first() {
 }
 
 #[test]
-fn a_cut_within_a_tag_is_told() {
+fn a_cut_within_a_tag_is_reported() {
     for (text, index, token, in_token) in [
         ("<", 0, "<", InToken::Tag),
         ("<fi", 0, "<fi", InToken::Tag),
@@ -133,7 +133,7 @@ fn a_cut_within_a_tag_is_told() {
 }
 
 #[test]
-fn only_tags_beyond_doubt_count_outside_of_tags() {
+fn only_certain_tags_count_outside_elements() {
     for text in
         ["<a/> i<n", "<a/> List<String> x", "<a/> a <b and c> d", "<a/> `<T>`", "<a/> x <- y", "<a/></b>"]
     {
@@ -145,7 +145,7 @@ fn only_tags_beyond_doubt_count_outside_of_tags() {
 }
 
 #[test]
-fn only_broken_characters_are_malformed() {
+fn only_invalid_characters_are_malformed() {
     let mut machine = TagsMachine::default();
     machine.push(b"<a></b><c></a>");
     assert_eq!(machine.verdict(), Verdict::Whole);
@@ -154,7 +154,7 @@ fn only_broken_characters_are_malformed() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_and_as_many_that_close_nothing_take_linear_time() {
+fn deep_nesting_and_unmatched_ends_take_linear_time() {
     let depth = 100_000;
     let mut machine = TagsMachine::default();
     machine.push("<a>".repeat(depth).as_bytes());
@@ -175,7 +175,7 @@ mod growing;
 mod html;
 
 #[test]
-fn open_elements_have_a_bound() {
+fn open_elements_are_bounded() {
     let mut machine = TagsMachine::default();
     machine.push("<a>".repeat(MAX_OPEN_ELEMENTS).as_bytes());
     assert_eq!(machine.verdict().truncation().map(|cut| cut.open.len()), Some(MAX_OPEN_ELEMENTS));

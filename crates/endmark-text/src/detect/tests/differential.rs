@@ -103,7 +103,7 @@ fn find_unexplained(text: &str) -> Option<String> {
 
 proptest! {
     #[test]
-    fn a_damaged_document_is_judged_as_another_parser_does(
+    fn a_damaged_document_is_judged_like_by_another_parser(
         atoms in document(),
         damages in prop::collection::vec(damage(), 8..40),
     ) {

@@ -6,7 +6,7 @@ use crate::detect::detect;
 use crate::{Format, InToken};
 
 #[test]
-fn the_worked_examples_hold() {
+fn the_documented_examples_are_correct() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/detect.md")).unwrap();
     let examples: Vec<&str> = page.split("```jsonl\n").skip(1).collect();
     assert_eq!(examples.len(), 3);

@@ -22,7 +22,7 @@ fn files() -> Vec<(String, String, Vec<u8>)> {
 }
 
 #[test]
-fn every_label_is_met() {
+fn every_label_of_the_suite_is_matched() {
     let mut labelled = 0;
     for (name, label, bytes) in files() {
         let verdict = detect_strict(&bytes, &Format::Json).verdict;
@@ -44,7 +44,7 @@ fn every_label_is_met() {
 }
 
 #[test]
-fn what_the_suite_leaves_open_is_decided_by_the_grammar() {
+fn implementation_defined_files_are_decided_by_the_grammar() {
     let malformed = [
         "i_string_UTF-16LE_with_BOM.json",
         "i_string_UTF-8_invalid_sequence.json",
@@ -72,7 +72,7 @@ fn what_the_suite_leaves_open_is_decided_by_the_grammar() {
 }
 
 #[test]
-fn every_proper_prefix_of_a_valid_file_is_truncated_or_itself_a_value() {
+fn every_prefix_of_a_valid_file_is_truncated_or_a_value() {
     let mut prefixes = 0;
     for (name, label, bytes) in files() {
         if label != "complete" {
@@ -91,7 +91,7 @@ fn every_proper_prefix_of_a_valid_file_is_truncated_or_itself_a_value() {
 }
 
 #[test]
-fn the_index_of_a_malformed_file_is_its_first_byte_beyond_repair() {
+fn a_malformed_file_reports_its_first_unrepairable_byte() {
     for (name, _, bytes) in files() {
         if bytes == "\u{FEFF}".as_bytes() {
             continue;
@@ -107,7 +107,7 @@ fn the_index_of_a_malformed_file_is_its_first_byte_beyond_repair() {
 }
 
 #[test]
-fn single_bytes_give_the_same_answer() {
+fn byte_by_byte_input_gives_the_same_verdict() {
     for format in [Format::Json, Format::Jsonl, Format::Text, Format::Auto, Format::Marker("]".to_owned())] {
         for (name, _, bytes) in files() {
             let mut detector = Detector::new(&format);

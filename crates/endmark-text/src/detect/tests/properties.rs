@@ -119,7 +119,7 @@ fn complete(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn every_cut_of_a_document_is_settled_where_its_tokens_are(atoms in document()) {
+    fn every_cut_is_settled_at_a_token_boundary(atoms in document()) {
         let text = source(&atoms);
         let mut detector = Detector::new(&Format::Json);
         for cut in 0..=text.len() {
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn documents_one_after_the_other_are_never_malformed(documents in prop::collection::vec(document(), 1..4)) {
+    fn consecutive_documents_are_never_malformed(documents in prop::collection::vec(document(), 1..4)) {
         let text = documents.iter().map(|atoms| source(atoms)).collect::<Vec<_>>().join("\n");
         let ends: Vec<usize> = documents.iter().scan(0, |start, atoms| {
             let value = source(atoms);
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn the_answer_does_not_depend_on_the_chunks(text in any_text(), mut splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn the_verdict_does_not_depend_on_the_chunks(text in any_text(), mut splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         splits.sort_by_key(|split| split.index(text.len() + 1));
         for format in formats() {
             let expected = detect(&text, &format);
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_means_that_another_parser_takes_it_and_truncated_that_it_can_be_completed(text in any_text()) {
+    fn whole_texts_parse_and_truncated_texts_can_be_completed(text in any_text()) {
         let without_mark = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
         match detect_strict(&text, &Format::Json).verdict {
             Verdict::Whole => prop_assert!(is_value(without_mark)),

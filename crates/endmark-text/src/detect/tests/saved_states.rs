@@ -42,7 +42,7 @@ fn assert_accepted(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
 const LONGEST: usize = usize::MAX >> 4;
 
 #[test]
-fn what_may_come_next_in_json_has_to_fit_what_is_open() {
+fn a_saved_json_state_must_expect_a_possible_token() {
     let state = "/Json/state";
     for outside in
         [json!("Start"), json!({"ByteOrderMark": 1}), json!("Marked"), json!({"Done": {"scalar": true}})]
@@ -66,7 +66,7 @@ fn what_may_come_next_in_json_has_to_fit_what_is_open() {
 }
 
 #[test]
-fn the_open_brackets_of_json_have_to_be_as_many_as_their_depth_says() {
+fn a_saved_json_state_must_have_brackets_for_its_depth() {
     let depth = "/Json/nesting/depth";
     assert_refused(&Format::Json, b"[", &[(depth, json!(65)), ("/Json/nesting/outer", json!([1]))]);
     let deep = "[".repeat(65);
@@ -75,7 +75,7 @@ fn the_open_brackets_of_json_have_to_be_as_many_as_their_depth_says() {
 }
 
 #[test]
-fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
+fn saved_json_offsets_must_be_ordered_and_within_the_text() {
     assert_refused(
         &Format::Json,
         b"[true, 1",
@@ -121,7 +121,7 @@ fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
 }
 
 #[test]
-fn the_end_of_a_string_has_to_stand_in_it() {
+fn a_saved_string_end_must_be_within_the_text() {
     let (inside, pending, escape) = ("/Json/string/inside", "/Json/string/pending", "/Json/string/escape");
     assert_refused(
         &Format::Json,
@@ -159,7 +159,7 @@ fn the_end_of_a_string_has_to_stand_in_it() {
 }
 
 #[test]
-fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes() {
+fn saved_text_offsets_must_be_within_the_text() {
     assert_refused(
         &Format::Text,
         b"ab\xF0\x9F",
@@ -192,7 +192,7 @@ fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes(
 }
 
 #[test]
-fn of_a_long_text_no_more_is_kept_than_its_end() {
+fn a_saved_long_text_keeps_only_its_end() {
     let text = b"a".repeat(5_000);
     assert_refused(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_601]))]);
     assert_accepted(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_600]))]);
@@ -202,7 +202,7 @@ fn of_a_long_text_no_more_is_kept_than_its_end() {
 }
 
 #[test]
-fn of_a_marker_no_more_can_be_matched_than_it_is_long() {
+fn a_saved_marker_match_must_not_exceed_the_marker() {
     let marker = Format::Marker("<END>".to_owned());
     assert_refused(
         &marker,
@@ -217,7 +217,7 @@ fn of_a_marker_no_more_can_be_matched_than_it_is_long() {
 }
 
 #[test]
-fn offsets_of_tags_have_to_stand_in_the_text() {
+fn saved_tag_offsets_must_be_within_the_text() {
     let scanner = |field: &str| format!("/Tags/scanner/{field}");
     let long_name = |length: usize| json!(vec![b'a'; length]);
     assert_refused(
@@ -246,7 +246,7 @@ fn offsets_of_tags_have_to_stand_in_the_text() {
 }
 
 #[test]
-fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
+fn saved_markdown_lines_must_fit_their_text_and_containers() {
     let blocks = |field: &str| format!("/Markdown/blocks/{field}");
     let text = b"> - a\n> - ```sh\n>   x";
     assert_refused(
@@ -297,7 +297,7 @@ fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
 }
 
 #[test]
-fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
+fn saved_markdown_signs_and_names_must_be_bounded() {
     let signs = b"````";
     assert_refused(
         &Format::Markdown,
@@ -327,7 +327,7 @@ fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
 }
 
 #[test]
-fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
+fn saved_auto_findings_must_fit_the_text() {
     assert_refused(
         &Format::Auto,
         b"{\"a\":1}{\"b",

@@ -17,7 +17,7 @@ fn only_an_incomplete_character_is_a_cut() {
 }
 
 #[test]
-fn no_text_is_a_cut_with_all_indexes_zero() {
+fn an_empty_text_is_a_cut_with_all_indexes_zero() {
     for (text, token) in [(&b""[..], ""), (b" \n", " \n")] {
         let verdict = machine(text).verdict();
         let truncation = verdict.truncation().unwrap();
@@ -27,7 +27,7 @@ fn no_text_is_a_cut_with_all_indexes_zero() {
 }
 
 #[test]
-fn a_character_that_comes_byte_by_byte_is_settled_with_its_last() {
+fn a_character_split_into_bytes_is_settled_with_its_last_byte() {
     let mut machine = TextMachine::default();
     for (byte, settled) in "a€b".bytes().zip([1, 1, 1, 4, 5]) {
         machine.push(&[byte]);
@@ -36,20 +36,20 @@ fn a_character_that_comes_byte_by_byte_is_settled_with_its_last() {
 }
 
 #[test]
-fn what_is_no_text_says_so() {
+fn bytes_that_are_not_text_are_reported() {
     let reason = "invalid UTF-8".to_owned();
     assert_eq!(machine(b"a\xFFb").verdict(), Verdict::Malformed { index: 1, reason });
 }
 
 #[test]
-fn a_lonely_beginning_of_a_character_still_has_a_token() {
+fn a_lone_partial_character_still_has_a_token() {
     let verdict = machine(b"\xF0\x9F").verdict();
     let truncation = verdict.truncation().unwrap();
     assert_eq!((truncation.truncation_index, truncation.last_valid_token.as_str()), (0, "\u{FFFD}"));
 }
 
 #[test]
-fn the_first_byte_that_cannot_stand_is_named_however_the_text_is_split() {
+fn the_first_invalid_byte_is_named_in_every_split() {
     for (text, index) in [
         (&b"a\xFFb"[..], 1),
         (b"a\x80", 1),
@@ -70,7 +70,7 @@ fn the_first_byte_that_cannot_stand_is_named_however_the_text_is_split() {
 }
 
 #[test]
-fn a_sentence_that_just_stops_is_a_hint_and_no_verdict() {
+fn a_sentence_that_just_stops_is_a_hint_not_a_verdict() {
     let prose = "The answer to your question is that the";
     for text in [
         prose.to_owned(),

@@ -8,7 +8,7 @@ fn begins_block(line: &str) -> bool {
 }
 
 #[test]
-fn a_whole_tag_that_fills_its_line_begins_a_block() {
+fn a_complete_tag_on_its_own_line_begins_a_block() {
     for line in [
         "<a>",
         "<a >",
@@ -63,7 +63,7 @@ fn a_whole_tag_that_fills_its_line_begins_a_block() {
 }
 
 #[test]
-fn a_line_that_begins_with_what_is_no_whole_tag_is_text() {
+fn a_line_that_begins_with_an_incomplete_tag_is_text() {
     for line in [
         "<a",
         "<a ",
@@ -129,7 +129,7 @@ fn a_line_that_begins_with_what_is_no_whole_tag_is_text() {
 }
 
 #[test]
-fn an_element_of_blocks_begins_one_whatever_follows_its_name_also_in_a_paragraph() {
+fn a_block_element_interrupts_even_a_paragraph() {
     for name in ["div", "DIV", "p", "h1", "li", "table", "figcaption", "blockquote", "search", "ul"] {
         for (before, after) in [
             ("<", ">"),
@@ -153,7 +153,7 @@ fn an_element_of_blocks_begins_one_whatever_follows_its_name_also_in_a_paragraph
 }
 
 #[test]
-fn a_block_with_an_end_of_its_own_is_open_until_that() {
+fn a_block_with_its_own_end_is_open_until_then() {
     for (begin, sign, ends, others) in [
         ("<!--", "<!--", &["-->", "x-->", "--->"][..], &["--", "- ->", "-- >", "--\n>"][..]),
         ("<?", "<?", &["?>", "??>"], &["?", "? >", "?\n>"]),

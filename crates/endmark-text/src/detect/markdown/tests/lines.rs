@@ -107,7 +107,7 @@ fn a_list_item_begins_with_its_marker_and_whitespace() {
 }
 
 #[test]
-fn a_list_item_holds_what_is_indented_as_its_text() {
+fn a_list_item_contains_the_text_indented_below_it() {
     check(&[
         ("- ```\n  x", Some(("```", 0))),
         ("- ```\n x", None),
@@ -155,7 +155,7 @@ fn a_list_item_holds_what_is_indented_as_its_text() {
 }
 
 #[test]
-fn a_quotation_ends_where_its_sign_is_missing_but_for_a_paragraph() {
+fn a_quotation_ends_without_its_marker_unless_in_a_paragraph() {
     check(&[
         ("> ```\n> x", Some(("```", 0))),
         (">```\n>x", Some(("```", 0))),
@@ -189,7 +189,7 @@ fn a_quotation_ends_where_its_sign_is_missing_but_for_a_paragraph() {
 }
 
 #[test]
-fn a_fence_has_three_signs_or_more_and_closes_with_as_many() {
+fn a_fence_has_three_or_more_characters_and_closes_with_as_many() {
     check(&[
         ("``\nx", None),
         ("~~\nx", None),

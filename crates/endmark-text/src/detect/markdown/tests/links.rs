@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn a_destination_goes_as_far_as_its_parentheses_allow() {
+fn a_destination_ends_at_unbalanced_parentheses() {
     check(&[
         ("[a](", Some(("[", 0))),
         ("[a]( ", Some(("[", 0))),
@@ -51,7 +51,7 @@ fn a_destination_in_angle_brackets_may_have_spaces_but_no_line_break() {
 }
 
 #[test]
-fn a_title_has_quotes_or_parentheses_and_nothing_behind_it() {
+fn a_title_has_quotes_or_parentheses_and_nothing_after_it() {
     check(&[
         ("[a](b ", Some(("[", 0))),
         ("[a](b\n", Some(("[", 0))),
@@ -75,7 +75,7 @@ fn a_title_has_quotes_or_parentheses_and_nothing_behind_it() {
 }
 
 #[test]
-fn the_text_of_a_link_is_what_its_brackets_hold() {
+fn the_text_of_a_link_is_inside_its_brackets() {
     check(&[
         ("[", None),
         ("[a", None),

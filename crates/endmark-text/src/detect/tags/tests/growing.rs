@@ -21,7 +21,7 @@ fn check(pieces: &[(&str, &str)]) {
 }
 
 #[test]
-fn attributes_are_settled_as_far_as_they_cannot_change() {
+fn attributes_are_settled_up_to_the_last_certain_one() {
     check(&[
         ("Hi ", "3 0 \"Hi \"  -"),
         ("<", "3 0 \"Hi \"  tag"),
@@ -56,7 +56,7 @@ fn attributes_are_settled_as_far_as_they_cannot_change() {
 }
 
 #[test]
-fn a_tag_that_closes_itself_opens_nothing() {
+fn a_self_closing_tag_opens_nothing() {
     check(&[
         ("<a", "0 0 \"<a\"  tag"),
         (">", "3 0 \"<a>\" <a> -"),
@@ -78,7 +78,7 @@ fn a_tag_that_closes_itself_opens_nothing() {
 }
 
 #[test]
-fn a_value_goes_up_to_its_own_quote_or_to_a_space() {
+fn a_value_ends_at_its_quote_or_at_a_space() {
     check(&[
         ("<a", "0 0 \"<a\"  tag"),
         ("=", "3 0 \"<a=\"  tag"),
@@ -97,7 +97,7 @@ fn a_value_goes_up_to_its_own_quote_or_to_a_space() {
 }
 
 #[test]
-fn attributes_with_quoted_values_need_no_space_between_them() {
+fn quoted_attributes_need_no_space_between_them() {
     check(&[
         ("<a b", "3 0 \"<a \"  tag"),
         ("=\"c\"", "8 0 \"<a b=\\\"c\\\"\"  tag"),
@@ -112,7 +112,7 @@ fn attributes_with_quoted_values_need_no_space_between_them() {
 }
 
 #[test]
-fn names_have_letters_digits_and_some_signs_and_end_in_no_colon() {
+fn names_have_letters_digits_and_signs_but_no_final_colon() {
     check(&[
         ("<a><", "3 0 \"<a>\" <a> tag"),
         ("é", "3 0 \"<a>\" <a> tag"),
@@ -128,7 +128,7 @@ fn names_have_letters_digits_and_some_signs_and_end_in_no_colon() {
 }
 
 #[test]
-fn directly_behind_a_word_or_a_sign_of_code_there_is_no_tag() {
+fn no_tag_begins_directly_after_a_word_or_a_code_sign() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("a", "4 0 \"a\" <x> -"),
@@ -166,7 +166,7 @@ fn directly_behind_a_word_or_a_sign_of_code_there_is_no_tag() {
 }
 
 #[test]
-fn a_known_name_or_a_value_makes_a_tag_also_behind_a_word() {
+fn a_known_name_or_a_value_makes_a_tag_after_a_word() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("w", "4 0 \"w\" <x> -"),
@@ -189,7 +189,7 @@ fn a_known_name_or_a_value_makes_a_tag_also_behind_a_word() {
 }
 
 #[test]
-fn what_breaks_off_is_text_and_another_tag_may_begin_there() {
+fn an_aborted_tag_is_text_and_another_tag_may_begin() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("<1", "5 0 \"<1\" <x> -"),
@@ -215,7 +215,7 @@ fn what_breaks_off_is_text_and_another_tag_may_begin_there() {
 }
 
 #[test]
-fn outside_of_elements_only_what_may_become_a_tag_is_a_cut() {
+fn outside_elements_only_a_possible_tag_is_a_cut() {
     check(&[
         ("<x/>", "whole"),
         ("a", "whole"),
@@ -239,7 +239,7 @@ fn outside_of_elements_only_what_may_become_a_tag_is_a_cut() {
 }
 
 #[test]
-fn behind_a_sign_that_takes_its_meaning_a_bracket_is_text() {
+fn an_escaped_bracket_is_text() {
     check(&[
         ("<x/>", "whole"),
         ("`", "whole"),
@@ -257,7 +257,7 @@ fn behind_a_sign_that_takes_its_meaning_a_bracket_is_text() {
 }
 
 #[test]
-fn comments_sections_and_instructions_hold_anything() {
+fn comments_sections_and_instructions_contain_anything() {
     check(&[
         ("<a>", "3 0 \"<a>\" <a> -"),
         ("<!", "3 0 \"<a>\" <a> tag"),
@@ -285,7 +285,7 @@ fn comments_sections_and_instructions_hold_anything() {
 }
 
 #[test]
-fn a_document_type_holds_declarations_in_brackets() {
+fn a_document_type_contains_declarations_in_brackets() {
     check(&[
         ("<!", "0 0 \"<!\"  tag"),
         ("DOC", "0 0 \"<!DOC\"  tag"),
@@ -330,7 +330,7 @@ fn only_known_declarations_and_instructions_are_markup() {
 }
 
 #[test]
-fn an_end_tag_closes_the_innermost_of_its_name_and_all_in_it() {
+fn an_end_tag_closes_the_innermost_element_of_its_name() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("<b>", "6 0 \"<b>\" <x><b> -"),
@@ -351,7 +351,7 @@ fn an_end_tag_closes_the_innermost_of_its_name_and_all_in_it() {
 }
 
 #[test]
-fn a_script_holds_text_up_to_its_own_end_tag() {
+fn a_script_contains_text_up_to_its_end_tag() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("<script>", "11 0 \"<script>\" <x><script> -"),
@@ -369,7 +369,7 @@ fn a_script_holds_text_up_to_its_own_end_tag() {
 }
 
 #[test]
-fn a_style_holds_text_too_and_a_script_without_content_none() {
+fn a_style_contains_text_and_an_empty_script_nothing() {
     check(&[
         ("<x>", "3 0 \"<x>\" <x> -"),
         ("<style q>", "12 0 \"<style q>\" <x><style> -"),

@@ -47,7 +47,7 @@ const NEXT: [&str; 24] = [
 ];
 
 #[test]
-fn an_element_ends_by_itself_only_where_html_says_so() {
+fn an_element_ends_implicitly_only_as_html_defines() {
     for (last, ends_before) in ENDS_BEFORE {
         for next in NEXT {
             let open = signs(&cut(&format!("<x><{last}>1<{next} a='b'>2")));
@@ -63,7 +63,7 @@ fn an_element_ends_by_itself_only_where_html_says_so() {
 }
 
 #[test]
-fn only_elements_without_content_are_whole_as_they_stand() {
+fn only_void_elements_need_no_end_tag() {
     for name in ["br", "hr", "img", "wbr", "BR"] {
         assert_eq!(signs(&cut(&format!("<x><{name}>"))), "<x>", "{name}");
         assert_eq!(signs(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
@@ -77,7 +77,7 @@ fn only_elements_without_content_are_whole_as_they_stand() {
 }
 
 #[test]
-fn a_document_that_says_it_is_html_may_leave_out_ends_that_html_lets_it() {
+fn a_declared_html_document_may_omit_optional_ends() {
     for text in ["<!DOCTYPE html><p>a", "<!doctype HTML>\n<ul></ul><li>a", "<!DOCTYPE html><head><p>a"] {
         assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
@@ -101,7 +101,7 @@ fn a_document_that_says_it_is_html_may_leave_out_ends_that_html_lets_it() {
 }
 
 #[test]
-fn a_name_of_one_letter_is_a_tag_behind_a_word_only_with_a_value() {
+fn a_one_letter_tag_after_a_word_needs_a_value() {
     assert_eq!(signs(&cut("<x>word<em>")), "<x><em>");
     assert_eq!(signs(&cut("<x>word<td>")), "<x><td>");
     assert_eq!(signs(&cut("<x>word<b>")), "<x>");
@@ -110,7 +110,7 @@ fn a_name_of_one_letter_is_a_tag_behind_a_word_only_with_a_value() {
 }
 
 #[test]
-fn comments_alone_are_no_document_but_a_declaration_or_an_instruction_is() {
+fn comments_alone_are_not_a_document_but_a_declaration_is() {
     assert_eq!(judge("<!-- c -->").name(), "truncated");
     assert_eq!(judge("<![CDATA[x]]>").name(), "truncated");
     assert_eq!(cut("<!-- c -->").balanced_index, 0);
