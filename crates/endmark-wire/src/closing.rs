@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_loses_its_tools_and_gains_a_limit_and_a_last_message() {
+    fn a_closing_request_has_no_tools_but_a_limit_and_a_last_message() {
         let tool = json!([{"type": "function", "function": {"name": "f"}}]);
         let chat = json!({"model": "m", "n": 3, "tools": tool, "tool_choice": "auto", "max_tokens": 4_000,
             "messages": [{"role": "user", "content": "Hi"}]});
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_a_conversation_called_stay_known_where_the_provider_asks_for_them() {
+    fn called_tools_stay_declared_if_the_provider_requires_them() {
         let body = json!({"model": "m", "max_tokens": 5_000, "tools": [{"name": "f"}], "messages": [
             {"role": "user", "content": "Hi"},
             {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_conversation_cannot_be_closed() {
+    fn a_request_without_a_conversation_cannot_be_closed() {
         let found = find("/v1/chat/completions", None).unwrap();
         let request = Request::parse(found.format, br#"{"model":"m"}"#, &found.address).unwrap();
         assert!(request.closing_request("Sum up.", 1_024).is_err());

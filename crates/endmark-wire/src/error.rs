@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_is_too_long_in_every_providers_words() {
+    fn an_overlong_request_is_recognised_in_every_providers_words() {
         let error = |message: &str| ProviderError { message: message.to_owned(), kind: None, code: None };
         for message in [
             "This model's maximum context length is 8192 tokens.",

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failure_words_are_no_end_of_the_model() {
+    fn failure_reasons_are_not_ends_of_the_model() {
         for word in [
             "network_error",
             "timeout",
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_one_meaning_however_it_is_written() {
+    fn a_finish_reason_has_one_meaning_in_every_spelling() {
         for (words, meaning) in [
             (["tool_calls", "TOOL-CALLS", "toolCalls", "FinishReason.TOOL_CALLS"], Calls),
             (["stop", "STOP", "FINISH_REASON_STOP", "REASON_STOP"], Turn),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn no_format_has_a_word_twice() {
+    fn no_format_lists_a_finish_reason_twice() {
         for (number, group) in TABLE.iter().enumerate() {
             for (word, _) in group.words {
                 let later = TABLE.iter().skip(number + 1).filter(|later| later.format == group.format);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_beginning_of_an_object_becomes_one_that_says_so() {
+    fn every_prefix_of_an_object_is_closed_and_marked() {
         let whole = r#"{"a": "xé\n", "b": [1, {"c": null}], "d": -2.5e3, "endmark_cut": true}"#;
         let cuts = (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut));
         for cut in cuts {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_beginning_of_an_object_stands_as_it_is() {
+    fn text_that_is_not_an_object_prefix_is_unchanged() {
         for text in ["{'a': 1}", "{\"a\": 1}}", "[1, 2", "\"x", "tru", "-", "I would call it"] {
             let made = repair(text, false).unwrap();
             assert_eq!(Value::parse_str(&made).unwrap().word("endmark_unreadable").unwrap(), text);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_arguments_unless_some_are_wanted() {
+    fn empty_arguments_are_valid_unless_some_are_required() {
         assert_eq!(repair(" ", false).unwrap(), "{}");
         assert!(repair("", true).unwrap().contains("before they began"));
         assert!(wants_arguments(r#"{"type":"object","required":["a"]}"#));
@@ -141,7 +141,7 @@ mod tests {
 
     /// A model may continue arguments that were closed, and be cut again.
     #[test]
-    fn what_is_cut_twice_says_so_in_one_member() {
+    fn arguments_cut_twice_are_marked_once() {
         let once = repair(r#"{"a": "x"#, false).unwrap();
         let twice = repair(&format!(r#"{},"b": "y"#, once.strip_suffix('}').unwrap()), false).unwrap();
         assert_eq!(

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_what_its_client_wrote() {
+    fn a_model_name_is_kept_as_the_client_wrote_it() {
         for (path, model) in [
             ("/v1beta/models/gemini-9:generateContent", Some("gemini-9")),
             ("/v1beta/models/gemini-9%3AcountTokens", Some("gemini-9")),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_what_its_provider_has_there() {
+    fn a_path_is_classified_by_its_provider() {
         for (path, expected) in [
             ("/v1/chat/completions", "reply"),
             ("/v1/responses", "reply"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_servers_read_in_two_ways_is_ambiguous() {
+    fn a_path_that_servers_read_differently_is_ambiguous() {
         for path in [
             "/v1/completions%3f/count_tokens",
             "/v1/completions%3F/count_tokens",

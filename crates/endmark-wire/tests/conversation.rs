@@ -108,7 +108,7 @@ fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
 }
 
 #[test]
-fn edits_by_turn_leave_every_other_byte() {
+fn edits_by_turn_keep_every_other_byte() {
     for format in FORMATS {
         let body = body(format);
         let dialogue = Dialogue::read(format, &body).unwrap();
@@ -167,7 +167,7 @@ fn check_spans(conversation: &Conversation<'_>, body: &[u8]) {
 }
 
 #[test]
-fn a_bare_list_of_messages_is_a_conversation_too() {
+fn a_bare_list_of_messages_is_a_conversation() {
     for format in FORMATS {
         let body = body(format);
         let of_body = Dialogue::read(format, &body).unwrap();
@@ -185,7 +185,7 @@ fn a_bare_list_of_messages_is_a_conversation_too() {
 }
 
 #[test]
-fn what_is_no_conversation_is_refused_with_its_place() {
+fn a_non_conversation_is_refused_with_the_position() {
     let error = |name: &str, body: &str| {
         let error = Dialogue::read(find_by_name(name).unwrap(), body.as_bytes()).unwrap_err();
         assert!(!matches!(error, ConversationError::Json(_)) || body.starts_with('{'));
@@ -215,7 +215,7 @@ fn what_is_no_conversation_is_refused_with_its_place() {
 }
 
 #[test]
-fn an_input_that_is_one_text_is_one_turn() {
+fn an_input_of_one_text_is_one_turn() {
     let format = find_by_name("openai_responses").unwrap();
     let body = br#"{"model":"m","input":"Hi"}"#;
     let dialogue = Dialogue::read(format, body).unwrap();
@@ -226,7 +226,7 @@ fn an_input_that_is_one_text_is_one_turn() {
 }
 
 #[test]
-fn edits_that_do_not_fit_are_refused() {
+fn conflicting_edits_are_refused() {
     let format = find_by_name("openai_chat").unwrap();
     let body = br#"[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]}]"#;
     let dialogue = Dialogue::read(format, body).unwrap();

@@ -16,17 +16,17 @@ use endmark_wire::openai_chat::{
 use endmark_wire::sse::{Decoder, Frame, Tail};
 
 #[test]
-fn requests() {
+fn requests_match_their_golden_files() {
     check(".request.json", |bytes| request(bytes).unwrap());
 }
 
 #[test]
-fn responses() {
+fn responses_match_their_golden_files() {
     check(".response.json", |bytes| response(bytes).unwrap());
 }
 
 #[test]
-fn streams() {
+fn streams_match_their_golden_files() {
     check(".sse", |bytes| stream(bytes).unwrap());
 }
 

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blank_word_is_no_finish() {
+    fn a_blank_stop_reason_is_not_a_finish() {
         for word in [r#""""#, r#"" ""#, "null", "0"] {
             let delta = format!("{{\"stop_reason\":{word}}}");
             assert_eq!(read(Value::parse_str(&delta).unwrap()), None, "{word}");

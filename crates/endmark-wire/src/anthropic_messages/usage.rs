@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_end_do_not_erase_the_prompt() {
+    fn zero_counts_at_the_end_do_not_erase_the_prompt() {
         let start = read(r#"{"input_tokens":300,"cache_read_input_tokens":1000,"output_tokens":1}"#);
         let end = read(r#"{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":222}"#);
         let usage = start.updated_by(&end).usage().unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_has_the_country_that_inference_was_in() {
+    fn a_price_tier_includes_the_inference_country() {
         for (usage, expected) in [
             (r#"{"service_tier":"standard","inference_geo":"global"}"#, Some("standard")),
             (r#"{"service_tier":"standard","inference_geo":"not_available"}"#, Some("standard")),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn written_counts_read_as_they_were() {
+    fn written_counts_round_trip() {
         let message = r#"{"usage":{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1,"service_tier":"standard"}}"#;
         let root = Value::parse_str(message).unwrap();
         let counts = Usage {

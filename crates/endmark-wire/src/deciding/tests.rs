@@ -11,7 +11,7 @@ fn check_body(format: &str, body: &str) -> Result<(), Undecided> {
 }
 
 #[test]
-fn a_field_that_two_servers_read_differently_is_refused() {
+fn an_ambiguous_field_is_refused() {
     for (format, body) in [
         ("openai_chat", r#"{"model":"cheap","Model":"dear"}"#),
         ("openai_chat", r#"{"model":"cheap","model":"dear"}"#),
@@ -70,7 +70,7 @@ fn a_plain_request_is_not_refused() {
 }
 
 #[test]
-fn the_largest_limit_counts_for_each_reply_of_each_prompt() {
+fn the_largest_limit_applies_to_each_reply_of_each_prompt() {
     for (format, body, most) in [
         ("openai_chat", r#"{"max_tokens":3,"max_completion_tokens":1}"#, 3),
         ("openai_chat", r#"{"max_tokens":1,"max_completion_tokens":3,"n":2}"#, 6),

@@ -10,7 +10,7 @@ fn edit(document: &str, change: impl FnOnce(&mut Edits<'_>)) -> String {
 }
 
 #[test]
-fn fields_go_with_one_comma() {
+fn a_removed_field_takes_one_comma_with_it() {
     let document = r#"{ "a": 1 , "b":2,  "c" : 3}"#;
     let without =
         |names: &[&str]| edit(document, |edits| names.iter().for_each(|name| edits.remove(name).unwrap()));
@@ -25,7 +25,7 @@ fn fields_go_with_one_comma() {
 }
 
 #[test]
-fn fields_come_after_the_last() {
+fn an_added_field_follows_the_last_one() {
     assert_eq!(edit("{}", |edits| edits.set("a", "1").unwrap()), r#"{"a":1}"#);
     assert_eq!(edit("{ }", |edits| edits.set("a", "1").unwrap()), r#"{"a":1 }"#);
     assert_eq!(
@@ -47,14 +47,14 @@ fn fields_come_after_the_last() {
 }
 
 #[test]
-fn of_duplicates_the_last_is_edited_and_all_are_removed() {
+fn duplicates_are_edited_at_the_last_and_removed_everywhere() {
     let document = r#"{"a":1,"x":0,"\u0061":2}"#;
     assert_eq!(edit(document, |edits| edits.set("a", "9").unwrap()), r#"{"a":1,"x":0,"\u0061":9}"#);
     assert_eq!(edit(document, |edits| edits.remove("a").unwrap()), r#"{"x":0}"#);
 }
 
 #[test]
-fn the_last_word_on_a_field_counts() {
+fn the_last_edit_of_a_field_wins() {
     let document = r#"{"a":1}"#;
     let change = |steps: &[Option<&str>], name: &str| {
         edit(document, |edits| {
@@ -74,7 +74,7 @@ fn the_last_word_on_a_field_counts() {
 }
 
 #[test]
-fn an_edit_inside_of_what_is_replaced_is_gone_with_it() {
+fn an_edit_inside_a_replaced_value_is_dropped() {
     let changed = edit(r#"{"a":{"b":[1]},"c":2}"#, |edits| {
         edits.set("a.b[0]", "7").unwrap();
         edits.push("a.b", "8").unwrap();
@@ -84,7 +84,7 @@ fn an_edit_inside_of_what_is_replaced_is_gone_with_it() {
 }
 
 #[test]
-fn strings_go_on_as_they_are_written() {
+fn strings_are_extended_in_their_spelling() {
     let document = r#"{"content":"caf\u00e9 \/ "}"#;
     assert_eq!(
         edit(document, |edits| edits.extend_string("content", "\"ü\"\n").unwrap()),
@@ -102,7 +102,7 @@ fn strings_go_on_as_they_are_written() {
 }
 
 #[test]
-fn an_edit_without_a_place_changes_nothing() {
+fn an_edit_without_a_target_changes_nothing() {
     let mut edits = Edits::new(br#"{"a":[1],"b":"x"}"#).unwrap();
     for path in ["", "a[1]", "a.b", "b.c", "missing.field", "a[", "b[0]"] {
         assert_eq!(edits.set(path, "1"), Err(EditError::NoPlace(path.to_owned())), "{path}");
@@ -116,7 +116,7 @@ fn an_edit_without_a_place_changes_nothing() {
 }
 
 #[test]
-fn depth_is_no_problem() {
+fn deep_nesting_does_not_overflow_the_stack() {
     let deep = format!("{{\"a\":{}{},\"n\":1}}", "[".repeat(100_000), "]".repeat(100_000));
     let edited = edit(&deep, |edits| edits.set("n", "2").unwrap());
     assert_eq!(edited, deep.replace("\"n\":1", "\"n\":2"));
@@ -163,7 +163,7 @@ proptest! {
 
     /// Any mixture of edits has the same result as on a tree, and changes nothing else.
     #[test]
-    fn edits_agree_with_a_tree(
+    fn edits_match_edits_on_a_tree(
         fields in prop::collection::vec(("[a-f]", source()), 0..6),
         space in prop::sample::select(vec!["", " ", "\n"]),
         changes in prop::collection::vec((0..4_u8, "[a-h]"), 0..8),

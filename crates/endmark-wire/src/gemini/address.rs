@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_both_versions_and_spellings() {
+    fn paths_of_both_versions_and_spellings_are_recognised() {
         for path in [
             "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
             "/v1/models/gemini-2.5-flash:streamGenerateContent",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn under_the_common_version_only_a_known_method_is_geminis() {
+    fn in_the_shared_version_only_known_methods_belong_to_gemini() {
         for path in [
             "/v1beta/models",
             "/v1alpha/models/m:generateContent",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_passes() {
+    fn an_unread_path_passes() {
         for (path, query) in [
             ("/v1beta/models", None),
             ("/v1beta/models/m", None),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_no_plain_name_passes() {
+    fn a_path_with_an_unusual_model_name_passes() {
         for model in ["", ".", "..", "../../v1/files", "a/b", "a%2Fb", "a?b", "a b", "ä", "m:x"] {
             let path = format!("/v1beta/models/{model}:generateContent");
             assert!(read(&path, None).is_none(), "{model}");

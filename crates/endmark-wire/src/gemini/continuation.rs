@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_forbidden_where_functions_are_declared_and_nothing_else_is_changed() {
+    fn calls_are_forbidden_only_if_functions_are_declared() {
         for (given, wanted) in [
             (r#"{"tools":[{"googleSearch":{}}]}"#, r#"{"tools":[{"googleSearch":{}}]}"#),
             ("{}", "{}"),

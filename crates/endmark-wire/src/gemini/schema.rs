@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_small() {
+    fn schema_types_are_converted_to_lower_case() {
         assert_eq!(
             convert(
                 r#"{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true},"n":{"type":"ARRAY","items":{"type":"INTEGER"}}},"enum":["STRING"]}"#
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_problem() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(20_000), "}".repeat(20_000));
         assert_eq!(convert(&deep), deep);
     }

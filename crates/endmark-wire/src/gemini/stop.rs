@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_says_nothing_is_no_finish() {
+    fn an_unspecified_reason_is_not_a_finish() {
         for word in [r#""""#, "null", r#""FINISH_REASON_UNSPECIFIED""#, "0"] {
             let candidate = format!("{{\"finishReason\":{word}}}");
             assert_eq!(read(Value::parse_str(&candidate).unwrap(), 0, false), None, "{word}");

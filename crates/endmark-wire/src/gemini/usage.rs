@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_are_output() {
+    fn thoughts_count_as_output() {
         let message = r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":23,"totalTokenCount":334,"thoughtsTokenCount":302}}"#;
         let counts = read(Value::parse_str(message).unwrap()).unwrap();
         let expected = Usage {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn written_counts_read_as_they_were() {
+    fn written_counts_round_trip() {
         let message = r#"{"usageMetadata":{"promptTokenCount":9,"toolUsePromptTokenCount":4,"totalTokenCount":13,"trafficType":"X"}}"#;
         let mut edits = Edits::for_document(Value::parse_str(message).unwrap());
         let counts = Usage {

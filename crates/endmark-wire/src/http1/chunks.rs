@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_differently_is_no_chunk() {
+    fn an_ambiguous_chunk_is_refused() {
         for body in [
             &b"\r\n"[..],
             b"0x4\r\n",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_and_trailers_have_bounds() {
+    fn extensions_and_trailers_are_bounded() {
         let extension = format!("1;{}\r\nx\r\n", "a".repeat(1_000));
         assert_eq!(read(extension.repeat(4).as_bytes()), Ok(None));
         assert_eq!(read(extension.repeat(5).as_bytes()), Err(Fault::ChunkOverhead));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_follow_each_other_however_their_bytes_come() {
+    fn pipelined_requests_are_framed_in_any_chunking() {
         let requests = [HEAD, b"3\r\nabc\r\n0\r\n\r\n", b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", HEAD].concat();
         let expected = vec![0, HEAD.len() + 13, HEAD.len() + 13 + 27];
         for piece in 1..=requests.len() {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_empty_line_before_a_request_is_left_out() {
+    fn one_empty_line_before_a_request_is_skipped() {
         for empty in [&b"\r\n"[..], b"\n"] {
             let one = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
             let requests = [empty, one, empty, one, one].concat();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_as_soon_as_it_is_certain() {
+    fn a_fault_is_reported_as_soon_as_it_is_certain() {
         for (bytes, fault) in [
             (&b"\x16\x03\x01"[..], Fault::Tls),
             (b"PRI * HTTP/2.0\r\n\r\n", Fault::Http2),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_known() {
+    fn the_parser_reports_its_position() {
         let mut framing = Framing::new(BOUNDS);
         assert_eq!(framing.place(), RequestPart::Between);
         framing.pass(&HEAD[..5]).unwrap();

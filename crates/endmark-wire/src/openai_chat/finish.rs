@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blank_word_is_no_finish() {
+    fn a_blank_finish_reason_is_not_a_finish() {
         for word in [r#""""#, r#"" ""#, r#""\n\t""#, r#""null""#, r#""None""#, "null", "0"] {
             let choice = format!("{{\"finish_reason\":{word},\"stop_reason\":null}}");
             let choice = Fields::new(Value::parse_str(&choice).unwrap());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stopped() {
+    fn finish_reasons_identify_who_stopped() {
         let stop = |fields: &str, has_stop| {
             let choice = format!("{{\"finish_reason\":\"stop\"{fields}}}");
             let choice = Fields::new(Value::parse_str(&choice).unwrap());

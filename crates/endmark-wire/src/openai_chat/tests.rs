@@ -64,7 +64,7 @@ proptest! {
 
     /// For any chunks, exactly the content of the pieces is kept.
     #[test]
-    fn what_is_kept_is_what_came(
+    fn exactly_the_received_content_is_kept(
         chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_delta(), any_field()), 0..3), 0..5),
     ) {
         let request = ChatRequest::parse(br#"{"messages":[]}"#).unwrap();
@@ -100,7 +100,7 @@ proptest! {
 
     /// Any response can be edited, and is JSON afterwards.
     #[test]
-    fn any_response_can_be_changed(choices in prop::collection::vec((any_field(), any_field()), 0..3), usage in any_field()) {
+    fn any_response_can_be_edited(choices in prop::collection::vec((any_field(), any_field()), 0..3), usage in any_field()) {
         let choices: Vec<Tree> =
             choices.iter().map(|(message, finish)| json!({"message": message, "finish_reason": finish})).collect();
         let body = json!({"choices": choices, "usage": usage}).to_string();

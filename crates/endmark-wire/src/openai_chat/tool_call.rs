@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_calls_are_of_functions_and_of_custom_tools() {
+    fn function_calls_and_custom_tool_calls_are_distinguished() {
         let kinds = |call: &str| {
             let message = format!("{{\"tool_calls\":[{call}]}}");
             let message = Value::parse_str(&message).unwrap();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_under_every_name() {
+    fn counts_are_read_under_every_name() {
         let counts = Usage { prompt: 10, completion: 3, total: 13, cached: Some(8), ..Usage::default() };
         let other = read(r#"{"prompt_tokens":10,"completion_tokens":3,"prompt_cache_hit_tokens":8}"#);
         assert_eq!(other.map(|other| Usage { details: Details::default(), ..other }), Some(counts.clone()));

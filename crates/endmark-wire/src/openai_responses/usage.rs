@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_counts_read_as_they_were() {
+    fn written_counts_round_trip() {
         let counts = Usage {
             prompt: 40,
             completion: 8,

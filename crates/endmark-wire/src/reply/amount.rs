@@ -62,7 +62,7 @@ mod tests {
     use super::Amount;
 
     #[test]
-    fn no_digit_is_lost_and_none_made_up() {
+    fn amounts_keep_every_digit() {
         let written = |json: &str| Amount::read(json).map(|amount| amount.to_string());
         for (json, expected) in [
             ("12", "12"),

@@ -24,7 +24,7 @@ mod tests {
     use super::append;
 
     #[test]
-    fn a_long_text_is_hardly_ever_moved() {
+    fn a_growing_text_is_rarely_reallocated() {
         let (mut text, mut moves, mut capacity) = (String::new(), 0, 0);
         for piece in 0..20_000 {
             append(&mut text, &"word ".repeat(1 + piece % 30));

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_for_frames_that_came_at_once_is_given_back() -> Result<(), FrameTooLong> {
+    fn memory_for_simultaneous_frames_is_released() -> Result<(), FrameTooLong> {
         let mut decoder = Decoder::new(1 << 20);
         let frame = [b"data: ".as_slice(), &[b'x'; 3_000], b"\n\n"].concat();
         decoder.push(&frame.repeat(10))?;

@@ -66,7 +66,7 @@ const VECTORS: [(&str, &[&str]); 20] = [
 ];
 
 #[test]
-fn the_standards_vectors() {
+fn the_vectors_of_the_standard_pass() {
     for (input, expected) in VECTORS {
         let data: Vec<String> = events(input).into_iter().map(|(_, data)| data).collect();
         assert_eq!(data, expected, "{input:?}");
@@ -74,7 +74,7 @@ fn the_standards_vectors() {
 }
 
 #[test]
-fn event_id_and_retry() {
+fn the_event_id_and_retry_fields_are_decoded() {
     let read = |text: &str| Frame::read(text.as_bytes().to_vec());
     assert_eq!(read("event: add\ndata:x\n\n").event.as_deref(), Some("add"));
     assert_eq!(read("event: a\nevent: b\ndata:x\n\n").event.as_deref(), Some("b"));
@@ -100,7 +100,7 @@ fn every_cut_in_two_and_three_gives_the_same_frames() {
 }
 
 #[test]
-fn a_return_at_the_end_waits_for_its_line_feed() {
+fn a_final_carriage_return_waits_for_its_line_feed() {
     let mut decoder = Decoder::new(LIMIT);
     decoder.push(b"data: 1\r\n\r").unwrap();
     assert_eq!(decoder.next_frame(), None);
@@ -112,7 +112,7 @@ fn a_return_at_the_end_waits_for_its_line_feed() {
 }
 
 #[test]
-fn bytes_that_are_no_utf8_stay_in_the_raw_frame() {
+fn invalid_utf8_stays_in_the_raw_frame() {
     let input = b"data: \xF0\x9F\x98\n\n";
     let (frames, _, _) = decode(&[input], LIMIT);
     assert_eq!(frames[0].raw, input);
@@ -121,7 +121,7 @@ fn bytes_that_are_no_utf8_stay_in_the_raw_frame() {
 }
 
 #[test]
-fn the_limit_is_in_bytes_of_one_frame() {
+fn the_limit_counts_bytes_of_one_frame() {
     let exact = b"data: 12\n\n";
     for cut in 0..=exact.len() {
         let pieces = [&exact[..cut], &exact[cut..]];
@@ -135,7 +135,7 @@ fn the_limit_is_in_bytes_of_one_frame() {
 }
 
 #[test]
-fn past_the_limit_every_byte_can_still_be_passed_on() {
+fn every_byte_past_the_limit_can_still_be_forwarded() {
     let input = [&b"data: 1\n\n"[..], b"data: ", &[b'x'; 100]].concat();
     let mut decoder = Decoder::new(32);
     assert_eq!(decoder.push(&input), Err(FrameTooLong { limit: 32 }));
@@ -156,7 +156,7 @@ fn an_endless_line_is_not_buffered() {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn an_encoded_event_round_trips() {
     for data in ["{}", "", "a\nb", "a\r\nb\n", " leading", "ü"] {
         let (frames, tail, _) = decode(&[&data_frame(data.as_bytes())], LIMIT);
         assert_eq!(frames[0].data.as_deref(), Some(data.replace("\r\n", "\n").as_str()));
@@ -167,14 +167,14 @@ fn what_is_encoded_is_decoded() {
 }
 
 #[test]
-fn other_data_keeps_the_other_lines() {
+fn replaced_data_keeps_the_other_lines() {
     let frame = Frame::read(b"event: x\r\nid: 7\r\ndata: a\r\n: note\r\ndata: b\r\n\r\n".to_vec());
     assert_eq!(frame.with_data(b"{}"), b"event: x\r\nid: 7\r\ndata: {}\r\n: note\r\n\r\n");
     assert_eq!(Frame::read(b"data: cut".to_vec()).with_data(b"{}"), b"data: {}\n");
 }
 
 #[test]
-fn other_data_stands_behind_a_byte_order_mark() {
+fn replaced_data_follows_a_byte_order_mark() {
     for (input, expected) in [
         ("\u{FEFF}data: a\n\n", "\u{FEFF}data: NEW\n\n"),
         ("\u{FEFF}data: a\ndata: b\n\n", "\u{FEFF}data: NEW\n\n"),
@@ -193,7 +193,7 @@ fn other_data_stands_behind_a_byte_order_mark() {
 }
 
 #[test]
-fn other_data_keeps_the_blank_line_where_lines_end_in_several_ways() {
+fn replaced_data_keeps_the_blank_line_with_mixed_line_ends() {
     for (input, expected) in [
         ("data: a\r\nA\rdata: b\n\n", "data: NEW\r\nA\r\n\n"),
         ("data: a\rdata: b\n\n", "data: NEW\r\n\n"),

@@ -37,7 +37,7 @@ fn calls(text: &str) -> [(Value, Value); 4] {
 
 /// Outputs whose text can be replaced are shortened; other outputs are dropped with their call.
 #[test]
-fn a_large_newest_output_of_any_kind_is_shortened_or_goes() {
+fn a_large_last_output_is_shortened_or_dropped() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     let policy =
         Policy { trigger_tokens: 1_500, budget_tokens: 2_000, keep_turns: 5, ..Policy::window(count) };
@@ -92,7 +92,7 @@ fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
 }
 
 #[test]
-fn what_names_an_item_stays_or_goes_with_it() {
+fn references_are_kept_or_dropped_with_their_item() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for (approval, by_reference) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut items = vec![response_items("user", 0)];
@@ -127,7 +127,7 @@ fn what_names_an_item_stays_or_goes_with_it() {
 
 /// A call of an MCP server that needed an approval names the approval request.
 #[test]
-fn a_call_stays_or_goes_with_its_approval() {
+fn a_call_is_kept_or_dropped_with_its_approval() {
     let format = endmark_wire::format::find_by_name("openai_responses").unwrap();
     for by_reference in [false, true] {
         let mut items = vec![response_items("user", 0)];

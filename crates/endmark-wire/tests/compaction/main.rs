@@ -92,21 +92,21 @@ fn histories() -> u64 {
 }
 
 #[test]
-fn nothing_is_broken_by_the_window_and_the_brake() {
+fn condensing_to_the_window_keeps_conversations_valid() {
     let [window, brake, _] = policies();
     check_all(histories(), &[window, brake]);
 }
 
 /// A share leaves the least room, and is the usual measure.
 #[test]
-fn nothing_is_broken_by_a_share() {
+fn condensing_to_a_share_keeps_conversations_valid() {
     let [.., share] = policies();
     check_all(histories().min(5_000), &[share]);
 }
 
 /// A conversation that continues and is compacted repeatedly keeps its ledger, and its summaries do not nest.
 #[test]
-fn compacting_again_is_the_old_ledger_and_what_is_new() {
+fn a_second_compaction_extends_the_ledger() {
     for format in FORMATS {
         let policy =
             Policy { trigger_tokens: 900, budget_tokens: 1_200, keep_turns: 4, ..Policy::window(count) };
@@ -138,7 +138,7 @@ fn compacting_again_is_the_old_ledger_and_what_is_new() {
 }
 
 #[test]
-fn the_brake_writes_a_list_and_the_window_sentences() {
+fn the_automatic_mode_writes_a_list_and_the_window_mode_sentences() {
     let steps = (0..12).flat_map(|round| history::step("anthropic_messages", round));
     let turns: Vec<String> =
         [history::user("anthropic_messages", "Move it")].into_iter().chain(steps).collect();

@@ -123,7 +123,7 @@ proptest! {
     /// Any request is refused or read. Every continuation request is valid, has the given terms, and keeps unrelated
     /// fields.
     #[test]
-    fn any_request(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
+    fn any_request_is_refused_or_has_valid_continuations(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
         body["unknown"] = json!({"kept": 1.5});
         for list in ["messages", "contents", "input"] {
             if !body[list].is_array() {
@@ -168,7 +168,7 @@ proptest! {
 
     /// Any response is unchanged without an edit, and an edit has its effect.
     #[test]
-    fn any_response(mut body in any_object(any_value()), text in ".{0,8}") {
+    fn any_response_is_unchanged_without_an_edit(mut body in any_object(any_value()), text in ".{0,8}") {
         body["unknown"] = json!({"kept": 1.5});
         let bytes = body.to_string();
         for format in FORMATS {
@@ -198,7 +198,7 @@ proptest! {
 
     /// For any stream, the content of its pieces is kept, and the client's side consists of JSON events.
     #[test]
-    fn any_stream(events in prop::collection::vec(any_object(any_value()), 0..8), text in ".{1,8}") {
+    fn any_stream_keeps_its_content(events in prop::collection::vec(any_object(any_value()), 0..8), text in ".{1,8}") {
         for format in FORMATS {
             let request = request(format);
             let mut reader = request.stream(KEEP);

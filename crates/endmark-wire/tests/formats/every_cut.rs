@@ -39,7 +39,7 @@ fn stem(case: &Path) -> String {
 }
 
 #[test]
-fn a_stream_cut_anywhere_goes_on_to_the_whole() {
+fn a_stream_cut_anywhere_continues_to_the_whole() {
     let mut cuts = 0;
     for name in FORMATS {
         let request = request(format(name));
@@ -120,7 +120,7 @@ fn read_choice(request: &Request, bytes: &[u8]) -> Choice {
 
 /// This also holds if a provider reports the reply complete, or if its end repeats the content.
 #[test]
-fn a_stream_that_ended_goes_on_in_place_of_its_end() {
+fn a_finished_stream_continues_instead_of_ending() {
     let mut mended = 0;
     for name in FORMATS {
         let request = request(format(name));
@@ -166,7 +166,7 @@ fn a_stream_that_ended_goes_on_in_place_of_its_end() {
 }
 
 #[test]
-fn a_stream_that_needs_nothing_is_the_same() {
+fn a_whole_stream_is_unchanged() {
     for name in FORMATS {
         let request = request(format(name));
         for case in cases(name, ".sse") {
@@ -196,7 +196,7 @@ proptest! {
 
     /// For any split of a stream, the events and the kept content are the same.
     #[test]
-    fn splits_change_nothing(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
+    fn events_do_not_depend_on_the_split(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
         for name in FORMATS {
             let request = request(format(name));
             for case in cases(name, ".sse") {
@@ -248,7 +248,7 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
 
 /// A part that began and cannot be completed here ends in an error, and is never invented.
 #[test]
-fn what_a_server_was_about_to_say_itself_is_not_made_up() {
+fn a_missing_part_of_the_server_is_not_invented() {
     let thought = r#"event: message_start
 data: {"type":"message_start","message":{"id":"msg_1","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
 

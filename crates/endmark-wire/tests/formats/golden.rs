@@ -16,17 +16,17 @@ use crate::relay::{cases, format, frames, relay, request};
 const FORMATS: [&str; 3] = ["openai_responses", "anthropic_messages", "gemini"];
 
 #[test]
-fn requests() {
+fn requests_match_their_golden_files() {
     check(".request.json", golden_request);
 }
 
 #[test]
-fn responses() {
+fn responses_match_their_golden_files() {
     check(".response.json", response);
 }
 
 #[test]
-fn streams() {
+fn streams_match_their_golden_files() {
     check(".sse", stream);
 }
 

@@ -14,7 +14,7 @@ fn read_with_fields(fields: &str) -> Result<BodyLength, Fault> {
 }
 
 #[test]
-fn what_clients_send_is_read() {
+fn usual_client_requests_are_parsed() {
     assert_eq!(read_with_fields(""), Ok(BodyLength::Bytes(0)));
     assert_eq!(read_with_fields("Content-Length: 12\r\n"), Ok(BodyLength::Bytes(12)));
     assert_eq!(read_with_fields("content-length:0012 \r\n"), Ok(BodyLength::Bytes(12)));
@@ -30,7 +30,7 @@ fn what_clients_send_is_read() {
 }
 
 #[test]
-fn two_lengths_are_refused_however_they_are_written() {
+fn two_lengths_are_refused_in_every_spelling() {
     assert_eq!(
         read_with_fields("content-length: 5\r\ntransfer-encoding: chunked\r\n"),
         Err(Fault::TwoLengths)
@@ -85,7 +85,7 @@ fn any_coding_but_chunked_is_refused() {
 }
 
 #[test]
-fn names_and_lines_that_servers_read_differently_are_refused() {
+fn ambiguous_header_names_and_lines_are_refused() {
     assert_eq!(read_with_fields("transfer-encoding : chunked\r\n"), Err(Fault::FieldName));
     assert_eq!(read_with_fields(": chunked\r\n"), Err(Fault::FieldName));
     assert_eq!(read_with_fields("no colon\r\n"), Err(Fault::FieldName));
@@ -99,7 +99,7 @@ fn names_and_lines_that_servers_read_differently_are_refused() {
 }
 
 #[test]
-fn a_host_is_there_once() {
+fn a_request_has_exactly_one_host() {
     assert_eq!(read("GET / HTTP/1.1\r\n\r\n"), Err(Fault::Host));
     assert_eq!(read_with_fields("Host: b\r\n"), Err(Fault::Host));
 }
@@ -142,7 +142,7 @@ fn a_request_line_has_three_words_and_a_path() {
 }
 
 #[test]
-fn a_head_has_bounds() {
+fn a_head_is_bounded() {
     let fields = |count: usize| "x: 1\r\n".repeat(count);
     assert!(read_with_fields(&fields(4)).is_ok());
     assert_eq!(read_with_fields(&fields(5)), Err(Fault::TooManyFields(5)));

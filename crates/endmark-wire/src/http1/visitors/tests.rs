@@ -13,7 +13,7 @@ fn admits(visitors: &Visitors, host: &str, origin: Option<&str>) -> bool {
 }
 
 #[test]
-fn a_loopback_listener_serves_this_machine_and_the_names_given() {
+fn a_loopback_listener_accepts_local_and_configured_names() {
     let ours = visitors(true, &["Gateway.example.com", "10.0.0.7"], &[]);
     for host in [
         "localhost",
@@ -54,14 +54,14 @@ fn a_loopback_listener_serves_this_machine_and_the_names_given() {
 }
 
 #[test]
-fn another_listener_serves_every_name_until_some_are_given() {
+fn another_listener_accepts_every_name_unless_configured() {
     assert!(admits(&visitors(false, &[], &[]), "anything.example", None));
     assert!(!admits(&visitors(false, &["a.example"], &[]), "anything.example", None));
     assert!(admits(&visitors(true, &["*"], &[]), "anything.example", None));
 }
 
 #[test]
-fn a_page_is_served_if_it_is_ours_or_named() {
+fn only_our_own_and_configured_origins_are_accepted() {
     let ours = visitors(true, &["gw.example"], &["https://app.example", "http://localhost:3000"]);
     for (host, origin) in [
         ("localhost:4141", "http://localhost:4141"),
@@ -87,21 +87,21 @@ fn a_page_is_served_if_it_is_ours_or_named() {
 }
 
 #[test]
-fn a_rebound_name_is_no_page_of_ours() {
+fn a_rebound_dns_name_is_a_foreign_origin() {
     let open = visitors(false, &[], &[]);
     assert!(!admits(&open, "rebound.example:4141", Some("http://rebound.example:4141")));
     assert!(admits(&open, "192.0.2.1:4141", Some("http://192.0.2.1:4141")));
 }
 
 #[test]
-fn a_list_with_a_name_that_cannot_be_says_so() {
+fn a_list_with_an_impossible_name_is_refused() {
     let host = Visitors::new(true, &["https://gw.example".to_owned()], &[]).unwrap_err();
     assert!(host.to_string().contains("without a scheme"), "{host}");
     assert!(Visitors::new(true, &[], &["app.example".to_owned()]).is_err());
 }
 
 #[test]
-fn each_of_several_origins_has_to_be_let_in() {
+fn every_one_of_several_origins_must_be_allowed() {
     let ours = visitors(true, &[], &["https://app.example"]);
     let admit = |origins: &[&[u8]]| ours.admit(Sender { host: Some(b"localhost"), origins, sites: &[] });
     assert_eq!(admit(&[b"https://app.example", b"http://localhost"]), Ok(()));
@@ -114,7 +114,7 @@ fn each_of_several_origins_has_to_be_let_in() {
 }
 
 #[test]
-fn a_page_of_another_origin_is_a_stranger_also_where_it_does_not_say_which() {
+fn a_cross_site_page_is_foreign_even_without_an_origin() {
     let ours = visitors(true, &[], &["https://app.example"]);
     let admit = |visitors: &Visitors, origins: &[&[u8]], sites: &[&[u8]]| {
         visitors.admit(Sender { host: Some(b"localhost:4141"), origins, sites })

@@ -15,7 +15,7 @@ fn tree(body: &[u8]) -> Tree {
 }
 
 #[test]
-fn the_stream_is_as_asked() {
+fn a_continuation_streams_as_requested() {
     let asked = |body: Tree, stream, include_usage| {
         let body = tree(&request(&body).with_limit(Terms { limit: 1, stream, include_usage }));
         (body.get("stream").cloned(), body.get("stream_options").cloned())
@@ -34,7 +34,7 @@ fn the_stream_is_as_asked() {
 }
 
 #[test]
-fn the_limit_goes_into_the_clients_own_field() {
+fn the_limit_is_set_in_the_clients_own_field() {
     let limits = |body: &str| {
         let body = tree(&ChatRequest::parse(body.as_bytes()).unwrap().with_limit(TERMS));
         (body.get("max_tokens").cloned(), body.get("max_completion_tokens").cloned())
@@ -52,7 +52,7 @@ fn the_limit_goes_into_the_clients_own_field() {
 }
 
 #[test]
-fn arguments_that_hold_nothing_yet_are_not_shown() {
+fn empty_arguments_are_not_shown() {
     let shown = |arguments: &str| {
         let call = ToolCall { name: "w".to_owned(), arguments: arguments.to_owned(), ..ToolCall::default() };
         hermes_prefill(&Partial::ToolCall { call: &call, content_before: "", calls_before: &[] })
@@ -66,7 +66,7 @@ fn arguments_that_hold_nothing_yet_are_not_shown() {
 }
 
 #[test]
-fn a_client_that_ends_with_a_call_has_no_prefill() {
+fn a_reply_that_ends_with_a_call_has_no_prefill() {
     let call =
         json!({"role": "assistant", "content": "x", "tool_calls": [{"id": "1", "function": {"name": "f"}}]});
     let request = request(&json!({"messages": [call]}));
@@ -83,7 +83,7 @@ fn a_client_that_ends_with_a_call_has_no_prefill() {
 }
 
 #[test]
-fn nothing_so_far_is_not_shown_before_a_prompt() {
+fn an_empty_reply_is_not_shown_before_a_prompt() {
     let request = request(&json!({"messages": [{"role": "user", "content": "Hi"}]}));
     let body = tree(&request.with_prompt(&Partial::Text(""), "go on", TERMS));
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
@@ -124,7 +124,7 @@ proptest! {
     /// For any request, its continuations are JSON, have the given terms and the right last message, and keep
     /// everything that need not change.
     #[test]
-    fn continuations_of_any_request(
+    fn any_request_has_valid_continuations(
         messages in prop::collection::vec(any_message(), 0..4),
         fields in prop::collection::btree_map(prop::sample::select(vec![
             "model", "n", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop", "tools",

@@ -5,7 +5,7 @@ fn error(body: &[u8]) -> String {
 }
 
 #[test]
-fn only_what_is_no_request_is_an_error() {
+fn only_a_non_request_is_an_error() {
     assert_eq!(
         error(b"{\"model\":"),
         "the body is not JSON: invalid JSON at byte 9: the text ends too early"
@@ -25,13 +25,13 @@ fn only_what_is_no_request_is_an_error() {
 }
 
 #[test]
-fn deep_nesting_is_read() {
+fn a_deeply_nested_request_is_read() {
     let body = format!("{{\"messages\":[{}{}],\"max_tokens\":5}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(ChatRequest::parse(body.as_bytes()).unwrap().limit, Some(5));
 }
 
 #[test]
-fn whose_stop_it_is() {
+fn stop_sequences_are_attributed_to_client_or_model() {
     let has_stop = |stop: &str| {
         ChatRequest::parse(format!("{{\"messages\":[],\"stop\":{stop}}}").as_bytes()).unwrap().has_stop
     };
@@ -39,7 +39,7 @@ fn whose_stop_it_is() {
 }
 
 #[test]
-fn schemas_are_given_as_written() {
+fn schemas_are_returned_as_written() {
     let body = br#"{"messages":[],
         "response_format":{"type":"json_object","schema":{ "type" : "object" }},
         "tools":[{"type":"function","function":{"name":"a","parameters":{ "x":1.0 }}},{"type":"custom"},{"function":{"name":"b"}}],

@@ -12,7 +12,7 @@ fn text(index: u32, text: &str) -> String {
 }
 
 #[test]
-fn past_the_limit_nothing_is_kept_and_everything_is_read() {
+fn after_the_limit_events_are_read_but_not_kept() {
     let mut stream = stream(10);
     stream.chunk(&text(0, "12345")).unwrap();
     stream.chunk(&text(1, "12345")).unwrap();
@@ -29,7 +29,7 @@ fn past_the_limit_nothing_is_kept_and_everything_is_read() {
 }
 
 #[test]
-fn calls_and_choices_from_outside_are_bounded() {
+fn calls_and_choices_of_a_server_are_bounded() {
     let mut stream = stream(1000);
     for index in 0..1000 {
         let call =
@@ -43,7 +43,7 @@ fn calls_and_choices_from_outside_are_bounded() {
 }
 
 #[test]
-fn a_broken_chunk_leaves_what_came_before_it() {
+fn a_broken_chunk_keeps_earlier_content() {
     for data in ["{\"choices\":[", "[]", "nt\":\"two\"}}]}"] {
         let mut stream = stream(1000);
         stream.chunk(&text(0, "one")).unwrap();
@@ -57,7 +57,7 @@ fn a_broken_chunk_leaves_what_came_before_it() {
 }
 
 #[test]
-fn after_an_event_that_is_no_chunk_nothing_is_mendable() {
+fn after_an_unreadable_event_nothing_is_recoverable() {
     let mut stream = stream(1000);
     stream.chunk(&text(0, "one")).unwrap();
     assert_eq!(stream.chunk("ping"), Err(EventError::NoChunk));
@@ -65,14 +65,14 @@ fn after_an_event_that_is_no_chunk_nothing_is_mendable() {
 }
 
 #[test]
-fn bytes_that_are_no_utf_8_break_a_chunk() {
+fn invalid_utf8_breaks_a_chunk() {
     let damaged =
         Frame::read(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xFF\"}}]}\n\n".to_vec());
     assert_eq!(stream(1000).frame(&damaged), Err(EventError::NotUtf8));
 }
 
 #[test]
-fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
+fn a_blank_finish_reason_does_not_end_a_stream() {
     let mut stream = stream(1000);
     for blank in ["", " "] {
         let data = format!(
@@ -91,7 +91,7 @@ fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
 }
 
 #[test]
-fn a_choice_with_a_call_of_an_unknown_kind_cannot_be_gone_on_with() {
+fn a_choice_with_an_unknown_call_kind_cannot_be_continued() {
     let chunk = |index: u32, call: &str| {
         format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{call}]}}}}]}}")
     };
@@ -113,7 +113,7 @@ fn a_choice_with_a_call_of_an_unknown_kind_cannot_be_gone_on_with() {
 }
 
 #[test]
-fn frames_that_say_nothing() {
+fn empty_frames_are_ignored() {
     let mut stream = stream(1000);
     for raw in
         [": ping\n\n", "\n", "event: ping\n\n", "data:\n\n", "data: {}\n\n", "data: {\"choices\":null}\n\n"]
@@ -140,7 +140,7 @@ fn a_stream_without_chunks_has_a_template() {
 }
 
 #[test]
-fn a_template_holds_what_is_the_same_in_every_chunk_and_short() {
+fn a_template_contains_only_the_short_constant_fields() {
     let mut stream = stream(10);
     let long = "x".repeat(5000);
     let first =
@@ -151,7 +151,7 @@ fn a_template_holds_what_is_the_same_in_every_chunk_and_short() {
 }
 
 #[test]
-fn what_a_template_makes_is_read_as_it_was_meant() {
+fn a_chunk_made_from_a_template_round_trips() {
     let mut first = stream(1000);
     first.chunk(r#"{"id":"a","model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}"#).unwrap();
     let template = first.template().clone();
@@ -194,7 +194,7 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn a_chunk_is_changed_in_place() {
+fn a_chunk_is_edited_in_place() {
     let data = r#"{"choices": [{"index":1,"delta":{"content":"x"},"finish_reason":"length"}], "usage":null, "extra" : 1.50}"#;
     let mut edit = super::super::ChunkEdit::new(data).unwrap();
     edit.set_finish(1, None);
