@@ -267,7 +267,7 @@ mod tests {
     use super::Postgres;
 
     #[test]
-    fn a_server_keeps_its_data_over_a_crash_and_is_removed_at_the_end() {
+    fn a_test_server_keeps_its_data_after_a_crash_and_is_removed() {
         let Some(mut postgres) = Postgres::start() else { return };
         let folder = postgres.folder.clone();
         postgres.query("CREATE TABLE kept (n bigint); INSERT INTO kept VALUES (7)");

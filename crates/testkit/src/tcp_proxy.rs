@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_freezes_goes_on_and_is_cut() {
+    fn a_proxied_link_freezes_resumes_and_breaks() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let proxy = TcpProxy::start(server.local_addr().unwrap().port());
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();

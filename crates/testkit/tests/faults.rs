@@ -28,7 +28,7 @@ fn plain_answer() -> Answer {
 }
 
 #[tokio::test]
-async fn a_body_comes_whole_in_every_framing_and_splitting() {
+async fn a_body_arrives_whole_in_every_framing_and_split() {
     for answer in [plain_answer(), plain_answer().chunked(), plain_answer().until_close()] {
         for answer in [answer.clone(), answer.clone().split(1), answer.split(3)] {
             assert_eq!(receive(answer).await, (BODY.into(), None));
@@ -37,7 +37,7 @@ async fn a_body_comes_whole_in_every_framing_and_splitting() {
 }
 
 #[tokio::test]
-async fn a_fault_strikes_after_exactly_so_many_bytes() {
+async fn a_fault_strikes_after_the_given_number_of_bytes() {
     for (framed, is_chunked) in
         [(plain_answer(), false), (plain_answer().chunked(), true), (plain_answer().chunked().split(1), true)]
     {
@@ -56,7 +56,7 @@ async fn a_fault_strikes_after_exactly_so_many_bytes() {
 }
 
 #[tokio::test]
-async fn a_stall_lasts_until_the_client_goes_away() {
+async fn a_stall_lasts_until_the_client_leaves() {
     let upstream = Upstream::start(Script::new().then(plain_answer().stall_after(3))).await;
     let mut reply = Request::get(upstream.address(), "/").send().await;
     assert_eq!(reply.next_bytes().await.unwrap().unwrap(), b"012");
@@ -68,7 +68,7 @@ async fn a_stall_lasts_until_the_client_goes_away() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_a_pause_is_noticed() {
+async fn a_client_that_leaves_during_a_pause_is_detected() {
     let answer = plain_answer().chunked().split(1).pause(Duration::from_hours(1));
     let upstream = Upstream::start(Script::new().then(answer.clone()).then(answer)).await;
     for request in [0, 1] {
@@ -83,7 +83,7 @@ async fn a_client_that_leaves_in_a_pause_is_noticed() {
 }
 
 #[tokio::test]
-async fn no_answer_at_all_can_be_a_reset_or_a_close() {
+async fn a_missing_answer_can_be_a_reset_or_a_close() {
     let script =
         Script::new().then(Answer::without_status(Fault::Reset)).then(Answer::without_status(Fault::Close));
     let upstream = Upstream::start(script).await;
@@ -95,7 +95,7 @@ async fn no_answer_at_all_can_be_a_reset_or_a_close() {
 }
 
 #[tokio::test]
-async fn waiting_and_pausing_take_their_time() {
+async fn waits_and_pauses_last_their_time() {
     let slow =
         plain_answer().chunked().split(5).wait(Duration::from_millis(60)).pause(Duration::from_millis(30));
     let started = Instant::now();
@@ -133,7 +133,7 @@ async fn frames_are_read_as_they_arrive() {
 }
 
 #[tokio::test]
-async fn requests_are_recorded_and_answered_by_what_fits() {
+async fn requests_are_recorded_and_matched_to_answers() {
     let script = Script::new()
         .when(|request| request.path.starts_with("/v1/models"), Answer::html(502))
         .then(Answer::unauthorized())
@@ -158,7 +158,7 @@ async fn requests_are_recorded_and_answered_by_what_fits() {
 }
 
 #[tokio::test]
-async fn a_stopped_upstream_cuts_its_streams_and_can_come_back() {
+async fn a_stopped_upstream_cuts_its_streams_and_can_restart() {
     let upstream = Upstream::start(Script::new().then(plain_answer().stall_after(3))).await;
     let address = upstream.address();
     let mut reply = Request::get(address, "/").send().await;

@@ -37,7 +37,7 @@ fn with_prompt(so_far: &str) -> Value {
 }
 
 #[test]
-fn tokens_are_the_text() {
+fn tokens_concatenate_to_the_text() {
     for text in ["", " ", TEXT, JSON, "  twice", "länge ∎🎉\n\tx", "a b c d"] {
         assert_eq!(tokens(text).concat(), text);
     }
@@ -45,7 +45,7 @@ fn tokens_are_the_text() {
 }
 
 #[tokio::test]
-async fn a_limit_cuts_and_is_said() {
+async fn a_limit_cuts_the_reply_and_is_reported() {
     let whole = tokens(TEXT).len();
     for limit in 0..=whole + 1 {
         let mut body = first();
@@ -86,7 +86,7 @@ async fn an_echo_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_flag_can_be_what_makes_a_prefill() {
+async fn a_request_flag_can_enable_prefill() {
     let model = || ScriptedModel::new(TEXT).prefill_flag("prefix");
     assert_eq!(reply_text(model(), with_prefill(&TEXT[..9])).await.0, TEXT);
     let mut body = with_prefill(&TEXT[..9]);
@@ -121,7 +121,7 @@ async fn a_prompt_is_answered_in_the_chosen_style() {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_where_there_are_tools() {
+async fn a_tool_is_called_if_tools_are_offered() {
     let mut body = first();
     body["tools"] = json!([{ "type": "function", "function": { "name": "find" } }]);
     let reply = ask(ScriptedModel::new(JSON).calls("find"), body.clone()).await.json();
@@ -142,7 +142,7 @@ async fn a_tool_is_called_where_there_are_tools() {
 }
 
 #[tokio::test]
-async fn a_stream_says_the_same_and_its_usage_only_when_asked() {
+async fn a_stream_has_the_same_text_and_reports_usage_on_request() {
     let mut body = first();
     body["stream"] = json!(true);
     let reply = ask(ScriptedModel::new(TEXT).reasoning("Hm."), body.clone()).await;
@@ -160,7 +160,7 @@ async fn a_stream_says_the_same_and_its_usage_only_when_asked() {
 }
 
 #[tokio::test]
-async fn reasoning_uses_the_limit_up() {
+async fn reasoning_uses_up_the_limit() {
     let mut body = first();
     body["max_tokens"] = json!(3);
     let reply = ask(ScriptedModel::new(TEXT).reasoning("One two three four"), body).await.json();
@@ -170,7 +170,7 @@ async fn reasoning_uses_the_limit_up() {
 }
 
 #[tokio::test]
-async fn a_fault_strikes_the_request_it_was_set_for() {
+async fn a_fault_strikes_only_its_request() {
     let model = ScriptedModel::new(TEXT).fault(1, 5, Fault::Close);
     let upstream = Upstream::start(model).await;
     for complete in [true, false, true] {

@@ -25,7 +25,7 @@ fn chat_text(reply: &testkit::Reply) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_first_reply_is_cut_with_the_formats_own_word_and_the_rest_goes_on() {
+async fn the_first_reply_is_cut_and_the_continuation_follows() {
     for dialect in Dialect::ALL {
         let word = match dialect {
             Dialect::Responses => "incomplete",
@@ -69,7 +69,7 @@ async fn the_first_reply_is_cut_with_the_formats_own_word_and_the_rest_goes_on()
 }
 
 #[tokio::test]
-async fn the_same_request_is_answered_alike_and_with_more_room_further() {
+async fn equal_requests_get_equal_answers() {
     let path = "/v1/chat/completions";
     let body = |limit: u64| json!({"max_tokens": limit, "messages": [{"role": "user", "content": "Write."}]});
     for (again, expected) in [
@@ -91,7 +91,7 @@ async fn the_same_request_is_answered_alike_and_with_more_room_further() {
 }
 
 #[tokio::test]
-async fn a_prefill_is_refused_and_a_demanded_grammar_begins_anew() {
+async fn a_prefill_is_refused_and_a_required_grammar_restarts() {
     let upstream = Upstream::start(model(Begins::Anchor)).await;
     let path = "/v1/chat/completions";
     let mut messages = vec![
@@ -108,7 +108,7 @@ async fn a_prefill_is_refused_and_a_demanded_grammar_begins_anew() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_itself_is_gone_on_with() {
+async fn a_cut_answer_is_continued() {
     let style = Style { start: Begins::Cut, stops_after: Some(20), ..Style::default() };
     let upstream = Upstream::start(ReadingModel::new(TEXT, CUT, Manner::Continues(style))).await;
     let path = "/v1/chat/completions";

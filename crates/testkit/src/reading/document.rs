@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_begins_where_its_style_says() {
+    fn an_answer_begins_at_the_position_of_its_style() {
         let from = |begins| continuation(22, &Style { start: begins, ..Style::default() });
         assert_eq!(from(Begins::Anchor), "The quick fox jumps.\n");
         assert_eq!(from(Begins::Shown), "quick fox jumps.\n");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seam_and_what_stands_around_it_are_of_the_style() {
+    fn the_seam_and_its_surroundings_follow_the_style() {
         let with = |seam, begins| continuation(22, &Style { start: begins, seam, ..Style::default() });
         assert_eq!(with(Seam::SpaceLost, Begins::Anchor), "Thequick fox jumps.\n");
         assert_eq!(with(Seam::SpaceAdded("\n"), Begins::Shown), "\nquick fox jumps.\n");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_behind_a_cut_between_words_is_the_one_that_changes() {
+    fn the_word_after_a_cut_between_words_is_replaced() {
         let document = Document::new("one two three", 4);
         assert_eq!(document.with_another_word(), "one one three");
         let document = Document::new("one two three", 3);

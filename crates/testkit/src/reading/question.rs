@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_found_in_the_assistants_message_and_the_anchor_in_the_question() {
+    fn the_shown_text_and_the_anchor_are_found_in_their_messages() {
         let shown = "# Title\n\nThe first of the lines.\nThe sec";
         let messages = json!([
             {"role": "user", "content": "Write."},
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_question_quotes_is_shown_as_well() {
+    fn text_quoted_only_by_the_prompt_counts_as_shown() {
         let messages =
             json!([{"role": "user", "content": "Go on behind `The first of the lines.`, please."}]);
         assert_eq!(read(&messages), (32, 9));
     }
 
     #[test]
-    fn where_nothing_is_shown_the_document_is_asked_for() {
+    fn a_prompt_without_shown_text_requests_the_document() {
         let request = json!({"max_tokens": 7, "messages": [{"role": "user", "content": "Write the lines."}]});
         assert_eq!(Question::read(&request, DOCUMENT), Ok(Question::Anew { limit: Some(7) }));
     }
