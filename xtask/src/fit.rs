@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_always_right_weighs_more_than_what_is_never() {
+    fn a_reliable_sign_gets_a_larger_weight() {
         let row = |right: f64, values: [f64; 3]| Row { correctness: right, values: values.to_vec() };
         let rows: Vec<Row> = (0..60)
             .flat_map(|at| {

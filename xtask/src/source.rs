@@ -34,14 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_modules_do_not_count() {
+    fn test_modules_are_not_counted() {
         let text =
             "a\n#[cfg(test)]\nmod tests {\n    b\n}\nc\n#[cfg(test)]\nmod more;\n#[cfg(test)]\nfn d() {}\n";
         assert_eq!(lines_without_tests(text), [(1, "a"), (6, "c"), (9, "#[cfg(test)]"), (10, "fn d() {}")]);
     }
 
     #[test]
-    fn test_files_are_known_by_their_place() {
+    fn test_files_are_recognised_by_path() {
         for (file, is_test) in [
             ("src/a.rs", false),
             ("src/a/tests.rs", true),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_found_where_errors_are_made() {
+    fn error_codes_are_found_at_their_definitions() {
         let text = "
             CommandError::input(\n    \"no_file\",\n    \"text\", hint)
             Answer::no_in_text(to_data(&a)?, text, \"cut\", \"it is\")
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_listed_once_with_its_places() {
+    fn a_code_is_listed_once_with_its_sources() {
         let used = Codes::from([("cut".to_owned(), BTreeSet::from(["text".to_owned()]))]);
         let of = |page: &str| failures(&used, page).len();
         assert_eq!(of("| `cut` | text | It is cut. |"), 0);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_a_command_or_a_library() {
+    fn a_source_is_a_command_or_a_library() {
         for (file, place) in [
             ("crates/endmark-cli/src/commands/findings/fit.rs", Some("findings")),
             ("crates/endmark-cli/src/input.rs", Some("input")),

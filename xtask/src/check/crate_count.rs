@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_counts_once_a_version() {
+    fn a_crate_counts_once_per_version() {
         let tree = "endmark v0.1.0 (/x)\na v1.0.0\nb v1.0.0 (proc-macro)\na v1.0.0 (*)\n\na v2.0.0\n";
         assert_eq!(crates(tree).len(), 4);
     }

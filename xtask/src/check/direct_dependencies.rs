@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ninth_is_too_many() {
+    fn a_ninth_dependency_is_rejected() {
         assert_eq!((failures(8), failures(9)), (0, 1));
     }
 }

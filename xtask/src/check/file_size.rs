@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_do_not_count() {
+    fn tests_are_not_counted() {
         let code = "fn a() {}\n".repeat(AT_MOST);
         let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "    fn b() {}\n".repeat(100));
         let file = Path::new("src/a.rs");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_go_one_way() {
+    fn crate_dependencies_go_one_way() {
         for (name, dependency, kind, failures_expected) in [
             ("endmark-cli", "endmark-gateway", "null", 0),
             ("endmark", "endmark-gateway", "null", 1),

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rim_is_one_module_of_one_crate() {
+    fn an_impure_module_is_exempt_by_crate_and_name() {
         for (package, file, expected) in [
             ("endmark-envelope", "run.rs", true),
             ("endmark-envelope", "run/signals.rs", true),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_crate_with_rooms_refuses_an_arrow_upward() {
+    fn every_crate_with_rooms_rejects_an_upward_import() {
         for (name, file, text, expected) in [
             ("endmark-store", "queue.rs", "use crate::engine::Session;", 0),
             ("endmark-store", "queue.rs", "use crate::writer::Writer;", 1),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_command_sees_another() {
+    fn a_command_cannot_import_another() {
         for (file, text, expected) in [
             ("commands/runs.rs", "use crate::commands::run::Report;", 1),
             ("commands/runs/watch.rs", "use super::super::run;", 1),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_upward_fails_however_it_is_written() {
+    fn an_upward_import_fails_in_every_spelling() {
         for (file, text, expected) in [
             ("recovery/mend.rs", "use crate::reply::Part;", 0),
             ("recovery/mend.rs", "use crate::exchange::Exchange;", 1),

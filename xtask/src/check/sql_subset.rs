@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_poolers_and_relatives_do_not_understand_is_found() {
+    fn sql_that_poolers_do_not_support_is_found() {
         let text = "-- no TRIGGER here\nCREATE TRIGGER t;\nUPDATE a SET b = now();\nlet begin = Instant::now();\nid bigserial PRIMARY KEY\n";
         let failures = file_failures(Path::new("a.postgres.sql"), text);
         let lines: Vec<_> = failures.iter().map(|failure| &failure[..16]).collect();

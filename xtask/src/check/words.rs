@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_words_are_found() {
+    fn only_whole_words_are_found() {
         let (forbidden, _) = FORBIDDEN[0];
         let text =
             format!("fine\n// {forbidden}: later\n{forbidden}S and METHOD{forbidden}\n({forbidden})\n");

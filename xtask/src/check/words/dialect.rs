@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_in_a_page_is_found() {
+    fn a_requirement_id_in_a_page_is_found() {
         let text = "It is capped (CX-3).\nUTF-8, RFC 9110, CWE-89 and `AR-1` are not requirements.\n";
         let failures = file_failures(Path::new("docs/cap.md"), text);
         assert_eq!(failures.len(), 1, "{failures:?}");
