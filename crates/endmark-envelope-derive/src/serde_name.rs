@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_serdes() {
+    fn names_match_those_of_serde() {
         for (rule, expected) in [
             ("lowercase", "body_text"),
             ("UPPERCASE", "BODY_TEXT"),
