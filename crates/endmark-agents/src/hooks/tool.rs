@@ -27,7 +27,7 @@ pub fn cap_result(
     let mut capping = ResultCapping { request, keeper: &mut keeper, store_failure: None };
     let shortened = match agent {
         HookAgent::Claude => capping.shorten_texts(event),
-        HookAgent::Codex | HookAgent::Gemini => capping.text(agent, &event.tool_response),
+        HookAgent::Codex | HookAgent::Gemini => capping.cap_text_result(agent, &event.tool_response),
     };
     if let Some(message) = capping.store_failure.take() {
         warn(&message);
@@ -44,7 +44,11 @@ struct ResultCapping<'a> {
 
 impl ResultCapping<'_> {
     /// Returns the shortened text after a line about the cap, if the result is a text and too long.
-    fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<ShortenedResult>, CommandError> {
+    fn cap_text_result(
+        &mut self,
+        agent: HookAgent,
+        response: &Value,
+    ) -> Result<Option<ShortenedResult>, CommandError> {
         let Some(text) = texts::result_text(response) else { return Ok(None) };
         if size(&text, self.request.limits.unit) <= self.request.limits.most {
             return Ok(None);

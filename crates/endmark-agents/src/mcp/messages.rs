@@ -88,12 +88,12 @@ impl OutlineParser {
                     continue;
                 }
             }
-            self.byte(byte);
+            self.push_byte(byte);
             bytes = rest;
         }
     }
 
-    fn byte(&mut self, byte: u8) {
+    fn push_byte(&mut self, byte: u8) {
         if self.is_in_string {
             self.is_in_string = self.is_escaped || byte != b'"';
             self.is_escaped = !self.is_escaped && byte == b'\\';

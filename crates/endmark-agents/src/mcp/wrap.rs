@@ -205,13 +205,13 @@ impl ServerDirection<'_> {
                     let why = format!("has more than {MESSAGE_LIMIT_BYTES} bytes");
                     self.reject(&outline, &why).map_err(CommandError::Write)?;
                 }
-                Incoming::Message => self.message(&line).map_err(CommandError::Write)?,
+                Incoming::Message => self.deliver_message(&line).map_err(CommandError::Write)?,
             }
         }
     }
 
     /// Sends the client a message of the server, or its replacement.
-    fn message(&mut self, line: &[u8]) -> io::Result<()> {
+    fn deliver_message(&mut self, line: &[u8]) -> io::Result<()> {
         // A message must be UTF-8. Clients replace invalid bytes in the same way.
         let text = String::from_utf8_lossy(without_byte_order_mark(line));
         let Ok(message) = Value::parse_str(&text) else {
@@ -222,7 +222,7 @@ impl ServerDirection<'_> {
             return self.shared.send(line);
         };
         let changed = if message.kind() == Kind::Array {
-            let of_each: Vec<_> = message.items().map(|message| self.replacement(message)).collect();
+            let of_each: Vec<_> = message.items().map(|message| self.replace_message(message)).collect();
             of_each.iter().any(Option::is_some).then(|| {
                 let each = message.items().zip(&of_each);
                 let each =
@@ -230,7 +230,7 @@ impl ServerDirection<'_> {
                 format!("[{}]\n", each.collect::<Vec<_>>().join(","))
             })
         } else {
-            self.replacement(message).map(|mut changed| {
+            self.replace_message(message).map(|mut changed| {
                 changed.push('\n');
                 changed
             })
@@ -253,7 +253,7 @@ impl ServerDirection<'_> {
     }
 
     /// Returns the replacement of a message, or `None` to forward it unchanged.
-    fn replacement(&mut self, message: Value<'_>) -> Option<String> {
+    fn replace_message(&mut self, message: Value<'_>) -> Option<String> {
         let awaited = self.shared.session().take_answered(message);
         message.field("result").or_else(|| message.field("error"))?;
         let line = message.raw();
