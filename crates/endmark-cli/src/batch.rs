@@ -147,7 +147,7 @@ pub(crate) fn run(
 ) -> Result<Exit, CommandError> {
     let mut output = JsonOutput::new(BufWriter::new(io::stdout().lock()));
     let (mut line, mut has_invalid, mut has_no) = (Vec::new(), false, false);
-    while let Some(read) = input.line(MAX_LINE_BYTES, &mut line)? {
+    while let Some(read) = input.read_line(MAX_LINE_BYTES, &mut line)? {
         let answered = match (read, str::from_utf8(&line)) {
             (Line::TooLong, _) => {
                 Err(LineError::without_id(format!("the line is over {MAX_LINE_BYTES} bytes")))

@@ -110,7 +110,7 @@ impl Input {
     }
 
     /// Reads the next line without its newline, at most `limit` bytes. Returns `None` at the end.
-    pub(crate) fn line(&mut self, limit: u64, line: &mut Vec<u8>) -> Result<Option<Line>, CommandError> {
+    pub(crate) fn read_line(&mut self, limit: u64, line: &mut Vec<u8>) -> Result<Option<Line>, CommandError> {
         line.clear();
         let read = self.reader.by_ref().take(limit).read_until(b'\n', line);
         let count = read.map_err(|source| CommandError::Read { path: self.path.clone(), source })?;

@@ -66,7 +66,7 @@ fn parse_stream(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<St
     let mut request_id = None;
     decoder.push(body).map_err(|error| error.to_string())?;
     while let Some(frame) = decoder.next_frame() {
-        stream.frame(&frame).map_err(|error| error.to_string())?;
+        stream.read_frame(&frame).map_err(|error| error.to_string())?;
         let chunk = frame.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data).ok());
         let told = chunk.and_then(|chunk| chunk["endmark"]["request"].as_str().map(str::to_owned));
         request_id = told.or(request_id);

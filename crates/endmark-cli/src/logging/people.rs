@@ -38,7 +38,7 @@ struct LastLine {
 
 impl LastLine {
     /// Returns a line with the number of repetitions since the last line, or an empty text without repetitions.
-    fn report(&mut self, time: &str) -> String {
+    fn take_repetitions(&mut self, time: &str) -> String {
         let times = match std::mem::take(&mut self.unreported_repetitions) {
             0 => return String::new(),
             1 => "once".to_owned(),
@@ -101,9 +101,13 @@ impl PeopleLines {
         if last.line == this && !line.is_request {
             last.repetitions += 1;
             last.unreported_repetitions += 1;
-            return if is_power_of_ten(last.repetitions) { last.report(time) } else { String::new() };
+            return if is_power_of_ten(last.repetitions) {
+                last.take_repetitions(time)
+            } else {
+                String::new()
+            };
         }
-        let mut text = last.report(time);
+        let mut text = last.take_repetitions(time);
         *last = LastLine { line: this, ..LastLine::default() };
         let word = self.painter.paint(line.paint, &format!("{:<WORD_COLUMNS$}", line.word));
         let request = line.request.as_ref().map(|id| format!("  {id}")).unwrap_or_default();

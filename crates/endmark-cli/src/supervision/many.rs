@@ -78,8 +78,8 @@ struct RunWatcher {
 }
 
 impl Watch for RunWatcher {
-    fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
-        self.reporter.borrow_mut().event(run, event);
+    fn report_event(&mut self, run: &AgentRun, event: &RunEventReport) {
+        self.reporter.borrow_mut().report_event(run, event);
     }
 
     fn warn(&mut self, message: &str) {

@@ -76,7 +76,7 @@ impl RunReporter {
     }
 
     /// Reports an event of a run.
-    pub(super) fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
+    pub(super) fn report_event(&mut self, run: &AgentRun, event: &RunEventReport) {
         let paint = match event.event.as_str() {
             "agent_run.succeeded" => Paint::Good,
             "agent_run.started" => Paint::Strong,
