@@ -70,11 +70,11 @@ impl Layers {
         let price = price.filter(|(pattern, key)| !pattern.is_empty() && PRICE_KEYS.contains(key));
         let expected = match name.split('.').collect::<Vec<_>>()[..] {
             ["prices", ..] if price.is_some() => {
-                price.map_or(Ok(()), |(pattern, key)| self.price(pattern).set(key, given))
+                price.map_or(Ok(()), |(pattern, key)| self.price_mut(pattern).set(key, given))
             }
             ["upstreams", upstream, key] if UPSTREAM_KEYS.contains(&key) => {
                 check_name(upstream, "an upstream", &origin)?;
-                set_upstream(self.upstream(upstream), key, given, folder)
+                set_upstream(self.upstream_mut(upstream), key, given, folder)
             }
             ["schemas", schema] => {
                 check_name(schema, "a schema", &origin)?;
@@ -293,7 +293,7 @@ impl Layers {
         Some(format!("upstreams.{}.{key}", existing.unwrap_or_else(|| name.to_lowercase())))
     }
 
-    fn upstream(&mut self, name: &str) -> &mut Upstream {
+    fn upstream_mut(&mut self, name: &str) -> &mut Upstream {
         let upstreams = &mut self.settings.upstreams;
         let index = upstreams.iter().position(|upstream| upstream.name == name).unwrap_or_else(|| {
             upstreams.push(Upstream::new(name));
@@ -302,7 +302,7 @@ impl Layers {
         &mut upstreams[index]
     }
 
-    fn price(&mut self, pattern: &str) -> &mut Price {
+    fn price_mut(&mut self, pattern: &str) -> &mut Price {
         let prices = &mut self.settings.prices;
         let index = prices.iter().position(|price| price.pattern == pattern).unwrap_or_else(|| {
             prices.push(Price { pattern: pattern.to_owned(), ..Price::default() });
