@@ -51,7 +51,7 @@ impl Standing {
         standing.words = match window(&row.window, zone, now) {
             _ if limit == 0 => "Not limited any more.".to_owned(),
             Some((_, end)) if is_used_up => format!("Used up. Begins again in {}.", words::span(end - now)),
-            Some((begin, end)) => standing.pace(row, (begin, end), now),
+            Some((begin, end)) => standing.forecast_by_pace(row, (begin, end), now),
             None if is_used_up && row.scope == Scope::Session.name() => {
                 "Used up: further calls are refused.".to_owned()
             }
@@ -62,7 +62,7 @@ impl Standing {
         standing
     }
 
-    fn pace(&mut self, row: &BudgetEntry, (begin, end): (u64, u64), now: u64) -> String {
+    fn forecast_by_pace(&mut self, row: &BudgetEntry, (begin, end): (u64, u64), now: u64) -> String {
         let passed = ratio(now.saturating_sub(begin), end - begin);
         if passed * 100.0 < MIN_FORECAST_PERCENT || row.spent == 0 {
             return "Too early for a forecast.".to_owned();

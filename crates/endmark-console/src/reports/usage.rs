@@ -208,12 +208,12 @@ impl<'a> Sums<'a> {
             ..Total::default()
         };
         if class.kinds > 0 {
-            match self.cost(day, class, sums) {
+            match self.compute_cost(day, class, sums) {
                 Some(cost) => total.millionths = cost,
                 None => total.unpriced_calls = sums.calls,
             }
         }
-        self.row(summed.key, day, class).add(&total);
+        self.row_mut(summed.key, day, class).add(&total);
     }
 
     /// Adds one call at its own price.
@@ -238,7 +238,7 @@ impl<'a> Sums<'a> {
             return;
         }
         let day = call.started_at.get(..10).unwrap_or_default();
-        let added = self.cost(day, class, counts);
+        let added = self.compute_cost(day, class, counts);
         let billing = &call.billing;
         let tokens = Tokens {
             cached: counts.cached.saturating_sub(billing.cached_audio),
@@ -248,11 +248,11 @@ impl<'a> Sums<'a> {
             web_searches: billing.web_searches,
             ..tokens(counts)
         };
-        let priced = self.pricing_of(day, class).and_then(|(model, at)| {
+        let priced = self.find_pricing(day, class).and_then(|(model, at)| {
             let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
             Some(cost)
         });
-        let row = self.row(self.key_of_call(call), day, class);
+        let row = self.row_mut(self.key_of_call(call), day, class);
         row.millionths =
             row.millionths.saturating_sub(added.unwrap_or(0)).saturating_add(priced.unwrap_or(0));
         let is_newly_unpriced = added.is_some() && priced.is_none();
@@ -270,7 +270,7 @@ impl<'a> Sums<'a> {
     }
 
     /// The row of calls with this session or key, day and class.
-    fn row(&mut self, key: &str, day: &str, class: &CallClass) -> &mut Total {
+    fn row_mut(&mut self, key: &str, day: &str, class: &CallClass) -> &mut Total {
         let key = match self.by {
             UsageKey::Session | UsageKey::Key => key,
             UsageKey::Model => &class.model,
@@ -282,22 +282,22 @@ impl<'a> Sums<'a> {
     }
 
     /// Returns millionths of nano-dollars, or `None` if a price is unknown.
-    fn cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
-        let (model, at) = self.pricing_of(day, class)?;
+    fn compute_cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
+        let (model, at) = self.find_pricing(day, class)?;
         model.prices.batch_cost(&tokens(sums), at, class.above_tokens.saturating_add(1))
     }
 
     /// Returns the billed model, and a moment with the price of these calls.
-    fn pricing_of(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
+    fn find_pricing(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
         // The answering model is billed. Some servers name it differently.
         let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
-        let model = named.into_iter().find_map(|name| self.model(name))?;
+        let model = named.into_iter().find_map(|name| self.find_model(name))?;
         let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
         let at = Moment::parse(&format!("{day} {hour:02}:{minute:02}"))?;
         Some((model, at))
     }
 
-    fn model(&mut self, name: &str) -> Option<&'a Model> {
+    fn find_model(&mut self, name: &str) -> Option<&'a Model> {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
