@@ -131,7 +131,7 @@ impl Lease {
 
     /// Whether the lease in the store should change, or the budget should be read again.
     pub fn needs_plan(&mut self, now_ms: u64) -> bool {
-        let recent = self.recent.total(now_ms);
+        let recent = self.recent.total_use(now_ms);
         if self.stored.0 == 0 {
             return recent.calls >= MIN_CALLS;
         }
@@ -156,7 +156,7 @@ impl Lease {
         let account = self.account(&standing, unwritten);
         let covered = self.in_use.saturating_add(unwritten);
         let room = standing.account.remaining().saturating_sub(covered);
-        let recent = self.recent.total(now_ms);
+        let recent = self.recent.total_use(now_ms);
         let parts = if standing.is_exclusive { 1 } else { SHARE * standing.other_owners.saturating_add(1) };
         let share = room / parts;
         let target = share.min(recent.target());
@@ -203,13 +203,16 @@ impl Lease {
 
     /// Whether the store has an unused lease.
     pub fn is_unused(&mut self, now_ms: u64) -> bool {
-        self.recent.total(now_ms).calls < MIN_CALLS
+        self.recent.total_use(now_ms).calls < MIN_CALLS
             && self.stored.0 > self.in_use.saturating_add(self.settled)
     }
 
     /// Whether the lease has no state that must be kept.
     pub fn is_empty(&mut self, now_ms: u64) -> bool {
-        self.stored.0 == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
+        self.stored.0 == 0
+            && self.in_use == 0
+            && self.settled == 0
+            && self.recent.total_use(now_ms).calls == 0
     }
 
     fn free(&self) -> u64 {
@@ -256,7 +259,7 @@ impl RecentCalls {
         self.now = Use { calls: calls + 1, amount: sum.saturating_add(amount), largest: largest.max(amount) };
     }
 
-    fn total(&mut self, now_ms: u64) -> Use {
+    fn total_use(&mut self, now_ms: u64) -> Use {
         self.advance(now_ms);
         let (one, other) = (self.before, self.now);
         Use {

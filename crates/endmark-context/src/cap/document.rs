@@ -28,7 +28,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
     Some(limits.fit(
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
-            let smaller = shortener.value(0, most, path, 0);
+            let smaller = shortener.render_value(0, most, path, 0);
             // A program would mistake a root without all of its members for a complete small one.
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
@@ -105,7 +105,7 @@ impl Document {
         let form = limits.size(&replacement_json(error, "", original, limits));
         let room = most.min(limits.size(text)).checked_sub(form).filter(|room| *room >= form)?;
         let mut shortener = Shortener::new(text, nodes, limits);
-        let preview = shortener.value(0, room, path, 0)?;
+        let preview = shortener.render_value(0, room, path, 0)?;
         let text = replacement_json(error, &preview, original, limits);
         Some(Self { text, cuts: shortener.cuts })
     }

@@ -101,7 +101,7 @@ impl<R: Clone> Rows<R> {
             self.take_error(shape, &row);
         }
         for (at, fact) in facts.list.iter().enumerate() {
-            if let Some(place) = self.place(at, fact.column) {
+            if let Some(place) = self.column_index(at, fact.column) {
                 self.columns[place].1.take(&row, *fact, &mut self.reserved);
             }
         }
@@ -112,7 +112,7 @@ impl<R: Clone> Rows<R> {
     }
 
     /// Returns the index of the column with this hash. Returns `None` if there are too many columns.
-    fn place(&mut self, at: usize, hash: u64) -> Option<usize> {
+    fn column_index(&mut self, at: usize, hash: u64) -> Option<usize> {
         // Most rows of a list have the same columns in the same order.
         if self.columns.get(at).is_some_and(|(column, _)| *column == hash) {
             return Some(at);

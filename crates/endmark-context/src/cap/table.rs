@@ -99,9 +99,9 @@ impl Table {
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
-        self.lines.push(bytes, |line| read.line(line, std::mem::take(is_skipping)))?;
+        self.lines.push(bytes, |line| read.push_line(line, std::mem::take(is_skipping)))?;
         if self.lines.pending_bytes() > LONGEST_ROW_BYTES {
-            self.read.too_long(self.lines.pending_bytes() as u64, !self.is_skipping);
+            self.read.push_oversized_row(self.lines.pending_bytes() as u64, !self.is_skipping);
             let chars = self.lines.forget();
             self.read.total.chars += chars;
             self.is_skipping = true;
@@ -112,17 +112,17 @@ impl Table {
     /// Returns the table within its limits, and the number of replaced sequences that were not UTF-8.
     pub(super) fn finish(mut self) -> Result<(ShortenedTable, u64), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
-        self.lines.finish(|line| read.line(line, std::mem::take(is_skipping)))?;
+        self.lines.finish(|line| read.push_line(line, std::mem::take(is_skipping)))?;
         let record = std::mem::take(&mut self.read.record);
         if !record.is_empty() {
-            self.read.row(&record);
+            self.read.push_row(&record);
         }
         Ok((self.read.finish(), self.lines.replaced_bytes))
     }
 }
 
 impl RowProcessor {
-    fn line(&mut self, line: &str, is_rest: bool) {
+    fn push_line(&mut self, line: &str, is_rest: bool) {
         self.bytes += line.len() as u64;
         if is_rest {
             self.total.chars += line.chars().count() as u64;
@@ -136,12 +136,12 @@ impl RowProcessor {
             }
         }
         if matches!(self.kind, TableFormat::JsonLines) {
-            return self.row(line);
+            return self.push_row(line);
         }
         self.record.push_str(line);
         if !csv::is_open(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
             let record = std::mem::take(&mut self.record);
-            self.row(&record);
+            self.push_row(&record);
             // Reuse its memory.
             self.record = record;
             self.record.clear();
@@ -149,13 +149,13 @@ impl RowProcessor {
     }
 
     /// Counts a row that was not read completely.
-    fn too_long(&mut self, bytes: u64, is_new: bool) {
+    fn push_oversized_row(&mut self, bytes: u64, is_new: bool) {
         self.bytes += bytes;
         self.whole = None;
         self.total.lines += u64::from(is_new);
     }
 
-    fn row(&mut self, row: &str) {
+    fn push_row(&mut self, row: &str) {
         if row.trim().is_empty() {
             self.total.chars += row.chars().count() as u64;
             return;
@@ -191,7 +191,7 @@ impl RowProcessor {
         } else if is_json {
             let mut shortener = Shortener::new(row, self.tape.nodes(), &self.limits);
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
-            let smaller = shortener.value(0, most - 1, &path, 0);
+            let smaller = shortener.render_value(0, most - 1, &path, 0);
             kept.text = smaller.unwrap_or_else(|| whole_at_most(self.limits.max_buffered() / 2));
             kept.cuts = shortener.cuts;
         } else if let TableFormat::Csv(delimiter) = self.kind {

@@ -51,7 +51,7 @@ pub fn read_part(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt,
 
 fn pick(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
     for (number, line) in (1..).zip(output.split_inclusive(|byte| *byte == b'\n')) {
-        if picking.line(number, line)?.is_break() {
+        if picking.push_line(number, line)?.is_break() {
             break;
         }
     }

@@ -39,7 +39,7 @@ impl Picking {
     /// Examines a line. Its number is counted from 1, and its line break is included.
     ///
     /// A very long line may arrive in parts. Returns whether further lines may match.
-    pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
+    pub fn push_line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
         match &mut self.selection {
             LineSelection::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
             LineSelection::Between([from, _]) if number < *from => {}

@@ -68,7 +68,7 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    pub(super) fn transaction(&mut self, now_us: u64) {
+    pub(super) fn record_transaction(&mut self, now_us: u64) {
         // Ignores events after the last request.
         let second = usize::try_from(now_us / 1_000_000).unwrap_or(usize::MAX);
         if let Some(count) = self.transactions.get_mut(second) {

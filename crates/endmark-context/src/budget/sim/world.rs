@@ -201,7 +201,7 @@ impl Simulation {
                 Step::Retry(call) => self.ask(index, call),
                 Step::Settle(call) => self.settle(index, call),
                 Step::Inspect { turn } => self.inspect(index, turn),
-                Step::Report => self.tell(index),
+                Step::Report => self.report_to_database(index),
                 Step::PauseOver => self.wait(index),
                 Step::ReachDatabase => self.reach(index),
                 Step::Answer { is_done } => self.answer(index, is_done),
@@ -338,7 +338,7 @@ impl Simulation {
     }
 
     /// Sends a report, over a new connection if the last one failed.
-    fn tell(&mut self, index: usize) {
+    fn report_to_database(&mut self, index: usize) {
         let (now_us, moment_ms) = (self.now_us, self.now_ms());
         self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(self.rows_waiting);
         let is_out = self.is_outage(now_us);
@@ -386,7 +386,7 @@ impl Simulation {
         }
         self.measures.rows_written += flight.rows;
         self.instances[index].flight = Some(flight);
-        self.measures.transaction(done_us);
+        self.measures.record_transaction(done_us);
         self.schedule_step(done_us, index, Step::Answer { is_done: true });
     }
 

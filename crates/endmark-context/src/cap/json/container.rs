@@ -67,7 +67,7 @@ impl<'a> Shortener<'a> {
     }
 
     /// Returns a value in at most `most`. Returns `None` if that is impossible.
-    pub(in crate::cap) fn value(
+    pub(in crate::cap) fn render_value(
         &mut self,
         node: usize,
         most: usize,
@@ -82,9 +82,9 @@ impl<'a> Shortener<'a> {
         }
         let before = self.cuts.len();
         let smaller = match own.kind {
-            Kind::String => self.string(source, most, path),
+            Kind::String => self.render_string(source, most, path),
             Kind::Array | Kind::Object if depth < MAX_OPENED_LEVELS => {
-                self.container(node, most.min(natural), path, depth)
+                self.render_container(node, most.min(natural), path, depth)
             }
             _ => None,
         };
@@ -101,14 +101,20 @@ impl<'a> Shortener<'a> {
         &self.text[node.begin as usize..node.end as usize]
     }
 
-    fn string(&mut self, source: &str, most: usize, path: &FieldPath) -> Option<String> {
+    fn render_string(&mut self, source: &str, most: usize, path: &FieldPath) -> Option<String> {
         let cut = string::cut(source, most, self.limits)?;
         let path = path.clone();
         self.cuts.push(Cut { path, returned: cut.returned, original: cut.original, items: None });
         Some(cut.json)
     }
 
-    fn container(&mut self, node: usize, most: usize, path: &FieldPath, depth: usize) -> Option<String> {
+    fn render_container(
+        &mut self,
+        node: usize,
+        most: usize,
+        path: &FieldPath,
+        depth: usize,
+    ) -> Option<String> {
         let inside = self.children(node);
         let most_items = if inside.is_list { self.limits.max_items } else { usize::MAX };
         // A container that fits loses only its excess items, so that a capped value is not capped again.
@@ -122,7 +128,7 @@ impl<'a> Shortener<'a> {
             let (level, least) = levels(room);
             if level >= least {
                 let all = (0..inside.children.len()).collect();
-                let (body, kept) = self.body(&inside, all, level, room, path, depth);
+                let (body, kept) = self.render_body(&inside, all, level, room, path, depth);
                 if kept == inside.children.len() {
                     return Some(inside.wrap(&body));
                 }
@@ -149,9 +155,9 @@ impl<'a> Shortener<'a> {
         let chosen = if level >= least && count <= most_items {
             (0..count).collect()
         } else {
-            self.chosen(&inside, size, room, most_items, path, depth)
+            self.choose_children(&inside, size, room, most_items, path, depth)
         };
-        let (mut body, kept) = self.body(&inside, chosen, size, room, path, depth);
+        let (mut body, kept) = self.render_body(&inside, chosen, size, room, path, depth);
         let returned = Size::of(&body);
         if kept < count {
             // An object without members is useless to a reader. In this case it is better to change the shape of the value.
@@ -176,7 +182,7 @@ impl<'a> Shortener<'a> {
 
     /// Writes as many of these children as fit, each in at most `size`. Returns the text and their number.
     /// children in it.
-    fn body(
+    fn render_body(
         &mut self,
         inside: &ContainerContent<'_>,
         chosen: Vec<usize>,
@@ -189,9 +195,9 @@ impl<'a> Shortener<'a> {
         for index in chosen {
             let child = inside.children[index];
             let cuts = self.cuts.len();
-            let value = self.child(inside, index, size.min(room), path, depth);
+            let value = self.render_child(inside, index, size.min(room), path, depth);
             // A value that cannot be shortened is kept whole if there is room.
-            let value = value.or_else(|| self.child(inside, index, room, path, depth));
+            let value = value.or_else(|| self.render_child(inside, index, room, path, depth));
             let left = value
                 .as_ref()
                 .and_then(|value| room.checked_sub(child.fixed_size() + self.limits.size(value)));
@@ -208,7 +214,7 @@ impl<'a> Shortener<'a> {
     }
 
     /// Returns the value of a child so that the whole child needs at most `most`.
-    fn child(
+    fn render_child(
         &mut self,
         inside: &ContainerContent<'_>,
         index: usize,
@@ -224,11 +230,11 @@ impl<'a> Shortener<'a> {
         }
         let path = path.clone();
         let path = if inside.is_list { path.index(index) } else { path.key(name(child.key)) };
-        self.value(child.value, most, &path, depth + 1)
+        self.render_value(child.value, most, &path, depth + 1)
     }
 
     /// Chooses the children to keep if there is no room for all.
-    fn chosen(
+    fn choose_children(
         &mut self,
         inside: &ContainerContent<'_>,
         size: usize,
@@ -250,7 +256,7 @@ impl<'a> Shortener<'a> {
             }
             let mut taken = child.size;
             if child.size > size {
-                let smaller = self.child(inside, index, size, path, depth);
+                let smaller = self.render_child(inside, index, size, path, depth);
                 taken = smaller.map_or(taken, |smaller| child.fixed_size() + self.limits.size(&smaller));
             }
             rows.take(index, taken, &facts);

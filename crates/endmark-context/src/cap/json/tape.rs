@@ -66,7 +66,7 @@ impl Tape {
     }
 
     /// Counts a complete value in its container.
-    fn count(&mut self) {
+    fn count_item(&mut self) {
         if let Some(parent) = self.open.last() {
             self.nodes[*parent as usize].count += 1;
         }
@@ -84,14 +84,14 @@ struct Recording<'t> {
 
 impl Visit for Recording<'_> {
     #[expect(clippy::cast_possible_truncation, reason = "the text is checked to be shorter")]
-    fn begins(&mut self, kind: Kind, at: usize) {
+    fn begin_container(&mut self, kind: Kind, at: usize) {
         let at = at + self.mark;
         self.tape.open.push(self.tape.nodes.len() as u32);
         self.tape.push(kind, at, at + 1);
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the text is checked to be shorter")]
-    fn ends(&mut self, at: usize) {
+    fn end_container(&mut self, at: usize) {
         let Some(index) = self.tape.open.pop() else { return };
         let next = self.tape.nodes.len() as u32;
         // The marker of an earlier capping is not an item.
@@ -105,16 +105,16 @@ impl Visit for Recording<'_> {
         if let Some(parent) = self.tape.open.last() {
             self.tape.nodes[*parent as usize].has_long_list |= has_long_list;
         }
-        self.tape.count();
+        self.tape.count_item();
     }
 
-    fn name(&mut self, span: Range<usize>) {
+    fn push_name(&mut self, span: Range<usize>) {
         self.tape.push(Kind::String, span.start + self.mark, span.end + self.mark);
     }
 
-    fn scalar(&mut self, kind: Kind, span: Range<usize>) {
+    fn push_scalar(&mut self, kind: Kind, span: Range<usize>) {
         self.tape.push(kind, span.start + self.mark, span.end + self.mark);
-        self.tape.count();
+        self.tape.count_item();
     }
 }
 

@@ -100,7 +100,7 @@ impl<R: Clone> Column<R> {
         self.all_values.take(row, spare);
         self.kinds[fact.kind as usize].take(row, spare);
         if let Some(values) = &mut self.values {
-            values.entry(fact.value()).or_default().take(row, spare);
+            values.entry(fact.collect_value()).or_default().take(row, spare);
             if values.len() > MAX_COUNTED_VALUES {
                 self.values = None;
             }

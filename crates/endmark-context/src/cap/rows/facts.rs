@@ -28,7 +28,7 @@ pub(in crate::cap) struct Facts<'a> {
 
 impl Fact<'_> {
     /// Returns a hash of the value.
-    pub(super) fn value(self) -> u64 {
+    pub(super) fn collect_value(self) -> u64 {
         let text = self.text.as_bytes();
         error_signs::hash(text.len() as u64, &text[..text.len().min(LONGEST_VALUE_BYTES)])
     }
@@ -50,7 +50,7 @@ impl<'a> Facts<'a> {
         hint: Option<usize>,
     ) {
         self.clear();
-        self.value(text, nodes, node, ROOT, 0);
+        self.collect_value(text, nodes, node, ROOT, 0);
         let row = source(text, &nodes[node]);
         if hint.is_some_and(|hint| error_signs::reports_error_from(row, hint)) {
             self.error = Some(error_signs::shape(row));
@@ -97,7 +97,7 @@ impl<'a> Facts<'a> {
         self.error = None;
     }
 
-    fn value(&mut self, text: &'a str, nodes: &[Node], index: usize, column: u64, depth: usize) {
+    fn collect_value(&mut self, text: &'a str, nodes: &[Node], index: usize, column: u64, depth: usize) {
         let node = &nodes[index];
         self.list.push(Fact {
             column,
@@ -120,7 +120,7 @@ impl<'a> Facts<'a> {
             if is_object && error_signs::is_error_key(unquote_key(key)) && has_content(text, own) {
                 self.error = Some(name);
             }
-            self.value(text, nodes, value, name, depth + 1);
+            self.collect_value(text, nodes, value, name, depth + 1);
             (child, item) = (own.next as usize, item + 1);
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Option<Value> {
 /// Adds the anchors of a JSON text. Returns false if the text is not JSON.
 pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor<'_>>) -> bool {
     let Some(value) = parse(text) else { return false };
-    Walk { place, anchors }.value("", &value);
+    Walk { place, anchors }.collect_value("", &value);
     true
 }
 
@@ -61,7 +61,7 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    fn value(&mut self, name: &str, value: &Value) {
+    fn collect_value(&mut self, name: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
                 if let Some(step) = open_step(fields) {
@@ -72,20 +72,20 @@ impl Walk<'_, '_> {
                     // The names in a table object are ids. They belong to the field that contains the object.
                     if is_table || is_row_id(inner, value) {
                         self.push(AnchorKind::Identifier, name, inner);
-                        self.value(name, value);
+                        self.collect_value(name, value);
                     } else {
-                        self.value(inner, value);
+                        self.collect_value(inner, value);
                     }
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.value(name, item)),
-            Value::String(text) => self.text(name, text),
+            Value::Array(items) => items.iter().for_each(|item| self.collect_value(name, item)),
+            Value::String(text) => self.collect_text(name, text),
             Value::Number(number) => self.push(AnchorKind::Number, name, &number.to_string()),
             Value::Bool(_) | Value::Null => {}
         }
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    fn collect_text(&mut self, name: &str, text: &str) {
         let is_long = text.chars().nth(MAX_STRING_CHARS).is_some() || text.contains('\n');
         if is_long {
             let mut found = Vec::new();

@@ -31,7 +31,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Returns the next run if ASCII alone determines it, as it does in nearly all text.
-    fn ascii(&mut self) -> Option<Run<'a>> {
+    fn next_ascii_run(&mut self) -> Option<Run<'a>> {
         let bytes = self.text.as_bytes();
         let own = ascii_class(*bytes.first()?)?;
         let is_own = |byte: &&u8| ascii_class(**byte) == Some(own);
@@ -46,7 +46,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Returns the next part of a hard run.
-    fn part(&mut self) -> Option<Run<'a>> {
+    fn next_part(&mut self) -> Option<Run<'a>> {
         let own = kind(self.hard.chars().next()?);
         // A variation selector belongs to the character before it.
         let end = self.hard.char_indices().find(|(at, c)| *at > 0 && kind(*c) != own && !is_selector(*c));
@@ -60,10 +60,10 @@ impl<'a> Iterator for Runs<'a> {
     type Item = Run<'a>;
 
     fn next(&mut self) -> Option<Run<'a>> {
-        if let Some(part) = self.part() {
+        if let Some(part) = self.next_part() {
             return Some(part);
         }
-        if let Some(run) = self.ascii() {
+        if let Some(run) = self.next_ascii_run() {
             return Some(run);
         }
         let mut current = self.last;
@@ -81,7 +81,7 @@ impl<'a> Iterator for Runs<'a> {
         (self.text, self.last) = (rest, own);
         if own? == Class::Hard {
             self.hard = run;
-            return self.part();
+            return self.next_part();
         }
         Some((own?, run))
     }
