@@ -46,23 +46,23 @@ impl Arguments {
             }
         }
         let mut options = Options(options);
-        let file = options.text("file").unwrap_or_else(|| "issues.db".to_owned()).into();
-        let max_response_bytes = options.number("max-response-bytes")?;
+        let file = options.take_text("file").unwrap_or_else(|| "issues.db".to_owned()).into();
+        let max_response_bytes = options.take_number("max-response-bytes")?;
         let command = match name.as_deref() {
             Some("create") => Command::Create {
-                title: options.text("title").ok_or_else(|| wrong("`--title` is missing"))?,
-                body: options.text("body"),
-                labels: std::iter::from_fn(|| options.text("label")).collect(),
+                title: options.take_text("title").ok_or_else(|| wrong("`--title` is missing"))?,
+                body: options.take_text("body"),
+                labels: std::iter::from_fn(|| options.take_text("label")).collect(),
             },
             Some("show") => Command::Show {
-                number: options.number("number")?.ok_or_else(|| wrong("`--number` is missing"))?,
+                number: options.take_number("number")?.ok_or_else(|| wrong("`--number` is missing"))?,
             },
             Some("list") => Command::List {
-                label: options.text("label"),
-                items: options.number("items")?.unwrap_or(DEFAULT_PAGE_ITEMS),
-                cursor: options.text("cursor"),
+                label: options.take_text("label"),
+                items: options.take_number("items")?.unwrap_or(DEFAULT_PAGE_ITEMS),
+                cursor: options.take_text("cursor"),
             },
-            Some("wait") => Command::Wait { seconds: options.number("seconds")?.unwrap_or(1) },
+            Some("wait") => Command::Wait { seconds: options.take_number("seconds")?.unwrap_or(1) },
             Some("crash") => Command::Crash,
             Some(other) => return Err(wrong(format!("there is no command `{other}`"))),
             None => return Err(wrong("a command is missing")),
@@ -76,15 +76,15 @@ impl Arguments {
 
 impl Options {
     /// Returns the value of the first option of this name.
-    fn text(&mut self, name: &str) -> Option<String> {
+    fn take_text(&mut self, name: &str) -> Option<String> {
         let position = self.0.iter().position(|(option, _)| option == name)?;
         Some(self.0.remove(position).1)
     }
 
-    fn number<N: std::str::FromStr>(&mut self, name: &str) -> Result<Option<N>, ErrorBody> {
+    fn take_number<N: std::str::FromStr>(&mut self, name: &str) -> Result<Option<N>, ErrorBody> {
         let parse =
             |text: String| text.parse().map_err(|_| wrong(format!("`--{name}` has to be a whole number")));
-        self.text(name).map(parse).transpose()
+        self.take_text(name).map(parse).transpose()
     }
 }
 
