@@ -144,7 +144,7 @@ impl<'a> Tool<'a> {
         let mut data = output::read(&ran.output, &manifest.output, unfinished_reason(&ran));
         let error = verdict(manifest, &name, &ran, data.fault.as_ref());
         if let Some(capping) = capping {
-            data = capping.within(data, &mut ran, manifest.output.kind);
+            data = capping.cap_or_warn(data, &mut ran, manifest.output.kind);
         }
         output::disclose(&mut data, &manifest.output.fields);
         if ran.output_left != OutputLeft::Closed {

@@ -71,7 +71,7 @@ struct PayloadPath<'a> {
 impl PayloadPath<'_> {
     /// Returns an error, which stops the parser, if a limit is exceeded. `measured` returns the value's size
     /// and unit for each kind of limit. A limit in bytes or characters also applies to each string inside the value.
-    fn within<E: serde::de::Error>(
+    fn check_limits<E: serde::de::Error>(
         &mut self,
         measured: impl Fn(&Limit) -> [(Option<u64>, u64, &'static str); 2],
         is_deep: bool,
@@ -89,12 +89,12 @@ impl PayloadPath<'_> {
         Err(E::custom("a value is too large"))
     }
 
-    fn inside(&mut self, at: FieldPath) -> PayloadPath<'_> {
+    fn child_path(&mut self, at: FieldPath) -> PayloadPath<'_> {
         PayloadPath { limits: self.limits, field: self.field, at, first_fault: self.first_fault }
     }
 
-    fn items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {
-        self.within(|limit| [(limit.max_items, count, "items"), (None, 0, "")], false)
+    fn check_items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {
+        self.check_limits(|limit| [(limit.max_items, count, "items"), (None, 0, "")], false)
     }
 }
 
@@ -118,18 +118,18 @@ impl<'de> Visitor<'de> for PayloadPath<'_> {
         let characters = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
         let measured =
             |limit: &Limit| [(limit.max_bytes, bytes, "bytes"), (limit.max_chars, characters, "characters")];
-        self.within(measured, true)
+        self.check_limits(measured, true)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
         loop {
             let at = self.at.clone().index(index);
-            if items.next_element_seed(self.inside(at))?.is_none() {
+            if items.next_element_seed(self.child_path(at))?.is_none() {
                 return Ok(());
             }
             index += 1;
-            self.items(u64::try_from(index).map_err(A::Error::custom)?)?;
+            self.check_items(u64::try_from(index).map_err(A::Error::custom)?)?;
         }
     }
 
@@ -137,9 +137,9 @@ impl<'de> Visitor<'de> for PayloadPath<'_> {
         let mut count = 0;
         while let Some(name) = members.next_key::<String>()? {
             count += 1;
-            self.items(count)?;
+            self.check_items(count)?;
             let at = self.at.clone().key(name);
-            members.next_value_seed(self.inside(at))?;
+            members.next_value_seed(self.child_path(at))?;
         }
         Ok(())
     }

@@ -36,7 +36,12 @@ impl CapPlan {
     }
 
     /// Returns the data of a command within the limits. If capping fails, the response is still delivered, uncapped.
-    pub(super) fn within(&mut self, mut data: Data, ran: &mut FinishedCommand, kind: OutputKind) -> Data {
+    pub(super) fn cap_or_warn(
+        &mut self,
+        mut data: Data,
+        ran: &mut FinishedCommand,
+        kind: OutputKind,
+    ) -> Data {
         data.warnings.append(&mut self.warnings);
         match self.cap_data(data.clone(), ran, kind) {
             Ok(data) => data,

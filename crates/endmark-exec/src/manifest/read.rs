@@ -29,45 +29,50 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let mut root = Section::new(text, "", 0, document.get_ref());
     let default = Manifest::default();
     // Accept a description, which only people read.
-    root.optional("description", string)?;
-    let stdin = root.section("stdin")?.map(stdin).transpose()?;
+    root.take_optional("description", string)?;
+    let stdin = root.take_section("stdin")?.map(stdin).transpose()?;
     let (max_stdin_bytes, stdin_fields) = stdin.unzip();
     let manifest = Manifest {
-        command: root.optional("command", words)?.unwrap_or_default(),
-        flags_with_value: root.optional("flags_with_value", flags)?.unwrap_or_default(),
-        flags_with_two_values: root.optional("flags_with_two_values", flags)?.unwrap_or_default(),
-        flags_without_value: root.optional("flags_without_value", flags)?.unwrap_or_default(),
-        max_argument_bytes: root.optional("max_argument_bytes", count)?,
+        command: root.take_optional("command", words)?.unwrap_or_default(),
+        flags_with_value: root.take_optional("flags_with_value", flags)?.unwrap_or_default(),
+        flags_with_two_values: root.take_optional("flags_with_two_values", flags)?.unwrap_or_default(),
+        flags_without_value: root.take_optional("flags_without_value", flags)?.unwrap_or_default(),
+        max_argument_bytes: root.take_optional("max_argument_bytes", count)?,
         timeout: root
-            .optional("timeout_seconds", seconds)?
+            .take_optional("timeout_seconds", seconds)?
             .map_or(default.timeout, |timeout| Some(timeout).filter(|timeout| !timeout.is_zero())),
-        grace: root.optional("grace_seconds", seconds)?.unwrap_or(default.grace),
+        grace: root.take_optional("grace_seconds", seconds)?.unwrap_or(default.grace),
         arguments: root
-            .sections("arguments")?
+            .take_sections("arguments")?
             .into_iter()
             .map(argument)
             .collect::<Result<Vec<_>, ManifestError>>()?,
         max_stdin_bytes,
         stdin_fields: stdin_fields.unwrap_or_default(),
-        max_stderr_bytes: match root.section("stderr")? {
+        max_stderr_bytes: match root.take_section("stderr")? {
             Some(section) => only_max_bytes(section)?,
             None => default.max_stderr_bytes,
         },
-        output: root.section("output")?.map(output).transpose()?.unwrap_or_default(),
-        exit_codes: root.section("exit_codes")?.as_ref().map(exit_codes).transpose()?.unwrap_or_default(),
+        output: root.take_section("output")?.map(output).transpose()?.unwrap_or_default(),
+        exit_codes: root
+            .take_section("exit_codes")?
+            .as_ref()
+            .map(exit_codes)
+            .transpose()?
+            .unwrap_or_default(),
     };
     root.finish()?;
     Ok(manifest)
 }
 
 fn only_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
-    let max_bytes = section.required("max_bytes", count)?;
+    let max_bytes = section.take_required("max_bytes", count)?;
     section.finish()?;
     Ok(max_bytes)
 }
 
 fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestError> {
-    let max_bytes = section.required("max_bytes", count)?;
+    let max_bytes = section.take_required("max_bytes", count)?;
     let fields = payload_limits(&mut section)?;
     section.finish()?;
     Ok((max_bytes, fields))
@@ -75,15 +80,15 @@ fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestE
 
 /// Parses the limits of values inside a payload.
 fn payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
-    section.sections("fields")?.into_iter().map(payload_limit).collect()
+    section.take_sections("fields")?.into_iter().map(payload_limit).collect()
 }
 
 fn payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError> {
-    let path = section.required("path", payload_path)?;
+    let path = section.take_required("path", payload_path)?;
     let limit = Limit {
-        max_bytes: section.optional("max_bytes", count)?,
-        max_chars: section.optional("max_characters", count)?,
-        max_items: section.optional("max_items", count)?,
+        max_bytes: section.take_optional("max_bytes", count)?,
+        max_chars: section.take_optional("max_characters", count)?,
+        max_items: section.take_optional("max_items", count)?,
     };
     if limit == Limit::default() {
         let message = format!("say what `{path}` may have: `max_bytes`, `max_characters` or `max_items`");
@@ -94,11 +99,11 @@ fn payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError
 }
 
 fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
-    let name = section.required("name", identifier)?;
-    let max_bytes = section.required("max_bytes", count)?;
-    let position = section.optional("position", position)?;
-    let flags = section.optional("flag", flags)?.map(ArgumentPlace::Flags);
-    let variable = section.optional("environment", identifier)?.map(ArgumentPlace::Environment);
+    let name = section.take_required("name", identifier)?;
+    let max_bytes = section.take_required("max_bytes", count)?;
+    let position = section.take_optional("position", position)?;
+    let flags = section.take_optional("flag", flags)?.map(ArgumentPlace::Flags);
+    let variable = section.take_optional("environment", identifier)?.map(ArgumentPlace::Environment);
     let mut places = [position, flags, variable].into_iter().flatten();
     let place = match (places.next(), places.next()) {
         (Some(place), None) => place,
@@ -118,18 +123,18 @@ fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
 
 fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let default = OutputRules::default();
-    let kind = section.optional("kind", kind)?.unwrap_or(default.kind);
-    let empty_is_list = section.optional("empty_is_list", flag)?.unwrap_or(default.empty_is_list);
-    let with_flag = section.sections("with_flag")?.into_iter();
+    let kind = section.take_optional("kind", kind)?.unwrap_or(default.kind);
+    let empty_is_list = section.take_optional("empty_is_list", flag)?.unwrap_or(default.empty_is_list);
+    let with_flag = section.take_sections("with_flag")?.into_iter();
     let with_flag = with_flag.map(|section| output_with_flag(section, kind)).collect::<Result<_, _>>()?;
     let captured =
-        section.optional("max_captured_bytes", |value| bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
-    let response = section.optional("max_response_bytes", |value| {
+        section.take_optional("max_captured_bytes", |value| bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
+    let response = section.take_optional("max_response_bytes", |value| {
         bounded_number(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
     })?;
-    let pages = section.optional("pages", list)?;
+    let pages = section.take_optional("pages", list)?;
     let mut fields = FieldRules::default();
-    for rules in section.sections("fields")? {
+    for rules in section.take_sections("fields")? {
         let (path, rule) = field(rules)?;
         fields.add(path, rule);
     }
@@ -151,26 +156,26 @@ fn output_with_flag(
     otherwise: OutputKind,
 ) -> Result<OutputWithFlag, ManifestError> {
     let output = OutputWithFlag {
-        flags: section.required("flag", flags)?,
-        kind: section.optional("kind", kind)?.unwrap_or(otherwise),
-        empty_is_list: section.optional("empty_is_list", flag)?.unwrap_or(false),
+        flags: section.take_required("flag", flags)?,
+        kind: section.take_optional("kind", kind)?.unwrap_or(otherwise),
+        empty_is_list: section.take_optional("empty_is_list", flag)?.unwrap_or(false),
     };
     section.finish()?;
     Ok(output)
 }
 
 fn field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
-    let path = section.required("path", pattern)?;
+    let path = section.take_required("path", pattern)?;
     let rule = FieldRule {
-        max_bytes: section.optional("max_bytes", count)?,
-        max_chars: section.optional("max_characters", count)?,
-        max_items: section.optional("max_items", count)?,
-        bytes_in: section.optional("bytes_field", identifier)?,
-        chars_in: section.optional("characters_field", identifier)?,
-        items_in: section.optional("items_field", identifier)?,
-        page_token_in: section.optional("page_token_field", identifier)?,
-        markers: section.optional("marker", strings)?.unwrap_or_default(),
-        is_exact: section.optional("exact", flag)?.unwrap_or(false),
+        max_bytes: section.take_optional("max_bytes", count)?,
+        max_chars: section.take_optional("max_characters", count)?,
+        max_items: section.take_optional("max_items", count)?,
+        bytes_in: section.take_optional("bytes_field", identifier)?,
+        chars_in: section.take_optional("characters_field", identifier)?,
+        items_in: section.take_optional("items_field", identifier)?,
+        page_token_in: section.take_optional("page_token_field", identifier)?,
+        markers: section.take_optional("marker", strings)?.unwrap_or_default(),
+        is_exact: section.take_optional("exact", flag)?.unwrap_or(false),
         ..FieldRule::default()
     };
     section.finish()?;
@@ -205,10 +210,10 @@ fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, Manif
 
 fn meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> {
     let meaning = ExitMeaning::Error {
-        code: section.required("error", word)?,
-        exit: section.optional("exit_code", exit)?.unwrap_or(Exit::Upstream),
-        message: section.optional("message", string)?,
-        hint: section.optional("hint", string)?,
+        code: section.take_required("error", word)?,
+        exit: section.take_optional("exit_code", exit)?.unwrap_or(Exit::Upstream),
+        message: section.take_optional("message", string)?,
+        hint: section.take_optional("hint", string)?,
     };
     section.finish()?;
     Ok(meaning)

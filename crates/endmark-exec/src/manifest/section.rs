@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
     }
 
     /// Parses the value of an optional key with `read`.
-    pub(super) fn optional<T>(
+    pub(super) fn take_optional<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
@@ -40,12 +40,12 @@ impl<'a> Section<'a> {
     }
 
     /// Parses the value of a required key.
-    pub(super) fn required<T>(
+    pub(super) fn take_required<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
     ) -> Result<T, ManifestError> {
-        self.optional(key, read)?.ok_or_else(|| self.missing_key(key))
+        self.take_optional(key, read)?.ok_or_else(|| self.missing_key(key))
     }
 
     /// Returns the error for this missing key.
@@ -54,16 +54,16 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the table at this key.
-    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ManifestError> {
-        let table = self.optional(key, |value| value.as_table().ok_or_else(|| "a table".to_owned()))?;
+    pub(super) fn take_section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ManifestError> {
+        let table = self.take_optional(key, |value| value.as_table().ok_or_else(|| "a table".to_owned()))?;
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
         Ok(table.map(|table| Section::new(self.text, &self.name_below(key), start, table)))
     }
 
     /// Returns the list of tables at this key.
-    pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
+    pub(super) fn take_sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
         let expected = || format!("a list of tables: write each under `[[{key}]]`");
-        let list = self.optional(key, |value| {
+        let list = self.take_optional(key, |value| {
             let items = value.as_array().ok_or_else(expected)?;
             items.iter().map(|item| as_table(item).ok_or_else(expected)).collect::<Result<Vec<_>, _>>()
         })?;

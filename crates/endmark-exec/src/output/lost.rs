@@ -118,14 +118,14 @@ impl<'a> Tokens<'a> {
             } else {
                 // The range includes the sign, which is one byte.
                 let begin = at - usize::from(before.ends_with('-'));
-                rest = found.number(&rest[begin..], json.len() - rest.len() + begin);
+                rest = found.read_number(&rest[begin..], json.len() - rest.len() + begin);
             }
         }
         found
     }
 
     /// Counts the number at the beginning of the text, and returns the text after it.
-    fn number(&mut self, text: &'a str, place: usize) -> &'a str {
+    fn read_number(&mut self, text: &'a str, place: usize) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
         let (number, after) = text.split_at(end);
