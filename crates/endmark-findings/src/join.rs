@@ -105,8 +105,8 @@ pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     // A joined finding has the weaknesses of all its members. Repeat until merging the output again joins nothing
     // more.
     let mut count = usize::MAX;
-    while sets.count() < count {
-        count = sets.count();
+    while sets.count_sets() < count {
+        count = sets.count_sets();
         join_by_cwe(members, &mut sets);
     }
     sets.into_groups()
@@ -114,7 +114,7 @@ pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
 
 /// Joins members with overlapping places and a common weakness, which may come from another member of the same set.
 fn join_by_cwe(members: &[Member], sets: &mut Sets) {
-    let roots: Vec<usize> = (0..members.len()).map(|at| sets.root(at)).collect();
+    let roots: Vec<usize> = (0..members.len()).map(|at| sets.find_root(at)).collect();
     let mut of_set: HashMap<usize, BTreeSet<u32>> = HashMap::new();
     for (member, root) in members.iter().zip(&roots) {
         of_set.entry(*root).or_default().extend(member.finding.cwe.iter().map(|cwe| cwe.0));
@@ -156,7 +156,7 @@ fn attach(members: &[Member], sets: &mut Sets) {
             known.entry(flow).or_default().push(*at);
         }
     }
-    let alone = sets.alone();
+    let alone = sets.find_singletons();
     let cut = whole.into_iter().filter(|at| alone[*at] && members[*at].may_lack_lines());
     for at in cut.chain(lacking) {
         let member = &members[at];
@@ -164,11 +164,11 @@ fn attach(members: &[Member], sets: &mut Sets) {
         let mut own = HashSet::new();
         for other in candidates.iter().take(MAX_CANDIDATES).filter(|at| members[**at].result == member.result)
         {
-            own.insert(sets.root(*other));
+            own.insert(sets.find_root(*other));
         }
         let mut others = candidates.iter().take(MAX_CANDIDATES);
-        let found =
-            others.find(|other| member.may_repeat(&members[**other]) && !own.contains(&sets.root(**other)));
+        let found = others
+            .find(|other| member.may_repeat(&members[**other]) && !own.contains(&sets.find_root(**other)));
         if let Some(other) = found {
             sets.join(at, *other);
         }
@@ -188,7 +188,7 @@ impl Sets {
         Self { parents: (0..count).collect() }
     }
 
-    fn root(&mut self, mut at: usize) -> usize {
+    fn find_root(&mut self, mut at: usize) -> usize {
         while self.parents[at] != at {
             self.parents[at] = self.parents[self.parents[at]];
             at = self.parents[at];
@@ -197,19 +197,19 @@ impl Sets {
     }
 
     fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.root(one), self.root(other));
+        let (one, other) = (self.find_root(one), self.find_root(other));
         // The earlier root stays, so that groups are in the order of their first members.
         self.parents[one.max(other)] = one.min(other);
     }
 
     /// Returns the number of sets.
-    fn count(&mut self) -> usize {
-        (0..self.parents.len()).filter(|at| self.root(*at) == *at).count()
+    fn count_sets(&mut self) -> usize {
+        (0..self.parents.len()).filter(|at| self.find_root(*at) == *at).count()
     }
 
     /// Returns for each member whether it is the only one in its set.
-    fn alone(&mut self) -> Vec<bool> {
-        let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.root(at)).collect();
+    fn find_singletons(&mut self) -> Vec<bool> {
+        let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.find_root(at)).collect();
         let mut sizes = vec![0_usize; roots.len()];
         for root in &roots {
             sizes[*root] += 1;
@@ -240,7 +240,7 @@ impl Sets {
     fn into_groups(mut self) -> Vec<Vec<usize>> {
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in 0..self.parents.len() {
-            groups.entry(self.root(at)).or_default().push(at);
+            groups.entry(self.find_root(at)).or_default().push(at);
         }
         groups.into_values().collect()
     }

@@ -69,7 +69,7 @@ fn read_within(text: &[u8], depth: usize) -> Transcript {
             reader.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
         }
         if !reader.is_json(text, &line) {
-            reader.line(&line);
+            reader.read_line(&line);
         }
     }
     reader.finish(text, end)
@@ -166,7 +166,7 @@ impl Reader {
             if strays.is_empty() {
                 // A closed string is as complete as its last line.
                 let end = if parsed.problem.is_none() { "\n" } else { "" };
-                return self.strings(&parsed.value, end, parsed.start, ends);
+                return self.read_strings(&parsed.value, end, parsed.start, ends);
             }
             for number in strays {
                 self.count_stray(number, "{", parsed.start);
@@ -176,8 +176,8 @@ impl Reader {
     }
 
     /// Takes the results and checkpoints in strings, as in the lines of a JSON Lines transcript.
-    fn strings(&mut self, value: &Value, end: &str, begins: Position, ends: Position) -> bool {
-        let mut any = |item: &Value| self.strings(item, end, begins, ends);
+    fn read_strings(&mut self, value: &Value, end: &str, begins: Position, ends: Position) -> bool {
+        let mut any = |item: &Value| self.read_strings(item, end, begins, ends);
         match value {
             Value::Array(items) => items.iter().fold(false, |found, item| any(item) | found),
             Value::Object(members) => members.values().fold(false, |found, item| any(item) | found),
@@ -212,18 +212,18 @@ impl Reader {
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    fn read_line(&mut self, line: &Line<'_>) {
         let Some(mut block) = self.open.take() else { return self.read_outside(line) };
-        match block.line(line, &mut self.remarks) {
+        match block.read_line(line, &mut self.remarks) {
             BlockEffect::Open => self.open = Some(block),
             BlockEffect::Checkpoint => {
-                self.checkpoint(line);
+                self.read_checkpoint(line);
                 self.open = Some(block);
             }
             BlockEffect::Ended => self.close(block, true, line.ends()),
             BlockEffect::NewTurn => {
                 self.remarks.add(RemarkKind::InnerTurn, &line.text, line.begins());
-                block.cut();
+                block.mark_cut();
                 self.close(block, false, line.begins());
                 self.read_outside(line);
             }
@@ -249,7 +249,7 @@ impl Reader {
                     result.mark_last_finding_cut();
                 }
             }
-            Event::Checkpoint => self.checkpoint(line),
+            Event::Checkpoint => self.read_checkpoint(line),
             Event::Fence(fence) => {
                 let is_closed = self.surrounding_fence.is_some_and(|around| around.is_closed_by(fence));
                 self.surrounding_fence =
@@ -297,7 +297,7 @@ impl Reader {
     }
 
     /// Takes a checkpoint line.
-    fn checkpoint(&mut self, line: &Line<'_>) {
+    fn read_checkpoint(&mut self, line: &Line<'_>) {
         let (checkpoint, kind) = checkpoint::checkpoint(line);
         self.checkpoints.extend(checkpoint);
         if let Some(kind) = kind {

@@ -99,7 +99,7 @@ impl Block {
     }
 
     /// Processes the next line.
-    pub(super) fn line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> BlockEffect {
+    pub(super) fn read_line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> BlockEffect {
         let event = event(&line.text);
         if self.is_evidence(line, &event, remarks) {
             return BlockEffect::Open;
@@ -146,12 +146,12 @@ impl Block {
             }
             Event::Fields(fields) => {
                 for said in fields {
-                    self.field(said, line, remarks);
+                    self.read_field(said, line, remarks);
                 }
             }
-            Event::Fence(fence) => self.fence(fence, line, remarks),
+            Event::Fence(fence) => self.read_fence(fence, line, remarks),
             Event::Rule => self.last = None,
-            Event::Other | Event::Text => self.text(line, &event, was_ignoring, remarks),
+            Event::Other | Event::Text => self.read_text(line, &event, was_ignoring, remarks),
         }
         BlockEffect::Open
     }
@@ -198,7 +198,7 @@ impl Block {
     }
 
     /// Handles a fence outside evidence. It encloses the findings, or content that belongs to no field.
-    fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
+    fn read_fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
         if self.surrounding_fence.is_some_and(|around| around.is_closed_by(fence)) {
             self.surrounding_fence = None;
         } else if self.continues_unknown(line, &Event::Fence(fence)) {
@@ -213,7 +213,7 @@ impl Block {
         self.last = self.last.filter(|last| last.key != Key::Unknown);
     }
 
-    fn field(&mut self, said: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
+    fn read_field(&mut self, said: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
         let NamedValue { key, value } = said;
         let position = line.begins();
         let last = LastField { key, indent: line.indent(), is_open: value.is_empty(), follows_blank: false };
@@ -280,7 +280,7 @@ impl Block {
     }
 
     /// Handles text: it continues the field before it, or is unknown.
-    fn text(&mut self, line: &Line<'_>, event: &Event<'_>, was_ignoring: bool, remarks: &mut Remarks) {
+    fn read_text(&mut self, line: &Line<'_>, event: &Event<'_>, was_ignoring: bool, remarks: &mut Remarks) {
         let kind = if *event == Event::Other { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
         let more = item(&line.text);
         if self.continues_unknown(line, event) {
@@ -309,7 +309,7 @@ impl Block {
             return;
         }
         if let Some((name, value)) = any_field(&line.text)
-            && let Some(is_new) = self.carries(kind, was_ignoring, name, value)
+            && let Some(is_new) = self.keep_unknown_field(kind, was_ignoring, name, value)
         {
             let (key, indent) = (Key::Unknown, line.indent());
             let last = LastField { key, indent, is_open: value.is_empty(), follows_blank: false };
@@ -345,7 +345,13 @@ impl Block {
 
     /// Keeps an unknown field of a finding or of the header, unless it may concern something else. Returns whether
     /// its name is new.
-    fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> Option<bool> {
+    fn keep_unknown_field(
+        &mut self,
+        kind: RemarkKind,
+        was_ignoring: bool,
+        name: &str,
+        value: &str,
+    ) -> Option<bool> {
         let is_behind_text = was_ignoring || self.follows_text;
         match &mut self.draft {
             _ if is_behind_text || self.nameless_keys.is_some() => None,
@@ -437,7 +443,7 @@ impl Block {
     }
 
     /// Cuts the result where another turn begins, because its last part may be incomplete.
-    pub(super) fn cut(&mut self) {
+    pub(super) fn mark_cut(&mut self) {
         let last = self.last.take();
         if let Some(last) = last.filter(|last| last.key.is_header_field()) {
             self.header.forget(last.key);
