@@ -32,7 +32,7 @@ impl Limit {
     /// Processes an event. If the cut is `due` and the reply has content, returns the end of the stream that
     /// replaces the event. A reply that reaches its own end is whole, whatever its stop reason.
     pub(super) fn apply(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
-        let event = self.reader.frame(frame).ok()?;
+        let event = self.reader.read_frame(frame).ok()?;
         if due && !event.pieces.is_empty() && event.finishes.is_empty() {
             let ends: Vec<ChoiceEnd<'_>> = self.reader.received().choices().iter().map(cut).collect();
             return Some(self.writer.close(&Closing { choices: &ends, ..Closing::default() }));

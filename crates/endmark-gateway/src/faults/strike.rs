@@ -79,7 +79,7 @@ impl Strike {
         let mut steps = Vec::new();
         let too_long = self.decoder.push(data).is_err();
         while let Some(frame) = self.decoder.next_frame() {
-            self.frame(&frame, &mut steps);
+            self.push_frame(&frame, &mut steps);
             if matches!(steps.last(), Some(Step::End(_))) {
                 return steps;
             }
@@ -100,7 +100,7 @@ impl Strike {
         }
     }
 
-    fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
+    fn push_frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
         let Some(data) = &frame.data else {
             steps.extend(pass(&frame.raw));
             return;

@@ -38,7 +38,7 @@ pub(crate) async fn read_late_usage(
         };
         let mut next = reader.fork();
         let counts = next
-            .frame(&frame)
+            .read_frame(&frame)
             .is_ok_and(|event| event.usage.is_some() && event.pieces.is_empty() && event.error.is_none());
         if counts {
             *reader = next;

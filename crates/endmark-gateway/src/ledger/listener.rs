@@ -141,7 +141,7 @@ impl Listener {
                     let is_read = decoder.push(data).is_ok();
                     is_read
                         && std::iter::from_fn(|| decoder.next_frame())
-                            .all(|frame| reader.frame(&frame).is_ok())
+                            .all(|frame| reader.read_frame(&frame).is_ok())
                 }
                 ListenerState::Events(decoder, usage) => {
                     let is_read = decoder.push(data).is_ok();
@@ -178,7 +178,7 @@ impl Listener {
             ListenerState::Stream(decoder, mut reader) => {
                 if let sse::Tail::Frame(frame) = decoder.finish() {
                     // A part that cannot be parsed contributes no usage.
-                    let _ = reader.frame(&frame);
+                    let _ = reader.read_frame(&frame);
                 }
                 let received = reader.received();
                 AnswerContent {

@@ -65,7 +65,7 @@ impl Account {
     ///
     /// # Errors
     /// The bound that leaves no tokens.
-    pub(super) fn limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
+    pub(super) fn reserve_limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
         let limit = wanted.min(self.remaining_tokens(kind));
         if limit == 0 {
             return Err(self.token_bound(kind));
@@ -199,23 +199,23 @@ mod tests {
     #[test]
     fn further_calls_share_one_allowance() {
         let mut account = account(100);
-        assert_eq!(account.limit(60, CutKind::Limit), Ok(60));
+        assert_eq!(account.reserve_limit(60, CutKind::Limit), Ok(60));
         account.charge(Some(&counted_usage(30)), Ending::Clean, 60, CutKind::Limit);
-        assert_eq!(account.limit(90, CutKind::Limit), Ok(70));
+        assert_eq!(account.reserve_limit(90, CutKind::Limit), Ok(70));
         account.charge(None, Ending::Clean, 70, CutKind::Limit);
-        assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ExtraTokens));
+        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(Bound::ExtraTokens));
     }
 
     #[test]
     fn the_client_limit_bounds_all_calls_except_after_an_empty_reply() {
         let mut account = account(100);
         account.allowance.client_tokens = Some(40);
-        assert_eq!(account.limit(60, CutKind::Empty), Ok(60));
+        assert_eq!(account.reserve_limit(60, CutKind::Empty), Ok(60));
         account.charge(None, Ending::Clean, 50, CutKind::Empty);
-        assert_eq!(account.limit(60, CutKind::Limit), Ok(40));
+        assert_eq!(account.reserve_limit(60, CutKind::Limit), Ok(40));
         account.note_lost_answer(40, CutKind::Limit);
-        assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ClientLimit));
-        assert_eq!(account.limit(60, CutKind::Empty), Ok(10));
+        assert_eq!(account.reserve_limit(1, CutKind::Limit), Err(Bound::ClientLimit));
+        assert_eq!(account.reserve_limit(60, CutKind::Empty), Ok(10));
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl<'a> Asker<'a> {
         if let Some(answered) = self.continue_by_token(ask, rest.len(), wanted, flow).await? {
             return Ok(answered);
         }
-        let limit = self.limit(wanted)?;
+        let limit = self.reserve_limit(wanted)?;
         let call = call_so_far(self.suspect, rest);
         let partial = partial(self.suspect, rest, call.as_ref());
         let terms = self.terms(limit, flow.is_live());
@@ -272,7 +272,7 @@ impl<'a> Asker<'a> {
             self.note_capability(Capability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
-        let reply = self.reply(continuation, Some(limit));
+        let reply = self.convert_reply(continuation, Some(limit));
         // The request was for this call alone, so its response says nothing about other calls.
         self.ended_itself &= !is_lone_call;
         Ok((reply, Join::Prompted))
@@ -305,7 +305,7 @@ impl<'a> Asker<'a> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
-        let limit = self.more_room()?;
+        let limit = self.reserve_more_room()?;
         // Send the same bytes again if the stream was lost and its limit was high enough. Do the same if the
         // upstream refuses a limit and the client had set none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
@@ -326,7 +326,7 @@ impl<'a> Asker<'a> {
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
         // If the client already has the beginning of a reply, its remaining parts stay unchanged.
         self.repeated_body = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
-        let mut reply = self.reply(continuation, carried);
+        let mut reply = self.convert_reply(continuation, carried);
         if self.is_call() && has_made_up_arguments(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
@@ -346,7 +346,7 @@ impl<'a> Asker<'a> {
         flow: &mut Flow<'_>,
     ) -> Result<Option<(Reply, Join)>, StepFailure> {
         let Some(further) = self.native.take().filter(|_| !self.is_call()) else { return Ok(None) };
-        let limit = self.limit(wanted)?;
+        let limit = self.reserve_limit(wanted)?;
         // The limit of such a call includes the tokens before it.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
@@ -361,7 +361,7 @@ impl<'a> Asker<'a> {
             Ok(continuation) => {
                 let exact = continuation.has_echo || echo.is_empty();
                 let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
-                Ok(Some((self.reply(continuation, Some(limit)), join)))
+                Ok(Some((self.convert_reply(continuation, Some(limit)), join)))
             }
             // Try another strategy.
             Err(StepFailure::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
@@ -411,7 +411,7 @@ impl<'a> Asker<'a> {
             }
         }
         let join = self.prefill_join(&continuation).await;
-        Ok((self.reply(continuation, Some(limit)), join))
+        Ok((self.convert_reply(continuation, Some(limit)), join))
     }
 
     /// Requests the same content in the required format.
@@ -424,7 +424,7 @@ impl<'a> Asker<'a> {
         let at_least = self.case.settings.resume.continuation_tokens;
         self.note("correction");
         self.kind = CutKind::Format;
-        let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
+        let limit = self.reserve_limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
         let wrong = partial(self.suspect, &ask.text, call.as_ref());
         let asked =
@@ -445,7 +445,7 @@ impl<'a> Asker<'a> {
         let expected = expect_text(expected);
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
-        let reply = self.reply(continuation, Some(limit));
+        let reply = self.convert_reply(continuation, Some(limit));
         // The request was for another form of this part, so its response says nothing about the calls that follow.
         (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
         Ok(reply)
@@ -534,7 +534,7 @@ impl<'a> Asker<'a> {
 
     /// Converts a response for the state machine. Tool calls that follow a text or the cut call are kept for
     /// later, since what precedes them is complete.
-    fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
+    fn convert_reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let replaces_text =
             self.has_only_calls(&continuation) && self.may_be_a_call() && !continuation.has_echo;
         (self.signature, self.sequence) = (continuation.signature, continuation.sequence);

@@ -220,7 +220,7 @@ async fn read_streamed_answer(
             break Ending::OverCap;
         }
         while let Some(event) = decoder.next_frame() {
-            match stream.frame(&event) {
+            match stream.read_frame(&event) {
                 // Content before an invalid chunk counts. The content of that chunk is missing from
                 // everything that follows.
                 Err(_) => break 'reading Ending::UpstreamError,

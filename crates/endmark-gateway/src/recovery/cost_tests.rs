@@ -41,8 +41,10 @@ struct Recovery {
 impl Recovery {
     /// Makes one call of at most `wanted` tokens after a cut of this kind.
     fn call(&mut self, wanted: u64, kind: CutKind) -> Result<Reply, AskFailure> {
-        let limit =
-            self.account.limit(wanted, kind).map_err(|bound| AskFailure::Budget(bound.to_string()))?;
+        let limit = self
+            .account
+            .reserve_limit(wanted, kind)
+            .map_err(|bound| AskFailure::Budget(bound.to_string()))?;
         let longest = self.account.patience.remaining_at(self.now);
         if longest.is_zero() {
             return Err(AskFailure::Budget(self.account.time_bound().to_string()));

@@ -65,9 +65,11 @@ impl LiveSlot<'_> {
             return Ok(());
         }
         let bytes = match &self.slot.part {
-            Part::Text => self.writer.text(self.slot.choice, text),
+            Part::Text => self.writer.write_text(self.slot.choice, text),
             // A part is never live if it is a call that cannot be sent in pieces.
-            Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
+            Part::ToolCall(call) => {
+                self.writer.write_arguments(self.slot.choice, call, text).unwrap_or_default()
+            }
         };
         self.client.send(bytes).await?;
         self.sent_bytes += text.len();

@@ -86,7 +86,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<DeliveredRepl
                 // The reader need not keep the events.
                 let mut reader = exchange.attempt.request.stream(0);
                 without_usage_events(body, move |event| {
-                    reader.frame(event).is_ok_and(|event| event.only_counts())
+                    reader.read_frame(event).is_ok_and(|event| event.only_counts())
                 })
             } else {
                 body

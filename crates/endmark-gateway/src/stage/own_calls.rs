@@ -133,7 +133,7 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
         while let Some(frame) = decoder.next_frame() {
             // Data that cannot be parsed is not a call. It is handled when the stream is read again.
             let is_end =
-                spoken.reader.frame(&frame).is_ok_and(|event| event.is_done || event.error.is_some());
+                spoken.reader.read_frame(&frame).is_ok_and(|event| event.is_done || event.error.is_some());
             spoken.events.extend(frame.data);
             if is_end {
                 return Ok(HeldStream { ending: Ending::Clean, ..spoken });

@@ -35,7 +35,7 @@ impl UpstreamHealth {
 
     /// Counts a request. Retries are limited to a share of all requests.
     pub(crate) fn request(&self, upstream: &str) {
-        self.with_state(upstream, (), |state, now| state.budget.request(now));
+        self.with_state(upstream, (), |state, now| state.budget.note_request(now));
     }
 
     /// Counts a request that the client repeats, which is itself a retry.

@@ -46,7 +46,7 @@ impl<F: Future> PooledFuture<F> {
     }
 
     /// Returns the state shared with the pool, which wakes this task from now on.
-    fn scope(&mut self, task: &Waker) -> Arc<Scope> {
+    fn open_scope(&mut self, task: &Waker) -> Arc<Scope> {
         let scope = self.scope.get_or_insert_with(|| {
             Arc::new(Scope {
                 large: AtomicUsize::new(0),
@@ -99,7 +99,7 @@ where
                         this.state = State::Waiting(future, permit);
                         return Poll::Pending;
                     };
-                    let scope = this.scope(context.waker());
+                    let scope = this.open_scope(context.waker());
                     scope.was_woken.store(false, Ordering::Release);
                     (this.must_repoll, this.nudges) = (false, NUDGES.load(Ordering::Acquire));
                     is_new = true;

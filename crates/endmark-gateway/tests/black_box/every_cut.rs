@@ -135,7 +135,7 @@ impl Read {
     fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes).unwrap();
         while let Some(frame) = (!self.failed).then(|| self.decoder.next_frame()).flatten() {
-            let said = self.reader.frame(&frame);
+            let said = self.reader.read_frame(&frame);
             self.events.push(format!("{said:?}"));
             self.forwarded.extend_from_slice(&frame.raw);
             self.failed = match said {

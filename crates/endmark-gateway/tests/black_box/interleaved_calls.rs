@@ -201,10 +201,10 @@ impl Client {
                 [&event["endmark"], &event["response"]["endmark"]].into_iter().find(|told| told.is_object());
             client.endmark = endmark.unwrap_or(&client.endmark).clone();
             match wire {
-                Wire::Chat => client.chat(&event, &mut places),
-                Wire::Other(Dialect::Responses) => client.responses(&event, &mut places),
-                Wire::Other(Dialect::Messages) => client.messages(&event, &mut places),
-                Wire::Other(Dialect::Gemini) => client.gemini(&event),
+                Wire::Chat => client.read_chat(&event, &mut places),
+                Wire::Other(Dialect::Responses) => client.read_responses(&event, &mut places),
+                Wire::Other(Dialect::Messages) => client.read_messages(&event, &mut places),
+                Wire::Other(Dialect::Gemini) => client.read_gemini(&event),
             }
         }
         let is_finished = client.stop.as_deref() == Some(wire.word(End::Calls)) && !client.has_failed;
@@ -218,17 +218,17 @@ impl Client {
         client
     }
 
-    fn chat(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
+    fn read_chat(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         let choice = &event["choices"][0];
         for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
             let at = self.place(call["index"].as_u64().unwrap(), places);
             self.calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
             self.calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
         }
-        self.ends(&choice["finish_reason"]);
+        self.note_finish(&choice["finish_reason"]);
     }
 
-    fn responses(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
+    fn read_responses(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         let kind = event["type"].as_str().unwrap_or_default();
         let is_call = event["item"]["type"] == "function_call" || kind.contains("function_call");
         if let Some(at) = event["output_index"].as_u64().filter(|_| is_call) {
@@ -253,11 +253,11 @@ impl Client {
                 .filter(|item| item["type"] == "function_call")
                 .map(|item| (text(&item["name"]), text(&item["arguments"]), item["status"] == "completed"))
                 .collect();
-            self.ends(&event["response"]["status"]);
+            self.note_finish(&event["response"]["status"]);
         }
     }
 
-    fn messages(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
+    fn read_messages(&mut self, event: &Value, places: &mut BTreeMap<u64, usize>) {
         if event["content_block"]["type"] == "tool_use" {
             let at = self.place(event["index"].as_u64().unwrap(), places);
             self.calls[at] =
@@ -267,17 +267,17 @@ impl Client {
             let at = self.place(event["index"].as_u64().unwrap(), places);
             self.calls[at].1 += piece;
         }
-        self.ends(&event["delta"]["stop_reason"]);
+        self.note_finish(&event["delta"]["stop_reason"]);
     }
 
-    fn gemini(&mut self, event: &Value) {
+    fn read_gemini(&mut self, event: &Value) {
         let candidate = &event["candidates"][0];
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             if let Some(call) = part.get("functionCall") {
                 self.calls.push((call["name"].as_str().unwrap().to_owned(), call["args"].to_string(), true));
             }
         }
-        self.ends(&candidate["finishReason"]);
+        self.note_finish(&candidate["finishReason"]);
     }
 
     fn place(&mut self, number: u64, places: &mut BTreeMap<u64, usize>) -> usize {
@@ -287,7 +287,7 @@ impl Client {
         })
     }
 
-    fn ends(&mut self, word: &Value) {
+    fn note_finish(&mut self, word: &Value) {
         self.stop = word.as_str().map(str::to_owned).or(self.stop.take());
     }
 

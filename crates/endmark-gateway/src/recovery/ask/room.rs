@@ -30,8 +30,8 @@ fn used_tokens(account: &Account, limit: Option<u64>) -> u64 {
 }
 
 impl Asker<'_> {
-    pub(super) fn limit(&mut self, wanted: u64) -> Result<u64, StepFailure> {
-        self.account.limit(wanted, self.kind).map_err(|bound| {
+    pub(super) fn reserve_limit(&mut self, wanted: u64) -> Result<u64, StepFailure> {
+        self.account.reserve_limit(wanted, self.kind).map_err(|bound| {
             self.note_bound(bound);
             StepFailure::Failed(AskFailure::Budget(format!("the request has used up {bound}")))
         })
@@ -39,11 +39,11 @@ impl Asker<'_> {
 
     /// Returns the limit for requesting the whole reply again. It is higher than before, or all that may be
     /// spent if there was no limit, and never less than the reply used.
-    pub(super) fn more_room(&mut self) -> Result<u64, StepFailure> {
+    pub(super) fn reserve_more_room(&mut self) -> Result<u64, StepFailure> {
         let own = self.site.request.view().limit;
         let at_least = self.case.settings.resume.continuation_tokens;
         let wanted = own.map_or(u64::MAX, |own| self.requestable_limit(own.saturating_mul(2).max(at_least)));
-        let limit = self.limit(wanted)?;
+        let limit = self.reserve_limit(wanted)?;
         let taken = used_tokens(self.account, own);
         if limit < taken {
             let bound = self.account.token_bound(self.kind);

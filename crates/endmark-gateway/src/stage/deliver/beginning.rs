@@ -93,7 +93,7 @@ fn broken_beginning(how: &str) -> Beginning {
 
 /// Returns what this event shows. A final error counts as the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
-    match reader.frame(frame) {
+    match reader.read_frame(frame) {
         Err(error) if error.is_broken_chunk() => {
             Sign::Empty(format!("an event before anything of a reply cannot be read: {error}"))
         }

@@ -54,7 +54,7 @@ pub(crate) async fn stream(
     let passes = ends.is_empty() && mended.observed.ending == Ending::Clean;
     let writer = mended.observed.writer.as_mut();
     let bytes = if let Some((message, kind, endmark)) = &error {
-        writer.error(&StreamError {
+        writer.write_error(&StreamError {
             message,
             kind,
             // Repeating an incomplete stream costs as much as repeating any other reply, so both have the same status.

@@ -71,7 +71,7 @@ pub(crate) async fn stream(
         },
     };
     let given_up = if Instant::now() < exchange.client.deadline {
-        let choices = pin!(timeout_at(exchange.client.deadline, mending.choices(parts)));
+        let choices = pin!(timeout_at(exchange.client.deadline, mending.mend_choices(parts)));
         match exchange.gateway.stopping.unless_interrupted(choices).await {
             Ok(Ok(ended)) => ended.map(|()| None)?,
             Ok(Err(_)) => Some(GivenUp::Timeout),
@@ -121,7 +121,7 @@ pub(crate) struct OtherEnd {
 
 impl StreamMender<'_> {
     /// Recovers every choice.
-    async fn choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
+    async fn mend_choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
         for (whose, parts) in parts {
             let Some(choice) = whose.choice(self.received) else { continue };
@@ -130,7 +130,7 @@ impl StreamMender<'_> {
             let mut is_as_it_came = true;
             for part in &mut parts.remaining {
                 prepare(part, &settled);
-                let mended = self.part(choice, part, &mut settled).await?;
+                let mended = self.mend_part(choice, part, &mut settled).await?;
                 is_as_it_came &= matches!(mended, MendedPart::Untouched | MendedPart::Whole { .. });
                 add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
                     .await?;
@@ -150,7 +150,7 @@ impl StreamMender<'_> {
                 self.result.incomplete.get_or_insert_with(|| disclosure.clone());
             }
             if disclosure.has_something() {
-                self.choice(choice, &settled, &disclosure).await?;
+                self.write_choice_end(choice, &settled, &disclosure).await?;
             } else {
                 untouched.push(choice.index);
             }
@@ -170,7 +170,7 @@ impl StreamMender<'_> {
     }
 
     /// Recovers one part of a choice. If the client has its beginning, the client gets the rest as it arrives.
-    async fn part(
+    async fn mend_part(
         &mut self,
         choice: &Choice,
         part: &Suspect,
@@ -238,7 +238,7 @@ impl StreamMender<'_> {
     }
 
     /// Writes the end of a choice that was recovered or for which something is disclosed.
-    async fn choice(
+    async fn write_choice_end(
         &mut self,
         choice: &Choice,
         settled: &SettledChoice,
@@ -255,10 +255,10 @@ impl StreamMender<'_> {
             }
         }
         if settled.is_changed() {
-            self.held_calls(choice, settled, &left_out).await?;
+            self.send_held_calls(choice, settled, &left_out).await?;
         }
         if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.replaces_text_by_call) {
-            let bytes = self.writer.signature(choice.index, signature);
+            let bytes = self.writer.write_signature(choice.index, signature);
             self.client.send(bytes).await?;
         }
         if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(ReplyEnd::Turn)) {
@@ -270,14 +270,14 @@ impl StreamMender<'_> {
         let last_is_left_out = settled.last_new_call_is_cut && !self.writer.shows_cut_calls();
         let written = settled.new_calls.len().saturating_sub(usize::from(last_is_left_out));
         for call in settled.new_calls.iter().take(written) {
-            let bytes = self.writer.tool_call(choice.index, call);
+            let bytes = self.writer.write_tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
         let is_left_out = !left_out.is_empty() || last_is_left_out;
         if let Some(call) = settled.omitted_call(choice).filter(|_| is_left_out && !is_begun)
             && self.writer.can_write()
         {
-            let bytes = self.writer.text(choice.index, &call.omission_text());
+            let bytes = self.writer.write_text(choice.index, &call.omission_text());
             self.client.send(bytes).await?;
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
@@ -296,7 +296,7 @@ impl StreamMender<'_> {
 
     /// Sends calls of which the client has nothing: whole, or as far as received if the cut can be disclosed.
     /// Also sends the held rest of calls that the client has begun to receive.
-    async fn held_calls(
+    async fn send_held_calls(
         &mut self,
         choice: &Choice,
         settled: &SettledChoice,
@@ -307,13 +307,14 @@ impl StreamMender<'_> {
             let known = whole.get(&call.index).copied();
             let bytes = match self.sent_parts.sent_bytes(choice.index, Some(call.index)) {
                 _ if left_out.contains(&call.index) => continue,
-                None => self.writer.tool_call(choice.index, known.unwrap_or(call)),
+                None => self.writer.write_tool_call(choice.index, known.unwrap_or(call)),
                 Some(sent) => {
                     // Recovered text was already written, and a call that stays cut needs nothing more.
                     let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
                     let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
                     let rest = rest.filter(|_| is_held && self.writer.can_continue(choice.index, call));
-                    rest.and_then(|rest| self.writer.arguments(choice.index, call, rest)).unwrap_or_default()
+                    rest.and_then(|rest| self.writer.write_arguments(choice.index, call, rest))
+                        .unwrap_or_default()
                 }
             };
             self.client.send(bytes).await?;

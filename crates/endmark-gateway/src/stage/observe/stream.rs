@@ -285,7 +285,7 @@ impl<'a> Observer<'a> {
         // Usually everything is forwarded unchanged.
         self.outgoing.reserve_exact(self.decoder.finished_bytes());
         while let Some(frame) = self.decoder.next_frame() {
-            if let Some(ending) = self.frame(frame_without_claims(frame)) {
+            if let Some(ending) = self.observe_frame(frame_without_claims(frame)) {
                 return Some(ending);
             }
         }
@@ -301,8 +301,8 @@ impl<'a> Observer<'a> {
         None
     }
 
-    fn frame(&mut self, frame: Frame) -> Option<Ending> {
-        let event = match self.reader.frame(&frame) {
+    fn observe_frame(&mut self, frame: Frame) -> Option<Ending> {
+        let event = match self.reader.read_frame(&frame) {
             Ok(event) => event,
             Err(error) => {
                 tracing::warn!(request = self.exchange.client.id, %error, "the upstream sent an event that cannot be read");

@@ -59,7 +59,7 @@ mod tests {
         let mut reader = request.unwrap().stream(1 << 20);
         let calls = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f"}},{"index":1,"function":{"name":"g"}}]}}]}"#;
         let frame = endmark_wire::sse::Frame::read(format!("data: {calls}\n\n").into_bytes());
-        reader.frame(&frame).unwrap();
+        reader.read_frame(&frame).unwrap();
         let mut sure = CertainCalls::default();
         assert_eq!(sure.first_doubtful_call(0), Some(0));
         sure.note_certain(vec![(0, 2)]);
