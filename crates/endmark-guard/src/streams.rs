@@ -122,7 +122,7 @@ impl AttemptJudgement {
 /// The parser for the stream of one agent.
 trait Dialect: std::fmt::Debug {
     /// Processes the next event.
-    fn event(&mut self, event: &Value, account: &mut Account);
+    fn read_event(&mut self, event: &Value, account: &mut Account);
 
     /// Returns the verdict at the end of the stream.
     fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement;
@@ -267,6 +267,6 @@ fn take(line: &[u8], dialect: &mut dyn Dialect, account: &mut Account) {
     }
     if let Ok(event @ Value::Object(_)) = serde_json::from_slice::<Value>(&replace_lone_surrogate_bytes(line))
     {
-        dialect.event(&event, account);
+        dialect.read_event(&event, account);
     }
 }

@@ -171,19 +171,19 @@ impl Builder<'_> {
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(*tag, range),
-            Event::Text(text) => self.inline(Some(text), range),
+            Event::Text(text) => self.push_inline(Some(text), range),
             Event::Code(code) => {
                 self.outline.spans.push(range.clone());
-                self.inline(Some(code), range);
+                self.push_inline(Some(code), range);
             }
-            Event::Html(html) => self.html(html, range),
+            Event::Html(html) => self.push_html(html, range),
             Event::Rule => {
                 self.close();
                 self.push(BlockKind::Rule, range);
             }
-            Event::SoftBreak | Event::HardBreak => self.inline(Some(" "), range),
+            Event::SoftBreak | Event::HardBreak => self.push_inline(Some(" "), range),
             Event::TaskListMarker(_) => {}
-            _ => self.inline(None, range),
+            _ => self.push_inline(None, range),
         }
     }
 
@@ -227,7 +227,7 @@ impl Builder<'_> {
                 if self.outline.links.last().is_none_or(|last| last.end <= range.start) {
                     self.outline.links.push(range.clone());
                 }
-                self.inline(None, range);
+                self.push_inline(None, range);
             }
             _ => self.extend(range),
         }
@@ -262,7 +262,7 @@ impl Builder<'_> {
     }
 
     /// Takes inline content. In a tight list item it begins the block.
-    fn inline(&mut self, text: Option<&str>, range: Range<usize>) {
+    fn push_inline(&mut self, text: Option<&str>, range: Range<usize>) {
         // The text of a code block arrives as events too, but its block exists already.
         let in_code = self.outline.blocks.last().is_some_and(|last| {
             matches!(last.kind, BlockKind::Code { .. })
@@ -285,7 +285,7 @@ impl Builder<'_> {
         self.extend(range);
     }
 
-    fn html(&mut self, html: &str, range: Range<usize>) {
+    fn push_html(&mut self, html: &str, range: Range<usize>) {
         self.close();
         let (trimmed, before) = (html.trim(), self.outline.blocks.last_mut());
         if trimmed.is_empty() {
@@ -306,7 +306,7 @@ impl Builder<'_> {
         }
         let kind = if trimmed.starts_with("<!--") { BlockKind::Comment } else { BlockKind::Html };
         if let Some((level, title)) = html_heading(trimmed) {
-            self.heading(level, title, range.clone());
+            self.push_heading(level, title, range.clone());
             self.push(BlockKind::Heading, range);
         } else {
             self.push(kind, range);
@@ -336,14 +336,14 @@ impl Builder<'_> {
         }
         let title = std::mem::take(&mut self.title);
         if kind == BlockKind::Heading {
-            self.heading(self.level, title, range.clone());
+            self.push_heading(self.level, title, range.clone());
         } else if self.bold == BoldParagraph::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
-            self.heading(Heading::BOLD_LEVEL, title, range.clone());
+            self.push_heading(Heading::BOLD_LEVEL, title, range.clone());
         }
         self.push(kind, range);
     }
 
-    fn heading(&mut self, level: u8, title: String, range: Range<usize>) {
+    fn push_heading(&mut self, level: u8, title: String, range: Range<usize>) {
         let block = self.outline.blocks.len();
         self.outline.headings.push(Heading { level, range, title, block });
     }

@@ -34,7 +34,7 @@ pub(super) struct Account {
 
 impl Account {
     /// Starts a new message, which replaces the last one.
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn set_text(&mut self, text: &str) {
         self.last_message.clear();
         self.append_message(text);
     }

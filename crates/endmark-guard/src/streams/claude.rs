@@ -54,7 +54,7 @@ struct Outcome {
 }
 
 impl Dialect for Claude {
-    fn event(&mut self, event: &Value, account: &mut Account) {
+    fn read_event(&mut self, event: &Value, account: &mut Account) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         if let Some(session) = text(event, "session_id") {
@@ -68,8 +68,8 @@ impl Dialect for Claude {
                     account.usage.model = Some(model.to_owned());
                 }
             }
-            "assistant" => self.assistant(event, account),
-            "result" => self.result(event, account),
+            "assistant" => self.read_assistant(event, account),
+            "result" => self.read_result(event, account),
             _ => {}
         }
     }
@@ -86,7 +86,7 @@ impl Dialect for Claude {
 }
 
 impl Claude {
-    fn assistant(&mut self, event: &Value, account: &mut Account) {
+    fn read_assistant(&mut self, event: &Value, account: &mut Account) {
         let is_of_sub_agent = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
         let Some(message) = event.get("message") else { return };
         if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
@@ -127,7 +127,7 @@ impl Claude {
         self.ends_in_call = last.is_some_and(|last| text(last, "type") == Some("tool_use"));
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             match text(block, "type") {
-                Some("text") => account.say(text(block, "text").unwrap_or_default()),
+                Some("text") => account.set_text(text(block, "text").unwrap_or_default()),
                 Some("tool_use") if text(block, "name") == Some("TodoWrite") => {
                     account.open_points = block.pointer("/input/todos").map(open_points).unwrap_or_default();
                 }
@@ -136,7 +136,7 @@ impl Claude {
         }
     }
 
-    fn result(&mut self, event: &Value, account: &mut Account) {
+    fn read_result(&mut self, event: &Value, account: &mut Account) {
         account.is_over = true;
         let index = event.get("result_index").and_then(Value::as_u64);
         self.results_missing |= index.is_some_and(|index| index > self.results);
@@ -144,7 +144,7 @@ impl Claude {
         settle_usage(event, account);
         let said = text(event, "result").unwrap_or_default();
         if !said.trim().is_empty() {
-            account.say(said);
+            account.set_text(said);
         }
         let owned = |key: &str| text(event, key).map(str::to_owned);
         let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();

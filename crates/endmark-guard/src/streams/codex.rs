@@ -28,7 +28,7 @@ enum Turn {
 }
 
 impl Dialect for Codex {
-    fn event(&mut self, event: &Value, account: &mut Account) {
+    fn read_event(&mut self, event: &Value, account: &mut Account) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         match kind {
@@ -56,7 +56,7 @@ impl Dialect for Codex {
             "error" => self.last_error = text(event, "message").map(str::to_owned),
             "item.started" | "item.updated" | "item.completed" => {
                 if let Some(item) = event.get("item") {
-                    self.item(item, kind == "item.completed", account);
+                    self.read_item(item, kind == "item.completed", account);
                 }
             }
             _ => {}
@@ -80,14 +80,14 @@ impl Dialect for Codex {
 }
 
 impl Codex {
-    fn item(&mut self, item: &Value, is_complete: bool, account: &mut Account) {
+    fn read_item(&mut self, item: &Value, is_complete: bool, account: &mut Account) {
         match text(item, "type") {
             Some("todo_list") => account.open_points = item.get("items").map(open_points).unwrap_or_default(),
             Some("reasoning" | "error") | None => {}
             Some(kind) => {
                 self.last_item = Some(kind.to_owned());
                 if kind == "agent_message" && is_complete {
-                    account.say(text(item, "text").unwrap_or_default());
+                    account.set_text(text(item, "text").unwrap_or_default());
                     account.has_called();
                 }
             }

@@ -25,7 +25,7 @@ pub(super) struct Gemini {
 }
 
 impl Dialect for Gemini {
-    fn event(&mut self, event: &Value, account: &mut Account) {
+    fn read_event(&mut self, event: &Value, account: &mut Account) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         match kind {
@@ -42,7 +42,7 @@ impl Dialect for Gemini {
                 if is_piece && self.is_in_message {
                     account.append_message(content);
                 } else {
-                    account.say(content);
+                    account.set_text(content);
                 }
                 self.is_in_message = is_piece;
                 self.ends_in_text = true;
@@ -54,7 +54,7 @@ impl Dialect for Gemini {
             "error" if text(event, "severity") != Some("warning") => {
                 self.last_error = text(event, "message").map(str::to_owned);
             }
-            "result" => self.result(event, account),
+            "result" => self.read_result(event, account),
             _ => {}
         }
     }
@@ -85,7 +85,7 @@ impl Dialect for Gemini {
 }
 
 impl Gemini {
-    fn result(&mut self, event: &Value, account: &mut Account) {
+    fn read_result(&mut self, event: &Value, account: &mut Account) {
         account.is_over = true;
         let message = || event.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
         let is_success = text(event, "status") == Some("success");

@@ -22,7 +22,7 @@ pub(super) struct Opencode {
 }
 
 impl Dialect for Opencode {
-    fn event(&mut self, event: &Value, account: &mut Account) {
+    fn read_event(&mut self, event: &Value, account: &mut Account) {
         let Some(kind) = text(event, "type") else { return };
         account.events += 1;
         if let Some(session) = text(event, "sessionID") {
@@ -37,7 +37,7 @@ impl Dialect for Opencode {
             }
             "text" => {
                 self.has_text = true;
-                account.say(text(part, "text").unwrap_or_default());
+                account.set_text(text(part, "text").unwrap_or_default());
             }
             "tool_use" if text(part, "tool") == Some("todowrite") => {
                 account.open_points = part.pointer("/state/input/todos").map(open_points).unwrap_or_default();

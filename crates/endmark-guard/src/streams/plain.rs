@@ -11,7 +11,7 @@ use crate::outcome::AttemptVerdict;
 pub(super) struct Plain;
 
 impl Dialect for Plain {
-    fn event(&mut self, _event: &Value, _account: &mut Account) {}
+    fn read_event(&mut self, _event: &Value, _account: &mut Account) {}
 
     fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
         match process {
