@@ -76,7 +76,7 @@ struct CapturedStreams {
 }
 
 impl Listener for CapturedStreams {
-    fn output(&mut self, bytes: &[u8]) -> ListenerDecision {
+    fn read_output(&mut self, bytes: &[u8]) -> ListenerDecision {
         self.output.push(bytes);
         // A full disk costs the copy and not the run.
         if let Some(Err(error)) =
@@ -87,7 +87,7 @@ impl Listener for CapturedStreams {
         ListenerDecision::Continue
     }
 
-    fn errors(&mut self, bytes: &[u8]) {
+    fn read_errors(&mut self, bytes: &[u8]) {
         self.passing.push(bytes);
         self.errors.push(bytes);
     }

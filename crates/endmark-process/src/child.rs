@@ -53,13 +53,13 @@ pub enum Stdin {
 /// Receives the output of a command.
 pub trait Listener {
     /// The command was started, with this process id.
-    fn started(&mut self, _process: Option<u32>) {}
+    fn note_start(&mut self, _process: Option<u32>) {}
 
     /// Receives the next bytes of standard output.
-    fn output(&mut self, bytes: &[u8]) -> ListenerDecision;
+    fn read_output(&mut self, bytes: &[u8]) -> ListenerDecision;
 
     /// Receives the next bytes of standard error.
-    fn errors(&mut self, bytes: &[u8]);
+    fn read_errors(&mut self, bytes: &[u8]);
 }
 
 /// What to do next.
@@ -110,7 +110,7 @@ pub async fn run(
         command.current_dir(folder);
     }
     let mut child = command.spawn()?;
-    listener.started(child.id());
+    listener.note_start(child.id());
     let mut output = Stream::new(child.stdout.take());
     let mut errors = Stream::new(child.stderr.take());
     let group = plan.keeper.map(Keeper::group).or_else(|| child.id().and_then(|id| i32::try_from(id).ok()));
@@ -121,7 +121,7 @@ pub async fn run(
         tokio::select! {
             length = output.read() => {
                 patience.note_output(length);
-                match listener.output(output.bytes(length)) {
+                match listener.read_output(output.bytes(length)) {
                     ListenerDecision::Continue => patience.note_incomplete(),
                     ListenerDecision::OutputComplete => patience.is_over(),
                     ListenerDecision::Stop => patience.stop(),
@@ -130,7 +130,7 @@ pub async fn run(
             }
             length = errors.read() => {
                 patience.note_output(length);
-                listener.errors(errors.bytes(length));
+                listener.read_errors(errors.bytes(length));
                 errors.close_at_end(length);
             }
             ended = child.wait(), if status.is_none() => {
