@@ -49,18 +49,18 @@ impl RetryBudget {
     }
 
     /// Counts a request, `now` after the start.
-    pub fn request(&mut self, now: Duration) {
-        self.second(now).requests += 1;
+    pub fn note_request(&mut self, now: Duration) {
+        self.second_mut(now).requests += 1;
     }
 
     /// Counts a retry that another party decided, such as a client that repeats its request. It is made in any case.
     pub fn note_external_retry(&mut self, now: Duration) {
-        self.second(now).retries += 1;
+        self.second_mut(now).retries += 1;
     }
 
     /// Takes one further try from the budget. Returns false if it is used up.
     pub fn try_retry(&mut self, now: Duration) -> bool {
-        self.second(now);
+        self.second_mut(now);
         let oldest = now.as_secs().saturating_sub(BUDGET_WINDOW_SECONDS - 1);
         let inside = self.seconds.iter().filter(|second| second.number >= oldest);
         let (requests, retries) = inside.fold((0_u64, 0_u64), |(requests, retries), second| {
@@ -71,12 +71,12 @@ impl RetryBudget {
         if retries >= allowed {
             return false;
         }
-        self.second(now).retries += 1;
+        self.second_mut(now).retries += 1;
         true
     }
 
     /// Returns the counters of this second, reset if it is a new one.
-    fn second(&mut self, now: Duration) -> &mut Second {
+    fn second_mut(&mut self, now: Duration) -> &mut Second {
         let number = now.as_secs();
         // The remainder is less than the number of seconds, which is small.
         let second = &mut self.seconds[(number % BUDGET_WINDOW_SECONDS) as usize];

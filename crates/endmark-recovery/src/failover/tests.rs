@@ -136,7 +136,7 @@ proptest! {
         let mut counted: Vec<(u64, u64)> = Vec::new();
         for (second, (requests, wanted)) in traffic.iter().enumerate() {
             let now = Duration::from_secs(second as u64) + Duration::from_millis(3);
-            (0..*requests).for_each(|_| budget.request(now));
+            (0..*requests).for_each(|_| budget.note_request(now));
             let granted = (0..*wanted).filter(|_| budget.try_retry(now)).count() as u64;
             counted.push((*requests, granted));
         }

@@ -212,7 +212,7 @@ impl<'a> Joint<'a> {
     /// Returns the shortest period of the last `length` bytes of the first part, in bytes.
     pub(super) fn final_period(&self, length: usize) -> usize {
         let text = self.initial.as_bytes();
-        self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
+        self.ends.borrow_mut().entry(text.len()).or_default().find_period(text, length)
     }
 
     /// Whether the last `length` bytes of the first part are periodic, or repeat what precedes them. Then the number

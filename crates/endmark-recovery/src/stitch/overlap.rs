@@ -127,7 +127,7 @@ pub(super) struct Ends {
 
 impl Ends {
     /// Returns the length of the shortest period of the last `length` bytes, or `length` if they are not periodic.
-    pub(super) fn period(&mut self, text: &[u8], length: usize) -> usize {
+    pub(super) fn find_period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
         if self.shorter_prefixes.len() <= length {
             // Reversed, a suffix has the same period, and a longer suffix extends a shorter one.
@@ -140,7 +140,7 @@ impl Ends {
 
     /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`, and how many of these
     /// occurrences are followed directly by another one.
-    pub(super) fn places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+    pub(super) fn find_places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         let start = text.len() - length;
         if length == 0 || length > start {
             // A suffix longer than the preceding text cannot occur in it.
@@ -148,7 +148,7 @@ impl Ends {
         }
         self.request_count += 1;
         if self.request_count > TABLE_REQUESTS && u32::try_from(text.len()).is_ok() {
-            return self.places_by_table(text, length, most);
+            return self.find_places_by_table(text, length, most);
         }
         let repeated = &text[start..];
         let (mut places, mut again) = (0, 0);
@@ -159,7 +159,7 @@ impl Ends {
         (places, again)
     }
 
-    fn places_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+    fn find_places_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         if self.suffix_matches.is_empty() {
             self.suffix_matches = suffix_matches(text);
         }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn periods_are_found() {
-        let period = |text: &[u8]| Ends::default().period(text, text.len());
+        let period = |text: &[u8]| Ends::default().find_period(text, text.len());
         assert_eq!(period(b"0, 0, 0, "), 3);
         assert_eq!(period(b"abcab"), 3);
         assert_eq!(period(b"abc"), 3);
@@ -226,7 +226,7 @@ mod tests {
         for length in [2, 7, 4, 9, 3, 30, 1, 21, 22, 0] {
             let end = &text[text.len() - text.len().min(length)..];
             let expected = (1..end.len()).find(|period| end[*period..] == end[..end.len() - period]);
-            assert_eq!(ends.period(text, length), expected.unwrap_or(end.len()), "{length}");
+            assert_eq!(ends.find_period(text, length), expected.unwrap_or(end.len()), "{length}");
         }
     }
 
@@ -246,9 +246,9 @@ mod tests {
             let text = text.as_bytes();
             for length in 0..text.len() {
                 for most in [1, 3, 4_096] {
-                    let searched = Ends::default().places(text, length, most);
+                    let searched = Ends::default().find_places(text, length, most);
                     let mut ends = Ends { request_count: TABLE_REQUESTS, ..Ends::default() };
-                    assert_eq!(ends.places(text, length, most), searched, "{length} {most}");
+                    assert_eq!(ends.find_places(text, length, most), searched, "{length} {most}");
                     assert!(searched.0 == 0 || !ends.suffix_matches.is_empty());
                 }
             }

@@ -13,7 +13,7 @@ const MAX_PLACES: usize = 4_096;
 pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
-    let period = ends.period(text.as_bytes(), repeated.len());
+    let period = ends.find_period(text.as_bytes(), repeated.len());
     if period * 2 > repeated.len() {
         return repeated_part_cost(text, start, ends);
     }
@@ -28,7 +28,7 @@ fn repeated_part_cost(text: &str, start: usize, ends: &mut Ends) -> f64 {
     if repeated.is_empty() {
         return 0.0;
     }
-    let (places, again) = ends.places(text.as_bytes(), repeated.len(), MAX_PLACES);
+    let (places, again) = ends.find_places(text.as_bytes(), repeated.len(), MAX_PLACES);
     let unseen = (-weight(repeated)).exp2();
     let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
     -share.min(1.0).log2()
