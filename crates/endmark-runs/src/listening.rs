@@ -35,7 +35,7 @@ impl RunInProgress<'_> {
         }
         let report = self.sheet.report();
         for event in &events {
-            self.watch.event(&report, event);
+            self.watch.report_event(&report, event);
         }
     }
 
@@ -96,12 +96,12 @@ impl<'s, 'a> AttemptListener<'s, 'a> {
 }
 
 impl Listener for AttemptListener<'_, '_> {
-    fn started(&mut self, process: Option<u32>) {
+    fn note_start(&mut self, process: Option<u32>) {
         self.scene.sheet.set_process(process);
         self.scene.handle(RunEvent::Started);
     }
 
-    fn output(&mut self, bytes: &[u8]) -> ListenerDecision {
+    fn read_output(&mut self, bytes: &[u8]) -> ListenerDecision {
         if let Some(transcript) = &mut self.output {
             transcript.push(bytes);
         }
@@ -118,7 +118,7 @@ impl Listener for AttemptListener<'_, '_> {
         }
     }
 
-    fn errors(&mut self, bytes: &[u8]) {
+    fn read_errors(&mut self, bytes: &[u8]) {
         if let Some(transcript) = &mut self.errors {
             transcript.push(bytes);
         }

@@ -73,7 +73,7 @@ impl Task {
 /// Observer of a run, called as events happen.
 pub trait Watch {
     /// Reports an event of the run.
-    fn event(&mut self, run: &AgentRun, event: &RunEventReport);
+    fn report_event(&mut self, run: &AgentRun, event: &RunEventReport);
 
     /// Reports a problem that does not end the run.
     fn warn(&mut self, message: &str);
