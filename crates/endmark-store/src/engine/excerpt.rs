@@ -68,7 +68,7 @@ impl KeptOutput<'_> {
     fn pick_lines(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
         let mut failure = None;
         self.lines_from(behind, |number, line| {
-            picking.line(number, line).unwrap_or_else(|error| {
+            picking.push_line(number, line).unwrap_or_else(|error| {
                 failure = Some(error);
                 ControlFlow::Break(())
             })

@@ -23,38 +23,38 @@ const BILLING: u8 = 0xff;
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
     let mut writer = Writer(Vec::with_capacity(SLOT_BYTES));
     writer.0.resize(HEADER_BYTES, 0);
-    writer.text(&started.request_id);
-    writer.number(u64::from(started.call));
-    writer.text(started.purpose.name());
-    writer.text(&started.session);
-    writer.maybe_text(started.credential.as_deref());
-    writer.text(&started.upstream);
-    writer.text(&started.format);
-    writer.text(&started.model);
-    writer.number(u64::from(started.streamed));
-    writer.text(&started.mode);
-    writer.number(started.started_ms);
-    writer.number(started.sent_bytes);
-    writer.number(started.prompt_estimate);
-    writer.number(u64::from(settled.is_some()));
+    writer.write_text(&started.request_id);
+    writer.write_number(u64::from(started.call));
+    writer.write_text(started.purpose.name());
+    writer.write_text(&started.session);
+    writer.write_optional_text(started.credential.as_deref());
+    writer.write_text(&started.upstream);
+    writer.write_text(&started.format);
+    writer.write_text(&started.model);
+    writer.write_number(u64::from(started.streamed));
+    writer.write_text(&started.mode);
+    writer.write_number(started.started_ms);
+    writer.write_number(started.sent_bytes);
+    writer.write_number(started.prompt_estimate);
+    writer.write_number(u64::from(settled.is_some()));
     if let Some(settled) = settled {
-        writer.maybe_text(settled.answered_model.as_deref());
-        writer.maybe(settled.http_status.map(u64::from));
-        writer.text(&settled.ending);
-        writer.maybe_text(settled.stop.as_deref());
-        writer.maybe_text(settled.verdict.as_deref());
-        writer.maybe_text(settled.cut_kind.as_deref());
+        writer.write_optional_text(settled.answered_model.as_deref());
+        writer.write_optional_number(settled.http_status.map(u64::from));
+        writer.write_text(&settled.ending);
+        writer.write_optional_text(settled.stop.as_deref());
+        writer.write_optional_text(settled.verdict.as_deref());
+        writer.write_optional_text(settled.cut_kind.as_deref());
         let Tokens { prompt, output, cached, cache_written, cache_written_1h, reasoning, total } =
             settled.tokens;
         for count in [prompt, output, cached, cache_written, cache_written_1h, reasoning, total] {
-            writer.maybe(count);
+            writer.write_optional_number(count);
         }
-        writer.maybe(settled.nano_usd);
-        writer.number(settled.received_bytes);
-        writer.maybe(settled.estimate.map(|estimate| estimate.prompt));
-        writer.maybe(settled.estimate.map(|estimate| estimate.output));
-        writer.maybe(settled.first_byte_us);
-        writer.number(settled.total_us);
+        writer.write_optional_number(settled.nano_usd);
+        writer.write_number(settled.received_bytes);
+        writer.write_optional_number(settled.estimate.map(|estimate| estimate.prompt));
+        writer.write_optional_number(settled.estimate.map(|estimate| estimate.output));
+        writer.write_optional_number(settled.first_byte_us);
+        writer.write_number(settled.total_us);
     }
     for charge in &started.charges {
         writer.charge(charge);
@@ -78,49 +78,49 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     }
     let mut reader = Reader(payload);
     let mut started = CallStarted {
-        request_id: reader.text()?,
-        call: u32::try_from(reader.number()?).ok()?,
-        purpose: reader.purpose()?,
-        session: reader.text()?,
-        credential: reader.maybe_text()?,
-        upstream: reader.text()?,
-        format: reader.word()?,
-        model: reader.text()?,
-        streamed: reader.number()? != 0,
-        mode: reader.word()?,
-        started_ms: reader.number()?,
-        sent_bytes: reader.number()?,
-        prompt_estimate: reader.number()?,
+        request_id: reader.read_text()?,
+        call: u32::try_from(reader.read_number()?).ok()?,
+        purpose: reader.read_purpose()?,
+        session: reader.read_text()?,
+        credential: reader.read_optional_text()?,
+        upstream: reader.read_text()?,
+        format: reader.read_word()?,
+        model: reader.read_text()?,
+        streamed: reader.read_number()? != 0,
+        mode: reader.read_word()?,
+        started_ms: reader.read_number()?,
+        sent_bytes: reader.read_number()?,
+        prompt_estimate: reader.read_number()?,
         charges: Vec::new(),
     };
-    let mut settled = if reader.number()? == 0 {
+    let mut settled = if reader.read_number()? == 0 {
         None
     } else {
         Some(CallSettled {
-            answered_model: reader.maybe_text()?,
-            http_status: reader.maybe()?.and_then(|status| u16::try_from(status).ok()),
-            ending: reader.word()?,
-            stop: reader.maybe_word()?,
-            verdict: reader.maybe_word()?,
-            cut_kind: reader.maybe_word()?,
+            answered_model: reader.read_optional_text()?,
+            http_status: reader.read_optional_number()?.and_then(|status| u16::try_from(status).ok()),
+            ending: reader.read_word()?,
+            stop: reader.read_optional_word()?,
+            verdict: reader.read_optional_word()?,
+            cut_kind: reader.read_optional_word()?,
             tokens: Tokens {
-                prompt: reader.maybe()?,
-                output: reader.maybe()?,
-                cached: reader.maybe()?,
-                cache_written: reader.maybe()?,
-                cache_written_1h: reader.maybe()?,
-                reasoning: reader.maybe()?,
-                total: reader.maybe()?,
+                prompt: reader.read_optional_number()?,
+                output: reader.read_optional_number()?,
+                cached: reader.read_optional_number()?,
+                cache_written: reader.read_optional_number()?,
+                cache_written_1h: reader.read_optional_number()?,
+                reasoning: reader.read_optional_number()?,
+                total: reader.read_optional_number()?,
             },
             billing: Billing::default(),
-            nano_usd: reader.maybe()?,
-            received_bytes: reader.number()?,
+            nano_usd: reader.read_optional_number()?,
+            received_bytes: reader.read_number()?,
             estimate: reader
-                .maybe()?
-                .zip(reader.maybe()?)
+                .read_optional_number()?
+                .zip(reader.read_optional_number()?)
                 .map(|(prompt, output)| Estimate { prompt, output }),
-            first_byte_us: reader.maybe()?,
-            total_us: reader.number()?,
+            first_byte_us: reader.read_optional_number()?,
+            total_us: reader.read_number()?,
         })
     };
     // A slate of an earlier version contains neither charges nor billing data.
@@ -152,28 +152,28 @@ fn checksum(bytes: &[u8]) -> u64 {
 struct Writer(Vec<u8>);
 
 impl Writer {
-    fn text(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         let text = clip(text);
         // The length of a clipped text fits into a byte.
         self.0.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    fn number(&mut self, number: u64) {
+    fn write_number(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    fn maybe(&mut self, number: Option<u64>) {
+    fn write_optional_number(&mut self, number: Option<u64>) {
         self.0.push(u8::from(number.is_some()));
         if let Some(number) = number {
-            self.number(number);
+            self.write_number(number);
         }
     }
 
-    fn maybe_text(&mut self, text: Option<&str>) {
+    fn write_optional_text(&mut self, text: Option<&str>) {
         self.0.push(u8::from(text.is_some()));
         if let Some(text) = text {
-            self.text(text);
+            self.write_text(text);
         }
     }
 
@@ -191,15 +191,15 @@ impl Writer {
         };
         self.0.push(u8::try_from(kind).unwrap_or(u8::MAX));
         self.0.extend_from_slice(&digits.parse::<u32>().unwrap_or(0).to_le_bytes());
-        self.number(charge.held);
+        self.write_number(charge.held);
     }
 
     fn write_billing(&mut self, billing: &Billing) {
         let Billing { tier, prompt_audio, cached_audio, completion_audio, web_searches } = billing;
         self.0.push(BILLING);
-        self.maybe_text(tier.as_deref());
+        self.write_optional_text(tier.as_deref());
         for count in [prompt_audio, cached_audio, completion_audio, web_searches] {
-            self.number(*count);
+            self.write_number(*count);
         }
     }
 
@@ -224,25 +224,25 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    fn read_byte(&mut self) -> Option<u8> {
         self.take(1)?.first().copied()
     }
 
-    fn number(&mut self) -> Option<u64> {
+    fn read_number(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn text(&mut self) -> Option<String> {
-        let length = usize::from(self.byte()?);
+    fn read_text(&mut self) -> Option<String> {
+        let length = usize::from(self.read_byte()?);
         String::from_utf8(self.take(length)?.to_vec()).ok()
     }
 
-    fn word(&mut self) -> Option<Word> {
-        self.text().map(Cow::Owned)
+    fn read_word(&mut self) -> Option<Word> {
+        self.read_text().map(Cow::Owned)
     }
 
     fn charge(&mut self) -> Option<Charge> {
-        let kind = usize::from(self.byte()?);
+        let kind = usize::from(self.read_byte()?);
         let digits = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
         let scope = *Scope::ALL.get(kind / 2)?;
         let window = match digits {
@@ -259,39 +259,39 @@ impl<'a> Reader<'a> {
             Scope::Rate => Unit::Requests,
             _ => Unit::NanoUsd,
         };
-        Some(Charge { scope, unit, window, held: self.number()? })
+        Some(Charge { scope, unit, window, held: self.read_number()? })
     }
 
     fn write_billing(&mut self) -> Option<Billing> {
-        let _kind = self.byte()?;
+        let _kind = self.read_byte()?;
         Some(Billing {
-            tier: self.maybe_text()?,
-            prompt_audio: self.number()?,
-            cached_audio: self.number()?,
-            completion_audio: self.number()?,
-            web_searches: self.number()?,
+            tier: self.read_optional_text()?,
+            prompt_audio: self.read_number()?,
+            cached_audio: self.read_number()?,
+            completion_audio: self.read_number()?,
+            web_searches: self.read_number()?,
         })
     }
 
-    fn purpose(&mut self) -> Option<Purpose> {
-        let name = self.text()?;
+    fn read_purpose(&mut self) -> Option<Purpose> {
+        let name = self.read_text()?;
         Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 
     /// Reads an optional number. The outer `None` means a broken record, the inner one a missing value.
     #[expect(clippy::option_option, reason = "the two mean different things")]
-    fn maybe(&mut self) -> Option<Option<u64>> {
-        if self.byte()? == 0 { Some(None) } else { self.number().map(Some) }
+    fn read_optional_number(&mut self) -> Option<Option<u64>> {
+        if self.read_byte()? == 0 { Some(None) } else { self.read_number().map(Some) }
     }
 
     #[expect(clippy::option_option, reason = "the two mean different things")]
-    fn maybe_text(&mut self) -> Option<Option<String>> {
-        if self.byte()? == 0 { Some(None) } else { self.text().map(Some) }
+    fn read_optional_text(&mut self) -> Option<Option<String>> {
+        if self.read_byte()? == 0 { Some(None) } else { self.read_text().map(Some) }
     }
 
     #[expect(clippy::option_option, reason = "the two mean different things")]
-    fn maybe_word(&mut self) -> Option<Option<Word>> {
-        Some(self.maybe_text()?.map(Cow::Owned))
+    fn read_optional_word(&mut self) -> Option<Option<Word>> {
+        Some(self.read_optional_text()?.map(Cow::Owned))
     }
 }
 

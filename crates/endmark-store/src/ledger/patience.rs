@@ -25,7 +25,7 @@ impl Patience {
     /// Records a write. Returns whether the slate must be paused.
     ///
     /// Overlapping writes waited for the same cause, so they count once.
-    pub(super) fn wrote(&mut self, began: Instant, ended: Instant) -> bool {
+    pub(super) fn record_write(&mut self, began: Instant, ended: Instant) -> bool {
         if ended.saturating_duration_since(began) <= SLOW_WRITE {
             self.slow_in_a_row = 0;
             return false;
@@ -57,7 +57,7 @@ mod tests {
         let mut patience = Patience::default();
         let mut rests = Vec::new();
         for (began, ended) in writes {
-            if patience.wrote(at(*began), at(*ended)) {
+            if patience.record_write(at(*began), at(*ended)) {
                 assert!(patience.rests(at(*ended)) && !patience.rests(at(*ended) + PAUSE_AFTER_SLOW_WRITES));
                 rests.push(*ended);
             }

@@ -87,7 +87,7 @@ impl Slate {
         let began = Instant::now();
         let written = self.write(slot, started, settled);
         let ended = Instant::now();
-        if self.patience().wrote(began, ended) {
+        if self.patience().record_write(began, ended) {
             tracing::error!(
                 took_seconds = (ended - began).as_secs_f64(),
                 "the disk of the store hardly answers: a kill would lose calls under way"

@@ -107,16 +107,16 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
     // The caller waits for it.
     let _ = started.send(refused);
     if !is_refused {
-        worker.work().await;
+        worker.run_until_closed().await;
     }
 }
 
 impl Worker {
-    async fn work(&mut self) {
+    async fn run_until_closed(&mut self) {
         let mut closing_since: Option<Instant> = None;
         loop {
             let is_closing = self.state.is_closing.load(Ordering::Acquire);
-            let outcome = self.tell(is_closing).await;
+            let outcome = self.exchange_with_database(is_closing).await;
             let (is_more, is_told) = (matches!(outcome, Ok(true)), outcome.is_ok());
             if is_closing {
                 let since = *closing_since.get_or_insert_with(Instant::now);
@@ -169,7 +169,7 @@ impl Worker {
     }
 
     /// Reports what is due to the database, and notes the result. Returns whether there is more.
-    async fn tell(&mut self, is_closing: bool) -> Result<bool, StoreError> {
+    async fn exchange_with_database(&mut self, is_closing: bool) -> Result<bool, StoreError> {
         let (requests, answers) =
             lock_state(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
         let mut outcome = self.try_report(requests.clone(), is_closing).await;
@@ -216,7 +216,7 @@ impl Worker {
             journal::prepare(session, &leases, &requests, with_report, is_closing)
         });
         // The writer prepares its part while this thread reads the rows.
-        let (due, rows) = tokio::join!(biased; prepared, async { self.rows(has_waiting_calls) });
+        let (due, rows) = tokio::join!(biased; prepared, async { self.read_rows(has_waiting_calls) });
         let (due, rows) = (due.map_err(Failure::Lost)?, rows.map_err(Failure::Lost)?);
         let sent_ms = self.state.clock.now_ms();
         lock_state(&self.state.requests).keep(sent_ms, &due.in_progress);
@@ -259,7 +259,7 @@ impl Worker {
     }
 
     /// Reads rows that the database does not have.
-    fn rows(&mut self, has_waiting_calls: bool) -> Result<CallRows, StoreError> {
+    fn read_rows(&mut self, has_waiting_calls: bool) -> Result<CallRows, StoreError> {
         let now_ms = self.state.clock.now_ms();
         let most = pace::max_rows(has_waiting_calls, now_ms.saturating_sub(self.rows_ms));
         if most >= pace::MAX_ROWS {
