@@ -63,7 +63,7 @@ impl<'r> Walk<'r> {
         let mut walk = Self { settled_text: settled, levels: Vec::new(), last: LastToken::Value, values: 0 };
         let mut at = 0;
         while let Some(&byte) = settled.get(at) {
-            at = walk.token(byte, at);
+            at = walk.read_token(byte, at);
         }
         walk
     }
@@ -74,7 +74,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Processes the token that begins with `byte` at `at`. Returns where it ends.
-    fn token(&mut self, byte: u8, at: usize) -> usize {
+    fn read_token(&mut self, byte: u8, at: usize) -> usize {
         match byte {
             b'{' => self.enter(LevelState::Object { name: at..at }, at + 1),
             b'[' => self.enter(LevelState::Array { index: 0 }, at + 1),
@@ -88,7 +88,7 @@ impl<'r> Walk<'r> {
                 }
                 self.last = LastToken::Comma;
             }
-            b'"' => return self.string(at),
+            b'"' => return self.read_string(at),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
                 let end = self.scalar_end(at);
                 self.end_value(end);
@@ -113,7 +113,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn string(&mut self, start: usize) -> usize {
+    fn read_string(&mut self, start: usize) -> usize {
         let is_name = self.expects_name();
         let Some(end) = string_end(self.settled_text, start) else {
             self.last = LastToken::String { name: is_name };

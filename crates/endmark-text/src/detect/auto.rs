@@ -161,7 +161,7 @@ impl AutoMachine {
     /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.position();
-        let mut at = self.byte_order_mark(chunk, base);
+        let mut at = self.skip_byte_order_mark(chunk, base);
         self.whole.push(&chunk[..at]);
         while at < chunk.len() && self.broken.is_none() {
             if let Some(mut candidate) = self.candidate.take() {
@@ -183,7 +183,7 @@ impl AutoMachine {
 
     /// Returns the number of bytes at the beginning of `chunk` that belong to a byte order mark. The chunk is at
     /// `base`.
-    fn byte_order_mark(&mut self, chunk: &[u8], base: usize) -> usize {
+    fn skip_byte_order_mark(&mut self, chunk: &[u8], base: usize) -> usize {
         if self.mark < base {
             return 0;
         }

@@ -156,16 +156,16 @@ impl JsonMachine {
         let mut at = 0;
         while at < bytes.len() {
             at = match self.state {
-                State::String { key } => self.string(chunk, at, key),
-                State::Number(number) => self.number(chunk, at, number, self.pending),
-                State::Literal => self.literal(chunk, at),
-                State::ByteOrderMark(seen) => self.byte_order_mark(chunk, at, seen),
+                State::String { key } => self.read_string(chunk, at, key),
+                State::Number(number) => self.read_number(chunk, at, number, self.pending),
+                State::Literal => self.read_literal(chunk, at),
+                State::ByteOrderMark(seen) => self.read_byte_order_mark(chunk, at, seen),
                 State::Malformed => return,
-                State::Colon => self.token(chunk, at),
-                _ if self.nesting.depth() == 0 => self.token(chunk, at),
+                State::Colon => self.read_token(chunk, at),
+                _ if self.nesting.depth() == 0 => self.read_token(chunk, at),
                 _ => match self.run(chunk, at) {
                     reached if reached > at => reached,
-                    _ => self.token(chunk, at),
+                    _ => self.read_token(chunk, at),
                 },
             };
         }
@@ -177,13 +177,13 @@ impl JsonMachine {
 
     /// Reads the token that begins at `at`, as far as it is in the chunk. A run has already read complete keys, commas,
     /// and brackets that close empty containers.
-    fn token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
+    fn read_token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
-            (_, byte) if is_whitespace(byte) => return self.whitespace(at),
-            (State::Start, 0xEF) => return self.byte_order_mark(chunk, at, 0),
+            (_, byte) if is_whitespace(byte) => return self.read_whitespace(at),
+            (State::Start, 0xEF) => return self.read_byte_order_mark(chunk, at, 0),
             (State::FirstKey, _) => return self.fail(chunk, at, "neither a key nor `}`"),
             (State::Key, _) => return self.fail(chunk, at, "not a key"),
-            (State::Colon, b':') => self.colon(chunk.base + at),
+            (State::Colon, b':') => self.read_colon(chunk.base + at),
             (State::Colon, _) => return self.fail(chunk, at, "not the colon after a key"),
             (State::AfterValue, b'}') if self.nesting.is_in_object() => return self.close(chunk, at),
             (State::AfterValue, b']') if !self.nesting.is_in_object() => return self.close(chunk, at),
@@ -221,7 +221,7 @@ impl JsonMachine {
             b'f' => return self.begin_literal(chunk, at, b"false"),
             b'n' => return self.begin_literal(chunk, at, b"null"),
             byte => match Number::begin(byte) {
-                Some(number) => return self.number(chunk, at + 1, number, offset),
+                Some(number) => return self.read_number(chunk, at + 1, number, offset),
                 None if self.state == State::FirstElement => {
                     return self.fail(chunk, at, "neither a value nor `]`");
                 }
@@ -241,7 +241,7 @@ impl JsonMachine {
         at + 1 + settled
     }
 
-    fn string(&mut self, chunk: Chunk<'_>, at: usize, key: bool) -> usize {
+    fn read_string(&mut self, chunk: Chunk<'_>, at: usize, key: bool) -> usize {
         match self.string.scan(chunk.bytes, at, chunk.base) {
             StringScan::Open => chunk.bytes.len(),
             StringScan::Closed(end) => self.end_string(chunk, end, key),
@@ -263,7 +263,7 @@ impl JsonMachine {
         end
     }
 
-    fn number(&mut self, chunk: Chunk<'_>, at: usize, number: Number, start: usize) -> usize {
+    fn read_number(&mut self, chunk: Chunk<'_>, at: usize, number: Number, start: usize) -> usize {
         match number.scan(chunk.bytes, at) {
             NumberScan::Open(number) => {
                 self.pending = start;
@@ -285,7 +285,7 @@ impl JsonMachine {
         at + 1
     }
 
-    fn literal(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
+    fn read_literal(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match self.literal {
             [expected, left @ ..] if *expected == chunk.bytes[at] => {
                 self.literal = left;
@@ -295,7 +295,7 @@ impl JsonMachine {
         }
     }
 
-    fn byte_order_mark(&mut self, chunk: Chunk<'_>, at: usize, seen: u8) -> usize {
+    fn read_byte_order_mark(&mut self, chunk: Chunk<'_>, at: usize, seen: u8) -> usize {
         self.state = match (seen, chunk.bytes[at]) {
             (0, 0xEF) => State::ByteOrderMark(1),
             (1, 0xBB) => State::ByteOrderMark(2),
@@ -306,7 +306,7 @@ impl JsonMachine {
     }
 
     /// Whitespace separates values. A byte order mark cannot follow it.
-    fn whitespace(&mut self, at: usize) -> usize {
+    fn read_whitespace(&mut self, at: usize) -> usize {
         match self.state {
             State::Done { .. } => self.state = State::Done { scalar: false },
             State::Start | State::Marked => self.state = State::Value,
@@ -342,7 +342,7 @@ impl JsonMachine {
         end
     }
 
-    fn colon(&mut self, offset: usize) {
+    fn read_colon(&mut self, offset: usize) {
         self.settled.end = offset + 1;
         self.member = true;
         self.state = State::Value;

@@ -7,23 +7,23 @@ use super::{JsonError, Kind};
 /// Receives the values of a text while it is checked, in the order of the text.
 pub trait Visit {
     /// A list or an object begins here.
-    fn begins(&mut self, kind: Kind, at: usize);
+    fn begin_container(&mut self, kind: Kind, at: usize);
     /// The innermost list or object ends before here.
-    fn ends(&mut self, at: usize);
+    fn end_container(&mut self, at: usize);
     /// The name of a field.
-    fn name(&mut self, span: Range<usize>);
+    fn push_name(&mut self, span: Range<usize>);
     /// A value that is neither a list nor an object.
-    fn scalar(&mut self, kind: Kind, span: Range<usize>);
+    fn push_scalar(&mut self, kind: Kind, span: Range<usize>);
 }
 
 /// Ignores all values.
 struct Ignore;
 
 impl Visit for Ignore {
-    fn begins(&mut self, _: Kind, _: usize) {}
-    fn ends(&mut self, _: usize) {}
-    fn name(&mut self, _: Range<usize>) {}
-    fn scalar(&mut self, _: Kind, _: Range<usize>) {}
+    fn begin_container(&mut self, _: Kind, _: usize) {}
+    fn end_container(&mut self, _: usize) {}
+    fn push_name(&mut self, _: Range<usize>) {}
+    fn push_scalar(&mut self, _: Kind, _: Range<usize>) {}
 }
 
 /// Checks that the bytes are one JSON value with only whitespace around it. Returns the span of the value.
@@ -40,7 +40,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
     let mut open: Vec<u8> = Vec::new();
     'value: loop {
         if let Some(sign @ (b'{' | b'[')) = bytes.get(at).copied() {
-            visitor.begins(if sign == b'{' { Kind::Object } else { Kind::Array }, at);
+            visitor.begin_container(if sign == b'{' { Kind::Object } else { Kind::Array }, at);
             let inside = skip_space(bytes, at + 1);
             if bytes.get(inside).copied() != Some(sign + 2) {
                 open.push(sign);
@@ -48,10 +48,10 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                 continue 'value;
             }
             at = inside + 1;
-            visitor.ends(at);
+            visitor.end_container(at);
         } else {
             let (kind, end) = scalar(bytes, at)?;
-            visitor.scalar(kind, at..end);
+            visitor.push_scalar(kind, at..end);
             at = end;
         }
         // A value ends at `at`. Close the containers that end with it, or continue with the next value.
@@ -78,7 +78,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                 Some(sign) if sign == container + 2 => {
                     open.pop();
                     at += 1;
-                    visitor.ends(at);
+                    visitor.end_container(at);
                 }
                 _ if container == b'{' => return Err(error(bytes, at, "`,` or `}` was expected")),
                 _ => return Err(error(bytes, at, "`,` or `]` was expected")),
@@ -198,7 +198,7 @@ fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonE
         return Err(error(bytes, at, "a field's name was expected"));
     }
     let end = string(bytes, at)?;
-    visitor.name(at..end);
+    visitor.push_name(at..end);
     let colon = skip_space(bytes, end);
     if bytes.get(colon) != Some(&b':') {
         return Err(error(bytes, colon, "`:` was expected"));

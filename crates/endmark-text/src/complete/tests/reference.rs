@@ -24,8 +24,8 @@ pub(super) enum Value {
 /// Reads a valid document that is nested a little; panics on any other.
 pub(super) fn read(text: &str) -> Node {
     let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
-    let node = reader.value();
-    reader.blank();
+    let node = reader.parse_value();
+    reader.skip_blank();
     assert_eq!(reader.at, text.len(), "{text}");
     node
 }
@@ -36,26 +36,26 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn blank(&mut self) {
+    fn skip_blank(&mut self) {
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
         }
     }
 
     fn take(&mut self, byte: u8) -> bool {
-        self.blank();
+        self.skip_blank();
         let is_there = self.bytes.get(self.at) == Some(&byte);
         self.at += usize::from(is_there);
         is_there
     }
 
-    fn value(&mut self) -> Node {
-        self.blank();
+    fn parse_value(&mut self) -> Node {
+        self.skip_blank();
         let start = self.at;
         let value = match self.bytes[start] {
-            b'"' => self.string(),
-            b'[' => self.array(),
-            b'{' => self.object(),
+            b'"' => self.parse_string(),
+            b'[' => self.parse_array(),
+            b'{' => self.parse_object(),
             byte => {
                 let length = self.bytes[start..]
                     .iter()
@@ -68,7 +68,7 @@ impl Reader<'_> {
         Node { span: start..self.at, value }
     }
 
-    fn string(&mut self) -> Value {
+    fn parse_string(&mut self) -> Value {
         let start = self.at + 1;
         self.at = start;
         while self.bytes[self.at] != b'"' {
@@ -78,12 +78,12 @@ impl Reader<'_> {
         Value::String(units(std::str::from_utf8(&self.bytes[start..self.at - 1]).unwrap()))
     }
 
-    fn array(&mut self) -> Value {
+    fn parse_array(&mut self) -> Value {
         self.at += 1;
         let (mut items, mut commas) = (Vec::new(), Vec::new());
         if !self.take(b']') {
             loop {
-                items.push(self.value());
+                items.push(self.parse_value());
                 if !self.take(b',') {
                     break;
                 }
@@ -94,14 +94,14 @@ impl Reader<'_> {
         Value::Array(items, commas)
     }
 
-    fn object(&mut self) -> Value {
+    fn parse_object(&mut self) -> Value {
         self.at += 1;
         let (mut members, mut commas) = (Vec::new(), Vec::new());
         if !self.take(b'}') {
             loop {
-                let name = self.value();
+                let name = self.parse_value();
                 assert!(self.take(b':'));
-                members.push((name, self.value()));
+                members.push((name, self.parse_value()));
                 if !self.take(b',') {
                     break;
                 }

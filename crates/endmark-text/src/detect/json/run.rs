@@ -24,7 +24,7 @@ impl JsonMachine {
         // The incomplete string: its start, and the number of settled bytes after its quote.
         let mut open_string = None;
         let mut token = match state {
-            State::AfterValue => self.after_value(bytes, &mut end, &mut speaking, &mut state),
+            State::AfterValue => self.read_after_value(bytes, &mut end, &mut speaking, &mut state),
             _ => next_token(bytes, end),
         };
         while let Some((at, byte)) = token {
@@ -53,7 +53,7 @@ impl JsonMachine {
                 if state != closing || key && byte != b'}' {
                     break;
                 }
-                token = self.after_value(bytes, &mut end, &mut speaking, &mut state);
+                token = self.read_after_value(bytes, &mut end, &mut speaking, &mut state);
                 continue;
             } else if matches!(byte, b'{' | b'[') {
                 if !self.nesting.has_room() {
@@ -75,7 +75,7 @@ impl JsonMachine {
                 token = token_after_sign(bytes, end);
                 end += 1;
             } else {
-                token = self.after_value(bytes, &mut end, &mut speaking, &mut state);
+                token = self.read_after_value(bytes, &mut end, &mut speaking, &mut state);
             }
         }
         self.state = state;
@@ -92,7 +92,7 @@ impl JsonMachine {
     }
 
     /// Reads closing brackets and the comma after them. Returns the following token.
-    fn after_value(
+    fn read_after_value(
         &mut self,
         bytes: &[u8],
         end: &mut usize,

@@ -121,7 +121,7 @@ impl StringScanner {
                     _ => return StringScan::Invalid(at, "not an escape sequence"),
                 },
                 StringState::Unicode { digits, unit } => match hexadecimal(byte) {
-                    Some(digit) => self.unicode_digit(digits + 1, unit << 4 | digit),
+                    Some(digit) => self.push_unicode_digit(digits + 1, unit << 4 | digit),
                     None => return StringScan::Invalid(at, "not a hexadecimal digit"),
                 },
             }
@@ -138,7 +138,7 @@ impl StringScanner {
     }
 
     /// Processes a digit. The escape now has `digits` digits, and their value is `unit`.
-    fn unicode_digit(&mut self, digits: u8, unit: u16) {
+    fn push_unicode_digit(&mut self, digits: u8, unit: u16) {
         // A high surrogate before this escape is settled as soon as this one cannot be its partner.
         let may_be_low = match digits {
             1 => unit == 0xD,

@@ -216,12 +216,12 @@ impl Blocks {
                     opening.push_info(byte);
                     self.line = Line::Info { opening, inside: false };
                 } else {
-                    self.text();
+                    self.begin_text();
                 }
             }
             Line::Info { mut opening, inside } => {
                 if byte == b'`' && opening.sign == b'`' {
-                    if inside { self.line = Line::Other } else { self.text() }
+                    if inside { self.line = Line::Other } else { self.begin_text() }
                 } else {
                     opening.push_info(byte);
                     self.line = Line::Info { opening, inside };
@@ -232,8 +232,8 @@ impl Blocks {
             Line::Closed => self.pass_in_fence(),
             Line::Heading(count) => match byte {
                 b'#' if count < 6 => self.line = Line::Heading(count + 1),
-                _ if is_space => self.heading(),
-                _ => self.text(),
+                _ if is_space => self.begin_heading(),
+                _ => self.begin_text(),
             },
             Line::Html(start) => self.step_html(start, byte),
             Line::InHtml { ends: false } => {
@@ -251,7 +251,7 @@ impl Blocks {
                     self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
                     return;
                 }
-                self.text();
+                self.begin_text();
             }
             Line::Digits { indent, count, is_one } => match byte {
                 b'0'..=b'9' if count < 9 => {
@@ -261,7 +261,7 @@ impl Blocks {
                     let prefix = indent + usize::from(count) + 1;
                     self.line = Line::Marker { prefix, interrupts: is_one };
                 }
-                _ => self.text(),
+                _ => self.begin_text(),
             },
             Line::InHtml { ends: true } | Line::Text | Line::HeadingText | Line::Other => {}
         }
@@ -284,7 +284,7 @@ impl Blocks {
     }
 
     /// Returns the number of columns between the containers' part of the line and the next byte.
-    fn indent(&mut self) -> usize {
+    fn take_indent(&mut self) -> usize {
         if std::mem::take(&mut self.quote_space) && self.column > self.consumed {
             self.consumed += 1;
         }
@@ -293,7 +293,7 @@ impl Blocks {
 
     /// Processes the first non-whitespace byte after the containers that the line has matched so far.
     fn begin(&mut self, byte: u8) {
-        let mut indent = self.indent();
+        let mut indent = self.take_indent();
         if let Some(prefix) = self.item.take() {
             // Indented code may follow a marker. Then only one column belongs to the marker.
             let spaces = if indent > 4 { 1 } else { indent };
@@ -384,7 +384,7 @@ impl Blocks {
             b'<' => Line::Html(HtmlStart::new()),
             b'-' | b'+' | b'*' => Line::Marker { prefix: indent + 1, interrupts: true },
             b'0'..=b'9' => Line::Digits { indent, count: 1, is_one: byte == b'1' },
-            _ => return self.text(),
+            _ => return self.begin_text(),
         };
     }
 
@@ -419,7 +419,7 @@ impl Blocks {
     }
 
     /// Treats the line as text of the paragraph or table before it, or of a new paragraph.
-    fn text(&mut self) {
+    fn begin_text(&mut self) {
         if matches!(self.leaf, Leaf::Html { .. }) {
             self.line = Line::InHtml { ends: false };
             return;
@@ -432,7 +432,7 @@ impl Blocks {
         self.line = Line::Text;
     }
 
-    fn heading(&mut self) {
+    fn begin_heading(&mut self) {
         self.leave();
         self.structure = true;
         self.line = Line::HeadingText;
@@ -467,7 +467,7 @@ impl Blocks {
             HtmlStep::Open(next) if interrupts(&next) || !matches!(self.leaf, Leaf::Paragraph) => {
                 self.line = Line::Html(next);
             }
-            HtmlStep::Open(_) | HtmlStep::None => self.text(),
+            HtmlStep::Open(_) | HtmlStep::None => self.begin_text(),
         }
     }
 }

@@ -107,7 +107,7 @@ impl Scanner {
     pub(super) fn step(&mut self, byte: u8, offset: usize) -> Step {
         let is_space = byte.is_ascii_whitespace();
         match self.state {
-            State::Text => return self.text(byte, offset),
+            State::Text => return self.read_text(byte, offset),
             State::Less => match byte {
                 b'/' => self.state = State::Slash,
                 b'!' if !self.raw => self.state = State::Bang,
@@ -115,15 +115,15 @@ impl Scanner {
                 _ if is_name_start(byte) && !self.raw && !matches!(self.before[1], b'`' | b'\\' | b'<') => {
                     self.begin_name(byte, false);
                 }
-                _ => return self.text(byte, offset),
+                _ => return self.read_text(byte, offset),
             },
             State::Slash if is_name_start(byte) => self.begin_name(byte, true),
-            State::Name { closing } => return self.name_step(byte, offset, closing),
+            State::Name { closing } => return self.step_name(byte, offset, closing),
             State::Closing if is_space => {}
             State::Closing if byte == b'>' => return self.end(Step::End { start: self.start }),
-            State::Markup(markup, signs) => return self.markup_step(byte, markup, signs),
-            State::Bang => return self.bang(byte, offset),
-            State::Question => return self.question(byte, offset),
+            State::Markup(markup, signs) => return self.step_markup(byte, markup, signs),
+            State::Bang => return self.read_bang(byte, offset),
+            State::Question => return self.read_question(byte, offset),
             State::Quoted(quote) if byte == quote => self.settle(State::AfterQuote, offset + 1),
             State::Quoted(_) => {}
             State::Bare { .. } | State::AfterQuote | State::Space | State::Empty | State::AfterAttribute
@@ -170,13 +170,13 @@ impl Scanner {
                 self.value = true;
                 self.state = State::Bare { slash: byte == b'/' };
             }
-            _ => return self.text(byte, offset),
+            _ => return self.read_text(byte, offset),
         }
         Step::Inside
     }
 
     /// Treats everything since the supposed start of a tag as text. Another tag may begin with this byte.
-    fn text(&mut self, byte: u8, offset: usize) -> Step {
+    fn read_text(&mut self, byte: u8, offset: usize) -> Step {
         let start = if self.state == State::Text { offset } else { self.start };
         let failed = self.state != State::Text;
         if byte == b'<' {
@@ -221,7 +221,7 @@ impl Scanner {
         self.name.push(byte);
     }
 
-    fn name_step(&mut self, byte: u8, offset: usize, closing: bool) -> Step {
+    fn step_name(&mut self, byte: u8, offset: usize, closing: bool) -> Step {
         let is_complete = !self.name.ends_with(b":");
         match byte {
             _ if is_name(byte) && self.name.len() < NAME_BYTES => self.add(byte),
@@ -236,19 +236,19 @@ impl Scanner {
                 let state = if closing { State::Closing } else { State::Space };
                 self.settle(state, offset + 1);
             }
-            _ => return self.text(byte, offset),
+            _ => return self.read_text(byte, offset),
         }
         Step::Inside
     }
 
-    fn bang(&mut self, byte: u8, offset: usize) -> Step {
+    fn read_bang(&mut self, byte: u8, offset: usize) -> Step {
         let is_declaration = DECLARATIONS.iter().any(|word| word.eq_ignore_ascii_case(&self.name));
         if is_declaration && byte.is_ascii_whitespace() {
             self.settle(State::Markup(Markup::Declaration, 0), offset + 1);
             return Step::Inside;
         }
         if !byte.is_ascii_graphic() {
-            return self.text(byte, offset);
+            return self.read_text(byte, offset);
         }
         self.add(byte);
         match self.name.as_slice() {
@@ -256,26 +256,26 @@ impl Scanner {
             b"[CDATA[" => self.settle(State::Markup(Markup::CharacterData, 0), offset + 1),
             seen if b"--".starts_with(seen) || b"[CDATA[".starts_with(seen) => {}
             seen if DECLARATIONS.iter().any(|word| begins_with(word, seen)) => {}
-            _ => return self.text(byte, offset),
+            _ => return self.read_text(byte, offset),
         }
         Step::Inside
     }
 
-    fn question(&mut self, byte: u8, offset: usize) -> Step {
+    fn read_question(&mut self, byte: u8, offset: usize) -> Step {
         // Only XML instructions count. Code in other languages begins with `<?` and may have no end.
         if !byte.is_ascii_alphabetic() {
-            return self.text(byte, offset);
+            return self.read_text(byte, offset);
         }
         self.add(byte);
         if self.name.eq_ignore_ascii_case(b"xml") {
             self.settle(State::Markup(Markup::Instruction, 0), offset + 1);
         } else if !begins_with(b"xml", &self.name) {
-            return self.text(byte, offset);
+            return self.read_text(byte, offset);
         }
         Step::Inside
     }
 
-    fn markup_step(&mut self, byte: u8, markup: Markup, signs: u8) -> Step {
+    fn step_markup(&mut self, byte: u8, markup: Markup, signs: u8) -> Step {
         let (sign, needed) = match markup {
             Markup::Comment => (b'-', 2),
             Markup::CharacterData => (b']', 2),

@@ -27,7 +27,7 @@ impl Blocks {
             Line::Closing(_) | Line::Closed if self.closes() => self.leave_fence(),
             Line::Closing(_) => self.pass_in_fence(),
             Line::Heading(_) => {
-                self.heading();
+                self.begin_heading();
                 self.inline.reset();
             }
             Line::HeadingText => self.inline.reset(),
@@ -37,7 +37,7 @@ impl Blocks {
                 self.end_blank_line();
             }
             Line::Signs(_) | Line::Digits { .. } | Line::Text => {
-                self.text();
+                self.begin_text();
                 self.end_text();
             }
             Line::InHtml { ends: false } | Line::Closed | Line::Html(_) | Line::Other => {}
