@@ -156,7 +156,7 @@ impl<'a> Edits<'a> {
 
     /// Replaces or inserts a field of this object.
     pub(crate) fn set_field(&mut self, object: Value<'a>, name: &str, json: &str) {
-        let container = self.container(object);
+        let container = self.container_mut(object);
         container.removed.retain(|removed| removed != name);
         match object.field(name) {
             Some(value) => self.replace(value, json),
@@ -166,23 +166,23 @@ impl<'a> Edits<'a> {
 
     /// Removes all fields of this name from this object.
     pub(crate) fn remove_field(&mut self, object: Value<'a>, name: &str) {
-        self.container(object).remove_field(name);
+        self.container_mut(object).remove_field(name);
     }
 
     /// Appends an item to this array.
     pub(crate) fn push_item(&mut self, array: Value<'a>, json: &str) {
-        self.container(array).added.push((None, json.to_owned()));
+        self.container_mut(array).added.push((None, json.to_owned()));
     }
 
     /// Removes the item at this position of this array.
     pub(crate) fn remove_item(&mut self, array: Value<'a>, position: usize) {
-        self.container(array).removed_items.insert(position);
+        self.container_mut(array).removed_items.insert(position);
     }
 
     /// Inserts an item into this array before the one at this position, or at its end. Several items at one position
     /// keep their order.
     pub(crate) fn insert_item(&mut self, array: Value<'a>, position: usize, json: &str) {
-        self.container(array).insertions.entry(position).or_default().push(json.to_owned());
+        self.container_mut(array).insertions.entry(position).or_default().push(json.to_owned());
     }
 
     /// Appends characters to this string.
@@ -216,7 +216,7 @@ impl<'a> Edits<'a> {
         }
     }
 
-    fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
+    fn container_mut(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
         // The offset at which a value begins identifies it within the document.
         let next = self.containers.len();
         let position = *self.places.entry(value.span().start).or_insert(next);

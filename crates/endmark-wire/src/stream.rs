@@ -15,7 +15,7 @@ pub trait Reader: fmt::Debug + Send + Sync {
     ///
     /// After a broken event the reply is incomplete: the part before it is kept, but its content is missing from all
     /// that follows. Once another event is read, no choice is mendable.
-    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError>;
+    fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError>;
 
     /// Returns the reply received so far.
     fn received(&self) -> &Received;

@@ -77,20 +77,20 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn release(&mut self) -> Vec<u8>;
 
     /// Returns the next characters of a choice's text.
-    fn text(&mut self, choice: u32, text: &str) -> Vec<u8>;
+    fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
     /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces;
     /// [`Writer::tool_call`] writes such a call whole.
-    fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
+    fn write_arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
     /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
     fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
     /// Returns a whole tool call of which the client has nothing.
-    fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
+    fn write_tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
     /// Returns the provider's signature of the text that was written here, if clients send signatures back.
-    fn signature(&mut self, _choice: u32, _signature: &str) -> Vec<u8> {
+    fn write_signature(&mut self, _choice: u32, _signature: &str) -> Vec<u8> {
         Vec::new()
     }
 
@@ -124,7 +124,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
 
     /// Returns the end of a broken stream, in the provider's own shape, so that no client takes it for a whole one. A
     /// held error of the upstream is used instead. Held frames that are not an end go first.
-    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
+    fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
     /// Returns the items that were written or completed here, once the stream is closed. The provider stores
     /// different ones or none, and later requests may refer to them by id alone.
@@ -249,7 +249,7 @@ impl HeldFrames {
     }
 
     /// Returns the error that the upstream sent.
-    pub(crate) fn error(&self) -> Option<&Frame> {
+    pub(crate) fn write_error(&self) -> Option<&Frame> {
         self.frames.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
     }
 }

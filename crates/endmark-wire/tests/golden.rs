@@ -157,7 +157,7 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     let mut stream = ChatStream::new(&request, 1 << 20);
     for frame in &frames {
-        match stream.frame(frame) {
+        match stream.read_frame(frame) {
             Err(error) => writeln!(out, "! {error}")?,
             Ok(_) if frame.data.is_none() => writeln!(out, "comment")?,
             Ok(chunk) => {

@@ -25,11 +25,11 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
         let text = block.field("text").filter(|_| block.has_text("type", "text")).and_then(Value::decode);
         match text {
             Some(text) => {
-                parts.block(length);
-                parts.text(&text.text);
+                parts.note_text_block(length);
+                parts.note_text(&text.text);
                 length += text.text.len();
             }
-            None => parts.note_other(),
+            None => parts.note_other_block(),
         }
     }
     parts.last
@@ -61,7 +61,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Notes that a text block begins after `at` bytes of text. Returns where the last part begins now.
-    pub(super) fn block(&mut self, at: usize) -> usize {
+    pub(super) fn note_text_block(&mut self, at: usize) -> usize {
         if !self.is_document {
             *self = Self { last: at, is_empty: true, is_document: false };
         }
@@ -69,7 +69,7 @@ impl Parts {
     }
 
     /// Notes the next characters of a text block.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(super) fn note_text(&mut self, text: &str) {
         let text = text.trim_start();
         if self.is_empty && !text.is_empty() {
             self.is_empty = false;
@@ -78,7 +78,7 @@ impl Parts {
     }
 
     /// Notes a block of another type: no part continues after it.
-    pub(super) fn note_other(&mut self) {
+    pub(super) fn note_other_block(&mut self) {
         self.is_document = false;
     }
 }

@@ -54,7 +54,7 @@ impl MessageReader {
         }
     }
 
-    fn event(&mut self, root: Value<'_>) -> Event {
+    fn read_event(&mut self, root: Value<'_>) -> Event {
         // Most events are pieces and are queried for the same few fields: one pass finds them all.
         let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
@@ -62,11 +62,11 @@ impl MessageReader {
         match fields.get("type").and_then(Value::text).as_deref() {
             Some("message_start") => {
                 // From here on there is a reply, even if it is empty.
-                self.received.pieces(0, &[], false);
+                self.received.add_pieces(0, &[], false);
                 if let Some(message) = root.field("message") {
                     event.opens = message.non_empty("content").is_none();
                     self.received.note_identity(message.word("model"), message.word("id"));
-                    self.count(message.field("usage"));
+                    self.read_usage(message.field("usage"));
                     // A stream that breaks off reports no other counts.
                     event.usage = self.counts.usage();
                 }
@@ -87,9 +87,9 @@ impl MessageReader {
                 event.finishes.extend(root.field("delta").and_then(stop::read));
                 let usage = root.field("usage");
                 self.counts_output |= usage.is_some_and(|usage| Counts::read(usage).has_output());
-                self.count(usage);
+                self.read_usage(usage);
                 event.usage = self.counts.usage().filter(|_| usage.is_some_and(|usage| !usage.is_null()));
-                self.received.pieces(0, &[], false);
+                self.received.add_pieces(0, &[], false);
                 self.received.end(0, event.finishes.first().cloned(), Fidelity::Exact);
             }
             Some("message_stop") => event.is_done = true,
@@ -101,7 +101,7 @@ impl MessageReader {
         event
     }
 
-    fn count(&mut self, usage: Option<Value<'_>>) {
+    fn read_usage(&mut self, usage: Option<Value<'_>>) {
         if let Some(counted) = usage {
             self.received.note_tier(usage::tier(counted));
             self.counts = std::mem::take(&mut self.counts).updated_by(&Counts::read(counted));
@@ -149,13 +149,13 @@ impl MessageReader {
         };
         if kind == Block::Text {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
-            let last = self.parts.block(length);
-            self.received.part_begins(0, last);
+            let last = self.parts.note_text_block(length);
+            self.received.note_part_begin(0, last);
         } else {
-            self.parts.note_other();
+            self.parts.note_other_block();
         }
         self.note_text(event);
-        self.received.pieces(0, &event.pieces, false);
+        self.received.add_pieces(0, &event.pieces, false);
         self.received.end(0, None, fidelity);
         if block.word("type").is_some_and(|kind| kind.ends_with("thinking")) {
             self.received.note_hidden_reasoning(0);
@@ -194,14 +194,14 @@ impl MessageReader {
             _ => Fidelity::Exact,
         };
         self.note_text(event);
-        self.received.pieces(0, &event.pieces, false);
+        self.received.add_pieces(0, &event.pieces, false);
         self.received.end(0, None, fidelity);
     }
 
     fn note_text(&mut self, event: &Event) {
         for delta in &event.pieces {
             if let Piece::Text(text) = &delta.piece {
-                self.parts.text(text);
+                self.parts.note_text(text);
             }
         }
     }
@@ -217,13 +217,13 @@ fn push_text(event: &mut Event, text: Option<Decoded<'_>>, piece: impl FnOnce(St
 }
 
 impl Reader for MessageReader {
-    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+    fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
             Data::Done => Event { is_done: true, ..Event::default() },
-            Data::Object(root) => self.event(root),
+            Data::Object(root) => self.read_event(root),
         };
-        self.received.event(&event, None);
+        self.received.note_event(&event, None);
         if !self.counts_output {
             self.received.note_uncounted();
         }

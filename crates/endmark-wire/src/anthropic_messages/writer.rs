@@ -173,7 +173,7 @@ impl MessageWriter {
         let kind = Kinds::Call(self.calls);
         self.calls = self.calls.saturating_add(1);
         let mut bytes = self.begin(kind, &block);
-        bytes.extend(self.input(self.last_open(), &call.arguments));
+        bytes.extend(self.write_input(self.last_open(), &call.arguments));
         bytes
     }
 
@@ -181,12 +181,12 @@ impl MessageWriter {
         self.open.last().map_or(0, |open| open.number)
     }
 
-    fn input(&mut self, number: u64, arguments: &str) -> Vec<u8> {
+    fn write_input(&mut self, number: u64, arguments: &str) -> Vec<u8> {
         let delta = format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quote(arguments));
-        self.delta(number, &delta)
+        self.write_delta(number, &delta)
     }
 
-    fn delta(&mut self, number: u64, delta: &str) -> Vec<u8> {
+    fn write_delta(&mut self, number: u64, delta: &str) -> Vec<u8> {
         self.has_written = true;
         let json = format!("{{\"type\":\"content_block_delta\",\"index\":{number},\"delta\":{delta}}}");
         event_frame("content_block_delta", json.as_bytes())
@@ -278,16 +278,16 @@ impl Writer for MessageWriter {
         self.send_held()
     }
 
-    fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
+    fn write_text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
         let mut bytes = self.begin(Kinds::Text, "{\"type\":\"text\",\"text\":\"\"}");
         let delta = format!("{{\"type\":\"text_delta\",\"text\":{}}}", quote(text));
-        bytes.extend(self.delta(self.last_open(), &delta));
+        bytes.extend(self.write_delta(self.last_open(), &delta));
         bytes
     }
 
-    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+    fn write_arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
         let number = self.open_block(call.index)?;
-        Some(self.input(number, arguments))
+        Some(self.write_input(number, arguments))
     }
 
     fn can_continue(&self, _choice: u32, call: &ToolCall) -> bool {
@@ -295,7 +295,7 @@ impl Writer for MessageWriter {
         self.open_block(call.index).is_some()
     }
 
-    fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
+    fn write_tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
         if let Some(bytes) = self.write_held_call(call) {
             return bytes;
         }
@@ -371,8 +371,8 @@ impl Writer for MessageWriter {
         self.sequence = Some(sequence.to_owned());
     }
 
-    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.error().cloned();
+    fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.write_error().cloned();
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
             if !self.has_written && event.finishes.is_empty() && !event.is_done && event.error.is_none() {

@@ -97,7 +97,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             choice.ends_in_unshown_part &= text.text.is_empty();
         } else if is_thought(part) {
             choice.written.add(&part.word("text").unwrap_or_default());
-            choice.thinks();
+            choice.note_thought();
         } else if let Some(call) = part_call(part) {
             choice.ends_in_unshown_part = false;
             choice.last_call_at = choice.text.len();

@@ -33,7 +33,7 @@ impl ContentReader {
         Self { has_stop, received: Received::new(keep_bytes), calls: Vec::new(), empty: Vec::new() }
     }
 
-    fn event(&mut self, root: Value<'_>) -> Event {
+    fn read_event(&mut self, root: Value<'_>) -> Event {
         // Most events have none of the fields that are read below: one pass over the fields shows this.
         let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
@@ -44,10 +44,10 @@ impl ContentReader {
         let mut are_bare = true;
         for (position, candidate) in (0..).zip(fields.get("candidates").into_iter().flat_map(Value::items)) {
             event.has_no_choices = false;
-            are_bare &= self.candidate(candidate, position, &mut event);
+            are_bare &= self.read_candidate(candidate, position, &mut event);
         }
         if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::prompt_refusal(root)) {
-            self.received.pieces(0, &[], false);
+            self.received.add_pieces(0, &[], false);
             self.received.end(0, Some(blocked.clone()), Fidelity::Exact);
             event.finishes.push(blocked);
         }
@@ -69,7 +69,7 @@ impl ContentReader {
     }
 
     /// Reads a candidate. Returns whether it has no part.
-    fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
+    fn read_candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
         let fields = Fields::new(candidate);
         let index = fields.get("index").and_then(number).unwrap_or(position);
         let finish = fields.get("finishReason").and_then(|_| stop::read(candidate, index, self.has_stop));
@@ -117,7 +117,7 @@ impl ContentReader {
         }
         if thought {
             // The pieces of the thought are added below, in their order.
-            self.received.pieces(index, &[], false);
+            self.received.add_pieces(index, &[], false);
             self.received.note_hidden_reasoning(index);
         }
         let pieces = event.pieces.get(before..).unwrap_or_default();
@@ -131,7 +131,7 @@ impl ContentReader {
         } else if at_limit && self.empty.contains(&index) {
             self.received.note_unread_call(index);
         }
-        self.received.pieces(index, pieces, false);
+        self.received.add_pieces(index, pieces, false);
         self.note_other_parts(index, &parts);
         if ends_unsaid {
             self.received.note_unrequestable(index);
@@ -139,13 +139,13 @@ impl ContentReader {
             self.received.note_extra_content(index);
         }
         if let Some(more) = more {
-            self.received.will_continue(index, more);
+            self.received.set_unfinished(index, more);
         }
         for (call, signature) in signatures {
             self.received.note_signature(index, call, signature);
         }
         if fields.get("continuationToken").is_some() {
-            self.received.continuation(index, candidate.word("continuationToken"));
+            self.received.set_continuation(index, candidate.word("continuationToken"));
         }
         self.note_searches(candidate, index);
         self.received.end(index, finish.clone(), fidelity);
@@ -178,13 +178,13 @@ fn is_empty(arguments: &str) -> bool {
 }
 
 impl Reader for ContentReader {
-    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+    fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
             Data::Done => Event { is_done: true, ..Event::default() },
-            Data::Object(root) => self.event(root),
+            Data::Object(root) => self.read_event(root),
         };
-        self.received.event(&event, None);
+        self.received.note_event(&event, None);
         Ok(event)
     }
 

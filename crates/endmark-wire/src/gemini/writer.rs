@@ -79,7 +79,7 @@ impl ContentWriter {
         self.envelope.as_deref().unwrap_or(&self.fallback)
     }
 
-    fn part(&mut self, choice: u32, part: &str) -> Vec<u8> {
+    fn write_part(&mut self, choice: u32, part: &str) -> Vec<u8> {
         if !self.written_choices.contains(&choice) {
             self.written_choices.push(choice);
         }
@@ -105,7 +105,11 @@ impl ContentWriter {
         let left: Vec<(u32, Vec<String>)> = left.collect();
         let parts =
             left.into_iter().flat_map(|(choice, parts)| parts.into_iter().map(move |part| (choice, part)));
-        parts.collect::<Vec<_>>().into_iter().flat_map(|(choice, part)| self.part(choice, &part)).collect()
+        parts
+            .collect::<Vec<_>>()
+            .into_iter()
+            .flat_map(|(choice, part)| self.write_part(choice, &part))
+            .collect()
     }
 
     fn send_held(&mut self) -> Vec<u8> {
@@ -292,7 +296,7 @@ impl Writer for ContentWriter {
         self.send_held()
     }
 
-    fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
+    fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8> {
         let known = self.held_signatures.iter().position(|standing| standing.choice == choice);
         let mut standing = match known {
             Some(position) => self.held_signatures.swap_remove(position),
@@ -303,16 +307,16 @@ impl Writer for ContentWriter {
         loop {
             let (before, part) = standing.next(&mut rest);
             if !before.is_empty() {
-                bytes.extend(self.part(choice, &format!("{{\"text\":{}}}", quote(before))));
+                bytes.extend(self.write_part(choice, &format!("{{\"text\":{}}}", quote(before))));
             }
             let Some(part) = part else { break };
-            bytes.extend(self.part(choice, &part));
+            bytes.extend(self.write_part(choice, &part));
         }
         self.held_signatures.push(standing);
         bytes
     }
 
-    fn arguments(&mut self, _choice: u32, _call: &ToolCall, _arguments: &str) -> Option<Vec<u8>> {
+    fn write_arguments(&mut self, _choice: u32, _call: &ToolCall, _arguments: &str) -> Option<Vec<u8>> {
         None
     }
 
@@ -338,7 +342,7 @@ impl Writer for ContentWriter {
         left_out
     }
 
-    fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
+    fn write_tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
         if self.held_calls.contains(&(choice, call.index)) {
             self.calls.insert((choice, call.index), call.clone());
             return Vec::new();
@@ -349,11 +353,11 @@ impl Writer for ContentWriter {
             self.trailing_parts.push((choice, part));
             return Vec::new();
         }
-        self.part(choice, &part)
+        self.write_part(choice, &part)
     }
 
-    fn signature(&mut self, choice: u32, signature: &str) -> Vec<u8> {
-        self.part(choice, &signature_part(signature))
+    fn write_signature(&mut self, choice: u32, signature: &str) -> Vec<u8> {
+        self.write_part(choice, &signature_part(signature))
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
@@ -371,8 +375,8 @@ impl Writer for ContentWriter {
         bytes
     }
 
-    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.error().cloned();
+    fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.write_error().cloned();
         let held = self.held.take();
         let closing = Closing { choices: error.choices, ..Closing::default() };
         let mut bytes = self.write_remaining_signatures();

@@ -116,7 +116,7 @@ impl Chunks {
             }
             (ChunkState::TrailerEnd, b'\n') if self.line.is_empty() => ChunkState::End,
             (ChunkState::TrailerEnd, b'\n') => {
-                self.trailer()?;
+                self.read_trailer()?;
                 ChunkState::Trailer
             }
             _ => return Err(Fault::Chunk),
@@ -124,7 +124,7 @@ impl Chunks {
     }
 
     /// Checks a trailer: it must be a field, and not one that states a request's end or recipient.
-    fn trailer(&mut self) -> Result<(), Fault> {
+    fn read_trailer(&mut self) -> Result<(), Fault> {
         let line = std::mem::take(&mut self.line);
         let (name, _) = field(&line).map_err(|_| Fault::Chunk)?;
         let is_of_the_head = [&b"content-length"[..], b"transfer-encoding", b"host"]

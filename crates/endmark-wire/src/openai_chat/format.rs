@@ -86,8 +86,8 @@ impl WireFormat for Chat {
 }
 
 impl Reader for ChatStream {
-    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        ChatStream::frame(self, frame)
+    fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+        ChatStream::read_frame(self, frame)
     }
 
     fn received(&self) -> &Received {

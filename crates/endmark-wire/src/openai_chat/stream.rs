@@ -78,23 +78,23 @@ impl ChatStream {
     ///
     /// After a broken chunk the reply is incomplete: the part before it is kept, but its content is missing from all
     /// that follows. Once another chunk is read, no choice is mendable.
-    pub fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+    pub fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let data = frame_data(frame, &mut self.received)?;
-        Ok(self.data(data))
+        Ok(self.read_data(data))
     }
 
     /// Reads the data of a frame; see [`ChatStream::frame`].
-    pub fn chunk(&mut self, data: &str) -> Result<Event, EventError> {
+    pub fn read_chunk(&mut self, data: &str) -> Result<Event, EventError> {
         let data = parse_data(data, &mut self.received)?;
-        Ok(self.data(data))
+        Ok(self.read_data(data))
     }
 
-    fn data(&mut self, data: Data<'_>) -> Event {
+    fn read_data(&mut self, data: Data<'_>) -> Event {
         let root = match data {
             Data::Nothing => return Event::idle(),
             Data::Done => {
                 let done = Event { is_done: true, ..Event::default() };
-                self.received.event(&done, None);
+                self.received.note_event(&done, None);
                 return done;
             }
             Data::Object(root) => root,
@@ -111,7 +111,7 @@ impl ChatStream {
             event.has_no_choices = false;
             let choice = Fields::new(choice);
             let index = choice_index(&choice, position);
-            are_bare &= self.choice(&choice, index, &mut event);
+            are_bare &= self.read_choice(&choice, index, &mut event);
             counted.extend(choice_usage(&choice).map(|usage| (index, usage)));
         }
         if !event.has_no_choices && self.template.is_none() {
@@ -124,7 +124,7 @@ impl ChatStream {
         event.opens = event.error.is_none() && choices.is_some_and(opens);
         // llama.cpp counts here if usage was not requested.
         let counted = fields.get("timings").and_then(|timings| timings.field("predicted_n"));
-        self.received.event(&event, counted.and_then(Value::as_u64));
+        self.received.note_event(&event, counted.and_then(Value::as_u64));
         event
     }
 
@@ -187,19 +187,19 @@ impl ChatStream {
     }
 
     /// Reads an item of `choices`. Returns whether it only opens a reply.
-    fn choice(&mut self, value: &Fields<'_>, index: u32, event: &mut Event) -> bool {
+    fn read_choice(&mut self, value: &Fields<'_>, index: u32, event: &mut Event) -> bool {
         let mut fidelity = Fidelity::Exact;
         let delta = value.get("delta").map(Fields::new);
         if let Some(delta) = &delta {
             let ends = value.non_empty("finish_reason").is_some();
-            self.pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
+            self.read_pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
             // No continuation can contain audio.
             fidelity = fidelity.max(Fidelity::partial_if(delta.non_empty("audio").is_some()));
             if has_other_content(delta) {
                 self.note_unrequestable(index);
             }
         } else {
-            self.received.pieces(index, &[], false);
+            self.received.add_pieces(index, &[], false);
         }
         let refused = self.choice_at(index).is_some_and(|choice| choice.is_refused);
         // Next to an error the finish reason adds nothing: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
@@ -220,7 +220,7 @@ impl ChatStream {
     }
 
     /// Reads a delta. Content of several kinds is taken in the order in which a model writes it.
-    fn pieces(
+    fn read_pieces(
         &mut self,
         delta: &Fields<'_>,
         choice: u32,
@@ -246,7 +246,7 @@ impl ChatStream {
         if let Some(refusal) = response_items(delta, "refusal") {
             push(Piece::Refusal(refusal));
         }
-        self.received.pieces(choice, pieces.get(before..).unwrap_or_default(), false);
+        self.received.add_pieces(choice, pieces.get(before..).unwrap_or_default(), false);
         for call in CallView::message_calls(delta) {
             if call.is_known {
                 pieces.push(self.call(&call, choice, ends, fidelity));
@@ -267,7 +267,7 @@ impl ChatStream {
         *fidelity = (*fidelity).max(Fidelity::from_exactness(exact));
         let piece = Piece::ToolCall { index, id: call.id.clone(), name: call.name.clone(), arguments };
         let delta = Delta { choice, piece };
-        self.received.pieces(choice, std::slice::from_ref(&delta), call.legacy);
+        self.received.add_pieces(choice, std::slice::from_ref(&delta), call.legacy);
         if owner.is_uncertain {
             // Nothing can be requested after a piece that may belong to two calls.
             self.received.note_extra_content(choice);

@@ -77,7 +77,7 @@ proptest! {
                 only_functions[*index as usize] &= calls_only_functions(delta);
                 json!({"index": index, "delta": delta, "finish_reason": finish})
             }).collect();
-            let chunk = stream.chunk(&json!({"choices": choices}).to_string()).unwrap();
+            let chunk = stream.read_chunk(&json!({"choices": choices}).to_string()).unwrap();
             for delta in chunk.pieces {
                 match delta.piece {
                     Piece::Text(text) => texts[delta.choice as usize].push_str(&text),

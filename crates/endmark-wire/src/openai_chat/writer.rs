@@ -182,7 +182,12 @@ impl ChatWriter {
     }
 
     /// Returns the held chunks of choices, with these ends instead of their own.
-    fn choices(&mut self, held: &[(Frame, Event)], ends: &[ChoiceEnd<'_>], usage: Option<&Usage>) -> Vec<u8> {
+    fn write_choices(
+        &mut self,
+        held: &[(Frame, Event)],
+        ends: &[ChoiceEnd<'_>],
+        usage: Option<&Usage>,
+    ) -> Vec<u8> {
         for end in ends.iter().filter(|end| end.rewritten) {
             self.written_choice(end.choice).text = true;
         }
@@ -238,12 +243,12 @@ impl Writer for ChatWriter {
         self.held.take().into_iter().flat_map(|(frame, _)| frame.raw).collect()
     }
 
-    fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
+    fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8> {
         self.written_choice(choice).text = true;
         data_frame(&self.template().text_chunk(choice, text))
     }
 
-    fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+    fn write_arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
         self.note_written_call(choice, call);
         Some(data_frame(&self.template().tool_arguments_chunk(choice, call, arguments)))
     }
@@ -252,7 +257,7 @@ impl Writer for ChatWriter {
         true
     }
 
-    fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
+    fn write_tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
         self.note_written_call(choice, call);
         data_frame(&self.template().tool_call_chunk(choice, call))
     }
@@ -271,7 +276,7 @@ impl Writer for ChatWriter {
             return bytes;
         }
         let held = self.held.take();
-        let mut bytes = self.choices(&held, closing.choices, closing.usage.as_ref());
+        let mut bytes = self.write_choices(&held, closing.choices, closing.usage.as_ref());
         // Frames that are neither part of a choice nor an end: counts that are not replaced, and anything else.
         let is_other = |event: &Event| event.has_no_choices && !event.is_done && event.error.is_none();
         for (frame, event) in held.iter().filter(|(_, event)| is_other(event)) {
@@ -289,10 +294,10 @@ impl Writer for ChatWriter {
         bytes
     }
 
-    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.error().cloned();
+    fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.write_error().cloned();
         let held = self.held.take();
-        let mut bytes = self.choices(&held, error.choices, None);
+        let mut bytes = self.write_choices(&held, error.choices, None);
         let with_endmark = |json: &str| {
             let root = Value::parse_str(json).ok()?;
             let mut edits = Edits::for_document(root);

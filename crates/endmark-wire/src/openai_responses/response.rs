@@ -109,7 +109,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 let parts = ["summary", "content"].into_iter().filter_map(|list| item.field(list));
                 let thoughts = parts.flat_map(Value::items).filter_map(|part| part.word("text"));
                 thoughts.for_each(|text| choice.written.add(&text));
-                choice.thinks();
+                choice.note_thought();
             }
         }
     }

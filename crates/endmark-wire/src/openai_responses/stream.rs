@@ -63,7 +63,7 @@ impl ResponseReader {
         Self { has_stop, received: Received::new(keep_bytes), open: Vec::new(), calls: 0 }
     }
 
-    fn event(&mut self, root: Value<'_>) -> Event {
+    fn read_event(&mut self, root: Value<'_>) -> Event {
         // Most events are pieces and have none of the fields that could contain an error: one pass over the fields
         // shows this.
         let fields = Fields::new(root);
@@ -85,16 +85,16 @@ impl ResponseReader {
                 });
             }
             "response.output_item.done" => fidelity = self.end_item(root, &mut event),
-            "response.output_text.delta" => fidelity = self.piece(&fields, &mut event, None),
+            "response.output_text.delta" => fidelity = self.read_piece(&fields, &mut event, None),
             "response.refusal.delta" => {
-                self.response_items(&fields, &mut event, Piece::Refusal);
+                self.read_response_items(&fields, &mut event, Piece::Refusal);
             }
             "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-                self.response_items(&fields, &mut event, Piece::Reasoning);
+                self.read_response_items(&fields, &mut event, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 match self.open_call(&fields) {
-                    Some(index) => fidelity = self.piece(&fields, &mut event, Some(index)),
+                    Some(index) => fidelity = self.read_piece(&fields, &mut event, Some(index)),
                     // The event's call is unknown.
                     None => fidelity = Fidelity::Partial,
                 }
@@ -122,7 +122,7 @@ impl ResponseReader {
         event.opens &= event.error.is_none() && event.finishes.is_empty();
         let begins = response.is_some() || !event.pieces.is_empty();
         if begins {
-            self.received.pieces(0, &event.pieces, false);
+            self.received.add_pieces(0, &event.pieces, false);
         }
         self.received.end(0, event.finishes.first().cloned(), fidelity);
         self.note_call(root, &kind, &event);
@@ -133,7 +133,7 @@ impl ResponseReader {
                 .is_some_and(|open| open.item == Item::Message && open.place == ItemPlace::read(root))
         {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
-            self.received.part_begins(0, length);
+            self.received.note_part_begin(0, length);
         }
         self.note_own_tool(root, &kind);
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
@@ -190,7 +190,7 @@ impl ResponseReader {
 
     /// Adds the event's delta as a piece of the text, or of the arguments of this call. Returns how completely the
     /// piece represents it.
-    fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, call: Option<u32>) -> Fidelity {
+    fn read_piece(&mut self, fields: &Fields<'_>, event: &mut Event, call: Option<u32>) -> Fidelity {
         let delta = fields.get("delta").and_then(|delta| self.received.decode(0, call, delta));
         let Some(delta) = delta else { return Fidelity::Exact };
         let text = delta.text.into_owned();
@@ -206,7 +206,7 @@ impl ResponseReader {
     }
 
     /// Adds the event's delta as a piece that is not part of the reply itself.
-    fn response_items(
+    fn read_response_items(
         &mut self,
         fields: &Fields<'_>,
         event: &mut Event,
@@ -309,13 +309,13 @@ fn begin_call(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
 }
 
 impl Reader for ResponseReader {
-    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+    fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let event = match frame_data(frame, &mut self.received)? {
             Data::Nothing => Event::idle(),
             Data::Done => Event { is_done: true, ..Event::default() },
-            Data::Object(root) => self.event(root),
+            Data::Object(root) => self.read_event(root),
         };
-        self.received.event(&event, None);
+        self.received.note_event(&event, None);
         Ok(event)
     }
 

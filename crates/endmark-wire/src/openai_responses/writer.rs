@@ -209,7 +209,7 @@ impl ResponseWriter {
         format!("\"item_id\":{id},\"output_index\":{}{}", known.index, content.unwrap_or_default())
     }
 
-    fn event(&mut self, name: &str, fields: &str) -> Vec<u8> {
+    fn write_event(&mut self, name: &str, fields: &str) -> Vec<u8> {
         let numbered = self.sequence_field();
         event_frame(name, format!("{{\"type\":\"{name}\",{fields}{numbered}}}").as_bytes())
     }
@@ -340,7 +340,7 @@ impl ResponseWriter {
         known.call = self.calls;
         self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
         let fields = format!("{}\"item\":{item}", self.item_place_fields(&known));
-        bytes.extend(self.event("response.output_item.added", &fields));
+        bytes.extend(self.write_event("response.output_item.added", &fields));
         self.add(known);
         bytes
     }
@@ -351,7 +351,7 @@ impl ResponseWriter {
             return Vec::new();
         }
         let response = self.bare_response();
-        let event = self.event("response.created", &format!("\"response\":{response}"));
+        let event = self.write_event("response.created", &format!("\"response\":{response}"));
         self.response = Some(response);
         event
     }
@@ -388,9 +388,10 @@ impl ResponseWriter {
         match known.kind {
             Item::Message if !known.part_done && known.content_index.is_some() => {
                 let name = "response.output_text.done";
-                bytes.extend(self.event(name, &format!("{at},\"text\":{text},\"logprobs\":[]")));
+                bytes.extend(self.write_event(name, &format!("{at},\"text\":{text},\"logprobs\":[]")));
                 let part = known.whole_part();
-                bytes.extend(self.event("response.content_part.done", &format!("{at},\"part\":{part}")));
+                bytes
+                    .extend(self.write_event("response.content_part.done", &format!("{at},\"part\":{part}")));
             }
             // Clients run a call with free text as soon as its completing event comes, whatever its status.
             Item::Call if known.form.is_free_text() && status == INCOMPLETE => {
@@ -399,13 +400,13 @@ impl ResponseWriter {
             }
             Item::Call => {
                 let CallForm { event, field, .. } = known.form;
-                bytes.extend(self.event(&format!("{event}.done"), &format!("{at},\"{field}\":{text}")));
+                bytes.extend(self.write_event(&format!("{event}.done"), &format!("{at},\"{field}\":{text}")));
             }
             _ => {}
         }
         let item = known.whole_item(status);
         let fields = format!("{}\"item\":{item}", self.item_place_fields(&known));
-        bytes.extend(self.event("response.output_item.done", &fields));
+        bytes.extend(self.write_event("response.output_item.done", &fields));
         self.items[position].done_part = Some(item);
         bytes
     }
@@ -462,7 +463,7 @@ impl Writer for ResponseWriter {
         bytes
     }
 
-    fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
+    fn write_text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
         let mut bytes = self.make_way(Some(Target::Text));
         let position = self.open(Target::Text).filter(|position| !self.items[*position].part_done);
         let position = position.unwrap_or_else(|| {
@@ -474,20 +475,20 @@ impl Writer for ResponseWriter {
             self.items[position].begin_part(Some(0), text_part(""));
             let at = self.part_place_fields(&self.items[position]);
             let fields = format!("{at},\"part\":{}", text_part(""));
-            bytes.extend(self.event("response.content_part.added", &fields));
+            bytes.extend(self.write_event("response.content_part.added", &fields));
         }
         let fields = self.grow(position, text);
-        bytes.extend(self.event("response.output_text.delta", &format!("{fields},\"logprobs\":[]")));
+        bytes.extend(self.write_event("response.output_text.delta", &format!("{fields},\"logprobs\":[]")));
         bytes
     }
 
-    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+    fn write_arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
         let target = Target::Call(call.index);
         let position = self.open(target)?;
         let mut bytes = self.make_way(Some(target));
         let fields = self.grow(position, arguments);
         let name = self.delta_event_name(position);
-        bytes.extend(self.event(&name, &fields));
+        bytes.extend(self.write_event(&name, &fields));
         Some(bytes)
     }
 
@@ -495,7 +496,7 @@ impl Writer for ResponseWriter {
         self.open(Target::Call(call.index)).is_some()
     }
 
-    fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
+    fn write_tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
         if let Some(bytes) = self.write_held_call(call) {
             return bytes;
         }
@@ -510,7 +511,7 @@ impl Writer for ResponseWriter {
         self.items[position].form = form;
         let fields = self.grow(position, &call.arguments);
         let name = self.delta_event_name(position);
-        bytes.extend(self.event(&name, &fields));
+        bytes.extend(self.write_event(&name, &fields));
         bytes.extend(self.complete(position, self.call_status(call)));
         bytes
     }
@@ -531,7 +532,7 @@ impl Writer for ResponseWriter {
         }
         if self.room.is_none() {
             let message = "the reply is too long to be ended as a whole: ask for less at a time";
-            return self.error(&StreamError {
+            return self.write_error(&StreamError {
                 message,
                 kind: "endmark_reply_cut",
                 status: 502,
@@ -567,8 +568,8 @@ impl Writer for ResponseWriter {
         changed.filter_map(|known| StoredItem::parse(known.done_part.as_deref()?)).collect()
     }
 
-    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
-        let own = self.held.error().cloned();
+    fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.write_error().cloned();
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
             let ends = !event.finishes.is_empty() || event.is_done || event.error.is_some();

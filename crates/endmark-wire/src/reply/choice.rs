@@ -158,7 +158,7 @@ impl Choice {
     }
 
     /// Notes that a thought came.
-    pub(crate) fn thinks(&mut self) {
+    pub(crate) fn note_thought(&mut self) {
         self.has_reasoning = true;
         self.ends_in_unshown_part =
             self.has_unrequestable_part || !self.text.trim().is_empty() || !self.tool_calls.is_empty();

@@ -32,7 +32,7 @@ impl Places {
     }
 
     /// Notes that a call begins at this position.
-    pub(super) fn begins(&mut self, choice: u32, call: u32, position: usize) {
+    pub(super) fn note_begin(&mut self, choice: u32, call: u32, position: usize) {
         self.own_positions.insert((choice, call), position);
         let next = self.next.entry(choice).or_default();
         *next = call.saturating_add(1).max(*next);

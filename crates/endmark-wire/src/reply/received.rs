@@ -230,7 +230,7 @@ impl Received {
     }
 
     /// Notes the content of an event apart from its choices.
-    pub(crate) fn event(&mut self, event: &Event, output_tokens: Option<u64>) {
+    pub(crate) fn note_event(&mut self, event: &Event, output_tokens: Option<u64>) {
         if event.error.is_some() {
             self.state = State::Failed;
         }
@@ -271,7 +271,7 @@ impl Received {
     }
 
     /// Adds pieces of one choice. `legacy` is the form of a tool call among them.
-    pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
+    pub(crate) fn add_pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
         let is_known = |call| self.places.own_position(index, call).is_some();
         let cost: usize = pieces.iter().map(|delta| delta.piece.cost(is_known)).sum();
         if self.choice_at(index).is_none() && self.choices.len() < MAX_CHOICES {
@@ -301,7 +301,7 @@ impl Received {
     }
 
     /// Notes where the last self-contained part of the text begins.
-    pub(crate) fn part_begins(&mut self, index: u32, at: usize) {
+    pub(crate) fn note_part_begin(&mut self, index: u32, at: usize) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.last_part = at.min(choice.text.len());
         }
@@ -314,7 +314,7 @@ impl Received {
 
     /// Notes that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
     pub(crate) fn note_unrequestable(&mut self, index: u32) {
-        self.pieces(index, &[], false);
+        self.add_pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.note_unshowable();
         }
@@ -322,7 +322,7 @@ impl Received {
 
     /// Notes that a choice has more than a request can contain, although that did not come last.
     pub(crate) fn note_extra_content(&mut self, index: u32) {
-        self.pieces(index, &[], false);
+        self.add_pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.has_unrequestable_part = true;
         }
@@ -331,12 +331,12 @@ impl Received {
     /// Notes that the model reasoned without showing any of it.
     pub(crate) fn note_hidden_reasoning(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.thinks();
+            choice.note_thought();
         }
     }
 
     /// Notes whether more of a choice's call is to come.
-    pub(crate) fn will_continue(&mut self, index: u32, will: bool) {
+    pub(crate) fn set_unfinished(&mut self, index: u32, will: bool) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.unfinished = will;
         }
@@ -352,7 +352,7 @@ impl Received {
     }
 
     /// Notes the token by which the provider continues a choice from its current end.
-    pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
+    pub(crate) fn set_continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
             && let Some(token) = token
         {
@@ -437,7 +437,7 @@ impl Choice {
             }
             Piece::Reasoning(text) => {
                 self.written.add(text);
-                self.thinks();
+                self.note_thought();
             }
             Piece::Refusal(text) => {
                 self.written.add(text);
@@ -463,7 +463,7 @@ impl Choice {
     /// Returns the call with this number, or creates it.
     fn call(&mut self, index: u32, legacy: bool, places: &mut Places) -> &mut ToolCall {
         let position = places.own_position(self.index, index).unwrap_or_else(|| {
-            places.begins(self.index, index, self.tool_calls.len());
+            places.note_begin(self.index, index, self.tool_calls.len());
             self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });
             self.tool_calls.len() - 1
         });

@@ -43,7 +43,7 @@ impl Frame {
         let mut frame =
             Self { raw: Vec::new(), event: None, data: None, id: None, retry: None, damaged: false, mark };
         for line in lines(raw.get(mark..).unwrap_or_default()) {
-            frame.line(line.content);
+            frame.read_line(line.content);
         }
         frame.raw = raw;
         frame
@@ -71,11 +71,11 @@ impl Frame {
         bytes
     }
 
-    fn line(&mut self, content: &[u8]) {
+    fn read_line(&mut self, content: &[u8]) {
         let (name, value) = field(content);
         match name {
             b"data" => {
-                let value = self.text(value);
+                let value = self.decode_text(value);
                 match &mut self.data {
                     Some(data) => {
                         data.push('\n');
@@ -84,16 +84,16 @@ impl Frame {
                     None => self.data = Some(value),
                 }
             }
-            b"event" => self.event = Some(self.text(value)),
-            b"id" if !value.contains(&0) => self.id = Some(self.text(value)),
+            b"event" => self.event = Some(self.decode_text(value)),
+            b"id" if !value.contains(&0) => self.id = Some(self.decode_text(value)),
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                self.retry = self.text(value).parse().ok();
+                self.retry = self.decode_text(value).parse().ok();
             }
             _ => {}
         }
     }
 
-    fn text(&mut self, value: &[u8]) -> String {
+    fn decode_text(&mut self, value: &[u8]) -> String {
         if let Ok(text) = std::str::from_utf8(value) {
             return text.to_owned();
         }

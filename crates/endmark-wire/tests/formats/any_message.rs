@@ -208,7 +208,7 @@ proptest! {
             for event in &events {
                 let name = event["type"].as_str().unwrap_or("message");
                 let frame = frames(&[&event_frame(name, event.to_string().as_bytes())]).0.remove(0);
-                let event = reader.frame(&frame).unwrap();
+                let event = reader.read_frame(&frame).unwrap();
                 for delta in &event.pieces {
                     if let Piece::Text(text) = &delta.piece {
                         said.push((delta.choice, text.clone()));
@@ -225,13 +225,13 @@ proptest! {
                 prop_assert_eq!(&choice.text, &texts.map(|(_, text)| text.as_str()).collect::<String>());
             }
             let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned(), ..ToolCall::default() };
-            client.extend(writer.text(0, &text));
-            client.extend(writer.arguments(0, &call, "x").unwrap_or_default());
-            client.extend(writer.tool_call(0, &call));
+            client.extend(writer.write_text(0, &text));
+            client.extend(writer.write_arguments(0, &call, "x").unwrap_or_default());
+            client.extend(writer.write_tool_call(0, &call));
             client.extend(writer.keep_alive());
             let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
             client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), is_end_lost: false }));
-            client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", status: 502, endmark: None, choices: &[] }));
+            client.extend(writer.write_error(&StreamError { message: "cut", kind: "endmark_reply_cut", status: 502, endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {
                 if let Some(data) = frame.data.filter(|data| data != "[DONE]") {

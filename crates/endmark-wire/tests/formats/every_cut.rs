@@ -74,7 +74,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
             endmark: None,
             choices: &[],
         };
-        let end = String::from_utf8(relayed.writer.error(&error)).unwrap();
+        let end = String::from_utf8(relayed.writer.write_error(&error)).unwrap();
         assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
         return;
     }
@@ -82,14 +82,14 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     let sent = read_choice(request, &client);
     let rest = whole.text.strip_prefix(sent.text.as_str()).unwrap();
     if !rest.is_empty() {
-        client.extend(relayed.writer.text(0, rest));
+        client.extend(relayed.writer.write_text(0, rest));
     }
     for call in &whole.tool_calls {
         let begun = sent.tool_calls.iter().find(|begun| begun.index == call.index);
         match begun.map(|begun| (begun, call.arguments.strip_prefix(begun.arguments.as_str()).unwrap())) {
             Some((_, "")) => {}
-            Some((begun, rest)) => client.extend(relayed.writer.arguments(0, begun, rest).unwrap()),
-            None => client.extend(relayed.writer.tool_call(0, call)),
+            Some((begun, rest)) => client.extend(relayed.writer.write_arguments(0, begun, rest).unwrap()),
+            None => client.extend(relayed.writer.write_tool_call(0, call)),
         }
     }
     let end = if whole.tool_calls.is_empty() { End::Turn } else { End::ToolCalls };
@@ -113,7 +113,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
 fn read_choice(request: &Request, bytes: &[u8]) -> Choice {
     let mut reader = request.stream(KEEP);
     for frame in frames(&[bytes]).0 {
-        reader.frame(&frame).unwrap();
+        reader.read_frame(&frame).unwrap();
     }
     reader.received().choice_at(0).cloned().unwrap_or_else(|| Choice::new(0))
 }
@@ -141,9 +141,9 @@ fn a_finished_stream_continues_instead_of_ending() {
             let whole = format!("{} and \"more\"", had.text);
             let mut client = relayed.sent;
             let rest = whole.strip_prefix(read_choice(&request, &client).text.as_str()).unwrap().to_owned();
-            client.extend(relayed.writer.text(0, &rest[..1]));
+            client.extend(relayed.writer.write_text(0, &rest[..1]));
             client.extend(relayed.writer.keep_alive());
-            client.extend(relayed.writer.text(0, &rest[1..]));
+            client.extend(relayed.writer.write_text(0, &rest[1..]));
             let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
             let usage = usage.map(|usage| usage.clone() + usage.clone());
             client.extend(relayed.writer.close(&Closing {
@@ -210,7 +210,7 @@ proptest! {
                     ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]).collect();
                 let read = |pieces: &[&[u8]]| {
                     let mut reader = request.stream(KEEP);
-                    let events: Vec<_> = frames(pieces).0.iter().map(|frame| reader.frame(frame)).collect();
+                    let events: Vec<_> = frames(pieces).0.iter().map(|frame| reader.read_frame(frame)).collect();
                     (events, reader.received().choices().to_vec(), reader.received().usage().cloned())
                 };
                 prop_assert_eq!(read(&pieces), read(&[&bytes]), "{}", stem(&case));
@@ -230,9 +230,9 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
         let (all, _) = frames(&[&bytes]);
         let (last, before) = all.split_last().unwrap();
         for frame in before {
-            writer.pass(frame, &reader.frame(frame).unwrap(), &mut client);
+            writer.pass(frame, &reader.read_frame(frame).unwrap(), &mut client);
         }
-        let event = reader.frame(last).unwrap();
+        let event = reader.read_frame(last).unwrap();
         writer.hold(last.clone(), &event);
         assert!(!writer.can_write(), "{limit}");
         let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
@@ -240,7 +240,7 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
         client.extend(writer.close(&closing));
         assert_eq!(client, bytes, "{limit}");
 
-        writer.text(0, "more");
+        writer.write_text(0, "more");
         let end = String::from_utf8(writer.close(&closing)).unwrap();
         assert!(end.starts_with("event: error\n") && end.contains("endmark_reply_cut"), "{end}");
     }

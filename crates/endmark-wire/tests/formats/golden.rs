@@ -153,7 +153,7 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut reader = request.stream(1 << 20);
     let (frames, tail) = frames(&[bytes]);
     for frame in &frames {
-        match reader.frame(frame) {
+        match reader.read_frame(frame) {
             Ok(event) => writeln!(out, "{}", event_line(&event))?,
             Err(error) => writeln!(out, "! {error}")?,
         }
@@ -179,11 +179,11 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     for choice in &choices {
         match choice.tool_calls.last() {
             Some(call) => {
-                let rest = relayed.writer.arguments(choice.index, call, "…\"}");
+                let rest = relayed.writer.write_arguments(choice.index, call, "…\"}");
                 let whole = ToolCall { arguments: "{\"path\":\"sea.txt\"}".to_owned(), ..call.clone() };
-                written.extend(rest.unwrap_or_else(|| relayed.writer.tool_call(choice.index, &whole)));
+                written.extend(rest.unwrap_or_else(|| relayed.writer.write_tool_call(choice.index, &whole)));
             }
-            None => written.extend(relayed.writer.text(choice.index, " …")),
+            None => written.extend(relayed.writer.write_text(choice.index, " …")),
         }
     }
     let endmark = endmark();

@@ -66,7 +66,7 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
             relayed.behind.extend_from_slice(&frame.raw);
             continue;
         }
-        let Ok(event) = relayed.reader.frame(&frame) else {
+        let Ok(event) = relayed.reader.read_frame(&frame) else {
             relayed.is_broken = true;
             break;
         };

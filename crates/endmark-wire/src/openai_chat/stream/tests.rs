@@ -14,17 +14,17 @@ fn text(index: u32, text: &str) -> String {
 #[test]
 fn after_the_limit_events_are_read_but_not_kept() {
     let mut stream = stream(10);
-    stream.chunk(&text(0, "12345")).unwrap();
-    stream.chunk(&text(1, "12345")).unwrap();
+    stream.read_chunk(&text(0, "12345")).unwrap();
+    stream.read_chunk(&text(1, "12345")).unwrap();
     assert!(stream.choices().iter().all(|choice| choice.mendable && choice.text == "12345"));
-    let chunk = stream.chunk(&text(0, "6")).unwrap();
+    let chunk = stream.read_chunk(&text(0, "6")).unwrap();
     assert_eq!(chunk.pieces, [Delta { choice: 0, piece: Piece::Text("6".to_owned()) }]);
-    stream.chunk(&text(2, "new")).unwrap();
+    stream.read_chunk(&text(2, "new")).unwrap();
     let kept: Vec<_> =
         stream.choices().iter().map(|choice| (choice.mendable, &*choice.text, choice.received)).collect();
     assert_eq!(kept, [(false, "", 6), (false, "", 5), (false, "", 3)]);
     let end = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
-    assert_eq!(stream.chunk(end).unwrap().finishes[0].stop, Some(Stop::Normal));
+    assert_eq!(stream.read_chunk(end).unwrap().finishes[0].stop, Some(Stop::Normal));
     assert_eq!(stream.choice_at(1).unwrap().finish.as_ref().unwrap().word, "stop");
 }
 
@@ -34,8 +34,8 @@ fn calls_and_choices_of_a_server_are_bounded() {
     for index in 0..1000 {
         let call =
             format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":{index}}}]}}}}]}}");
-        stream.chunk(&call).unwrap();
-        stream.chunk(&text(index, "")).unwrap();
+        stream.read_chunk(&call).unwrap();
+        stream.read_chunk(&text(index, "")).unwrap();
     }
     assert_eq!(stream.choices().len(), 128);
     assert_eq!(stream.choices()[0].tool_calls.len(), 0);
@@ -46,12 +46,12 @@ fn calls_and_choices_of_a_server_are_bounded() {
 fn a_broken_chunk_keeps_earlier_content() {
     for data in ["{\"choices\":[", "[]", "nt\":\"two\"}}]}"] {
         let mut stream = stream(1000);
-        stream.chunk(&text(0, "one")).unwrap();
-        assert!(stream.chunk(data).unwrap_err().is_broken_chunk(), "{data}");
+        stream.read_chunk(&text(0, "one")).unwrap();
+        assert!(stream.read_chunk(data).unwrap_err().is_broken_chunk(), "{data}");
         assert!(stream.choices()[0].mendable, "{data}");
         assert_eq!((stream.choices()[0].text.as_str(), stream.ending(0)), ("one", Ending::UpstreamError));
-        stream.chunk(&text(0, " three")).unwrap();
-        stream.chunk(&text(1, "other")).unwrap();
+        stream.read_chunk(&text(0, " three")).unwrap();
+        stream.read_chunk(&text(1, "other")).unwrap();
         assert!(stream.choices().iter().all(|choice| !choice.mendable && choice.text.is_empty()), "{data}");
     }
 }
@@ -59,8 +59,8 @@ fn a_broken_chunk_keeps_earlier_content() {
 #[test]
 fn after_an_unreadable_event_nothing_is_recoverable() {
     let mut stream = stream(1000);
-    stream.chunk(&text(0, "one")).unwrap();
-    assert_eq!(stream.chunk("ping"), Err(EventError::NoChunk));
+    stream.read_chunk(&text(0, "one")).unwrap();
+    assert_eq!(stream.read_chunk("ping"), Err(EventError::NoChunk));
     assert!(!stream.choices()[0].mendable);
 }
 
@@ -68,7 +68,7 @@ fn after_an_unreadable_event_nothing_is_recoverable() {
 fn invalid_utf8_breaks_a_chunk() {
     let damaged =
         Frame::read(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xFF\"}}]}\n\n".to_vec());
-    assert_eq!(stream(1000).frame(&damaged), Err(EventError::NotUtf8));
+    assert_eq!(stream(1000).read_frame(&damaged), Err(EventError::NotUtf8));
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn a_blank_finish_reason_does_not_end_a_stream() {
         let data = format!(
             "{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x\"}},\"finish_reason\":\"{blank}\"}}]}}"
         );
-        assert_eq!(stream.chunk(&data).unwrap().finishes, []);
+        assert_eq!(stream.read_chunk(&data).unwrap().finishes, []);
     }
     assert_eq!(stream.choices()[0].finish, None);
     assert_eq!(stream.ending(0), Ending::Dropped);
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#;
-    assert_eq!(stream.chunk(end).unwrap().finishes[0].stop, Some(Stop::Limit));
+    assert_eq!(stream.read_chunk(end).unwrap().finishes[0].stop, Some(Stop::Limit));
     // A blank word after the end does not undo it.
-    stream.chunk(&end.replace("length", "")).unwrap();
+    stream.read_chunk(&end.replace("length", "")).unwrap();
     assert_eq!(stream.choices()[0].finish.as_ref().unwrap().word, "length");
     assert_eq!(stream.ending(0), Ending::Clean);
 }
@@ -96,17 +96,17 @@ fn a_choice_with_an_unknown_call_kind_cannot_be_continued() {
         format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{call}]}}}}]}}")
     };
     let mut stream = stream(1000);
-    stream.chunk(&text(0, "Let me see.")).unwrap();
+    stream.read_chunk(&text(0, "Let me see.")).unwrap();
     let begin = r#"{"index":0,"id":"c","type":"builtin_function","function":{"name":"sh","arguments":""}}"#;
-    stream.chunk(&chunk(0, begin)).unwrap();
+    stream.read_chunk(&chunk(0, begin)).unwrap();
     assert!(!stream.choices()[0].can_continue());
     stream
-        .chunk(&chunk(0, r#"{"index":0,"type":"builtin_function","function":{"arguments":"ls"}}"#))
+        .read_chunk(&chunk(0, r#"{"index":0,"type":"builtin_function","function":{"arguments":"ls"}}"#))
         .unwrap();
     let call = r#"{"index":1,"id":"d","type":"function","function":{"name":"f","arguments":"{"}}"#;
-    stream.chunk(&chunk(0, call)).unwrap();
-    stream.chunk(&chunk(1, call)).unwrap();
-    stream.chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
+    stream.read_chunk(&chunk(0, call)).unwrap();
+    stream.read_chunk(&chunk(1, call)).unwrap();
+    stream.read_chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
     let can_go_on: Vec<bool> = stream.choices().iter().map(Choice::can_continue).collect();
     assert_eq!(can_go_on, [false, true]);
     assert_eq!(stream.choices()[1].tool_calls[0].arguments, "{}");
@@ -118,7 +118,7 @@ fn empty_frames_are_ignored() {
     for raw in
         [": ping\n\n", "\n", "event: ping\n\n", "data:\n\n", "data: {}\n\n", "data: {\"choices\":null}\n\n"]
     {
-        let chunk = stream.frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
+        let chunk = stream.read_frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
         let nothing = Event {
             has_no_choices: chunk.has_no_choices,
             opens: raw.contains("null"),
@@ -128,7 +128,7 @@ fn empty_frames_are_ignored() {
         assert_eq!(chunk, nothing, "{raw:?}");
     }
     assert_eq!(stream.choices(), []);
-    assert!(stream.frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().is_done);
+    assert!(stream.read_frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().is_done);
     assert!(stream.is_done());
 }
 
@@ -145,7 +145,7 @@ fn a_template_contains_only_the_short_constant_fields() {
     let long = "x".repeat(5000);
     let first =
         r#"{"id":"a","created":1.0,"obfuscation":"x","usage":null,"choices":[{"index":0}],"model":"LONG"}"#;
-    stream.chunk(&first.replace("LONG", &long)).unwrap();
+    stream.read_chunk(&first.replace("LONG", &long)).unwrap();
     let made = String::from_utf8(stream.template().finish_chunk(0, "stop", None)).unwrap();
     assert_eq!(made, r#"{"id":"a","created":1.0,"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#);
 }
@@ -153,7 +153,9 @@ fn a_template_contains_only_the_short_constant_fields() {
 #[test]
 fn a_chunk_made_from_a_template_round_trips() {
     let mut first = stream(1000);
-    first.chunk(r#"{"id":"a","model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}"#).unwrap();
+    first
+        .read_chunk(r#"{"id":"a","model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}"#)
+        .unwrap();
     let template = first.template().clone();
     let call = ToolCall {
         index: 1,
@@ -183,7 +185,7 @@ fn a_chunk_made_from_a_template_round_trips() {
     let mut second = stream(1000);
     for chunk in made {
         serde_json::from_slice::<serde_json::Value>(&chunk).unwrap();
-        second.chunk(std::str::from_utf8(&chunk).unwrap()).unwrap();
+        second.read_chunk(std::str::from_utf8(&chunk).unwrap()).unwrap();
     }
     let choice = &second.choices()[0];
     assert_eq!(choice.text, "Hi \u{0}\u{1f}\"\\\n");

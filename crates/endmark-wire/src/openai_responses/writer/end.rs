@@ -88,7 +88,7 @@ impl ResponseWriter {
             edits.set_field(response, "endmark", endmark.get());
         }
         let response = String::from_utf8(edits.finish()).unwrap_or_default();
-        self.event(end_event_name(end), &format!("\"response\":{response}"))
+        self.write_event(end_event_name(end), &format!("\"response\":{response}"))
     }
 }
 

@@ -40,7 +40,7 @@ impl ResponseWriter {
             let at = self.items.len().saturating_sub(1);
             let fields = self.grow(at, &call.arguments);
             let name = self.delta_event_name(at);
-            bytes.extend(self.event(&name, &fields));
+            bytes.extend(self.write_event(&name, &fields));
             bytes.extend(self.complete(at, self.call_status(call)));
         }
         self.held.put_first(kept);
