@@ -109,7 +109,7 @@ impl Request {
             wire.stream.write_all((head + "\r\n").as_bytes()).await?;
             // A server may answer and close the connection before it has read the whole body (413).
             let written = wire.stream.write_all(&self.body).await;
-            let Some(head) = wire.head().await? else {
+            let Some(head) = wire.read_head().await? else {
                 return Err(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
             };
             let status = head.first_line.split(' ').nth(1).and_then(|word| word.parse().ok());
@@ -133,7 +133,7 @@ impl OpenReply {
         if !self.unread_bytes.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread_bytes)));
         }
-        patiently(self.wire.part(&mut self.body)).await
+        patiently(self.wire.read_part(&mut self.body)).await
     }
 
     /// Returns the next frame of an event stream, with its blank line. `None` at the end.

@@ -57,7 +57,7 @@ impl Wire {
     }
 
     /// Reads up to the empty line. `None` if the peer closed before the first byte.
-    pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
+    pub(crate) async fn read_head(&mut self) -> io::Result<Option<Head>> {
         loop {
             if let Some(end) = position(&self.buffer, b"\r\n\r\n") {
                 let text: Vec<u8> = self.buffer.drain(..end + 4).collect();
@@ -79,7 +79,7 @@ impl Wire {
     }
 
     /// Reads the next part of a body as it arrives. `None` at its proper end, an error if it is cut.
-    pub(crate) async fn part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) async fn read_part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
         match *body {
             Body::Finished | Body::Length(0) => {
                 *body = Body::Finished;
@@ -100,17 +100,17 @@ impl Wire {
                 }
                 Ok(Some(std::mem::take(&mut self.buffer)))
             }
-            Body::Chunked => self.chunk(body).await,
+            Body::Chunked => self.read_chunk(body).await,
         }
     }
 
-    async fn chunk(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
-        let line = self.line().await?;
+    async fn read_chunk(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+        let line = self.read_line().await?;
         let size = line.split(';').next().unwrap_or_default().trim();
         let size = usize::from_str_radix(size, 16)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("`{line}` is no chunk size")))?;
         if size == 0 {
-            while !self.line().await?.is_empty() {}
+            while !self.read_line().await?.is_empty() {}
             *body = Body::Finished;
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Wire {
         Ok(Some(chunk))
     }
 
-    async fn line(&mut self) -> io::Result<String> {
+    async fn read_line(&mut self) -> io::Result<String> {
         loop {
             if let Some(end) = position(&self.buffer, b"\r\n") {
                 let line: Vec<u8> = self.buffer.drain(..end + 2).take(end).collect();

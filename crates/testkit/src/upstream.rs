@@ -179,12 +179,12 @@ async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Reco
 
 /// Reads a request. `None` if the client disconnects before its end.
 async fn receive(wire: &mut Wire) -> Option<Received> {
-    let head = wire.head().await.ok()??;
+    let head = wire.read_head().await.ok()??;
     let mut words = head.first_line.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut body = head.body(Body::Length(0));
     let mut bytes = Vec::new();
-    while let Some(part) = wire.part(&mut body).await.ok()? {
+    while let Some(part) = wire.read_part(&mut body).await.ok()? {
         bytes.extend_from_slice(&part);
     }
     Some(Received { received_at: Instant::now(), method, path, headers: head.headers, body: bytes })
