@@ -35,7 +35,7 @@ impl Numbers {
     }
 
     /// Splits the bytes into up to five pieces.
-    pub(crate) fn pieces<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
+    pub(crate) fn split_pieces<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
         let mut ends: Vec<usize> = (0..self.below(5)).map(|_| self.below(bytes.len() + 1)).collect();
         ends.push(bytes.len());
         ends.sort_unstable();
