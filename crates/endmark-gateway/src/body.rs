@@ -1,8 +1,8 @@
 //! Bodies of requests and responses that pass through the gateway.
 
 mod outlet;
-mod patient;
-mod unbroken;
+mod pause_limit;
+mod timed;
 mod uncounted;
 mod unreset;
 
@@ -17,8 +17,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
 
 pub(crate) use outlet::{Outlet, body_from};
-pub(crate) use patient::TimedBody;
-use unbroken::IdleTimeoutBody;
+use pause_limit::IdleTimeoutBody;
+pub(crate) use timed::TimedBody;
 use uncounted::UsageFilter;
 pub(crate) use unreset::ResetDetector;
 

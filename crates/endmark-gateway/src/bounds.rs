@@ -106,16 +106,16 @@ impl<'a> Bounds<'a> {
 
     /// Refuses a path whose cost is not counted, or logs that the request passes.
     fn check_uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
-        let meant = paths::suggested_path(path);
+        let suggestion = paths::suggested_path(path);
         if !self.gateway.settings.budget.passes_unknown_paths {
-            return Err(Refusal::NotCounted { path: path.to_owned(), meant });
+            return Err(Refusal::NotCounted { path: path.to_owned(), suggestion });
         }
         if self.gateway.metrics.note_uncounted(kind, path) {
-            let meant = meant.unwrap_or_default();
+            let suggestion = suggestion.unwrap_or_default();
             tracing::warn!(
                 kind,
                 path,
-                meant,
+                suggestion,
                 "requests to such paths pass uncounted although a budget applies"
             );
         }

@@ -24,7 +24,7 @@ use serde_json::json;
 pub(crate) use refused::NotAdmitted;
 pub(crate) use reserved::BudgetHold;
 
-use crate::seldom::LogThrottle;
+use crate::log_limit::LogThrottle;
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
 use crate::work;
@@ -168,13 +168,13 @@ impl Budgets {
         let claims = self.claims(&planned, root, prompt.held_tokens(), at)?;
         reserved.charges = claims.iter().map(charge).collect();
         drop(large);
-        let asked = Hold {
+        let wanted_hold = Hold {
             request_id: planned.request_id.to_owned(),
             call: planned.call,
             claims,
             may_close: planned.may_close,
         };
-        match self.hold(recorder, asked).await? {
+        match self.hold(recorder, wanted_hold).await? {
             // A late hold is settled with the row of the call.
             None => reserved.keep(),
             Some(HoldOutcome::Fits { warnings, least_left, rates }) => {

@@ -41,8 +41,11 @@ mod tests {
         let innermost = Link("failed to lookup address information: Name or service not known", None);
         let error =
             Link("client error (Connect)", Some(Box::new(Link("dns error", Some(Box::new(innermost))))));
-        let said = with_causes(&error);
-        assert!(said.starts_with("DNS failed: ") && said.contains("Name or service not known"), "{said}");
-        assert!(!said.contains("Connect"), "{said}");
+        let message = with_causes(&error);
+        assert!(
+            message.starts_with("DNS failed: ") && message.contains("Name or service not known"),
+            "{message}"
+        );
+        assert!(!message.contains("Connect"), "{message}");
     }
 }

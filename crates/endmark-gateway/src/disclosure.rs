@@ -200,33 +200,33 @@ impl Disclosure {
         if !self.has_content {
             return None;
         }
-        let mut told = json!({
+        let mut disclosed = json!({
             "request": self.request,
             "outcome": self.outcome.word(),
             "attempts": self.attempts,
         });
         if let Some(kind) = self.kind {
-            told["cut"] = kind.name().into();
+            disclosed["cut"] = kind.name().into();
         }
         if let Some(limit) = self.limit_sent {
-            told["continuation_limit"] = limit.into();
+            disclosed["continuation_limit"] = limit.into();
         }
         if self.omitted_bytes > 0 {
-            told["left_out"] = self.omitted_bytes.into();
+            disclosed["left_out"] = self.omitted_bytes.into();
         }
         if let Some(upstream) = &self.upstream {
-            told["upstream"] = upstream.as_str().into();
+            disclosed["upstream"] = upstream.as_str().into();
         }
         if self.counts == Counts::AtLeast {
-            told["usage"] = AT_LEAST.into();
+            disclosed["usage"] = AT_LEAST.into();
         }
         if let Some(reason) = &self.reason {
-            told["reason"] = reason.as_str().into();
+            disclosed["reason"] = reason.as_str().into();
         }
         if self.invalid {
-            told["schema"] = "invalid".into();
+            disclosed["schema"] = "invalid".into();
         }
-        serde_json::value::to_raw_value(&told).ok()
+        serde_json::value::to_raw_value(&disclosed).ok()
     }
 
     /// Writes the cost of a reply's calls as a response header, if anything is disclosed or a budget applies.
@@ -245,15 +245,16 @@ impl Disclosure {
 
 /// Adds the cost of all calls to an `endmark` object, if it is known, since all calls have ended by now. A
 /// cost based on estimated counts is marked, even if the client gets no counts.
-pub(crate) fn with_cost(told: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
+pub(crate) fn with_cost(disclosed: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {
-        let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(told.get()).ok()?;
+        let mut object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(disclosed.get()).ok()?;
         object.insert("cost_usd".to_owned(), dollars(nano_usd?).into());
         if account.is_estimated() {
             object.insert("usage".to_owned(), AT_LEAST.into());
         }
         serde_json::value::to_raw_value(&object).ok()
     };
-    with().unwrap_or_else(|| told.to_owned())
+    with().unwrap_or_else(|| disclosed.to_owned())
 }

@@ -1,10 +1,10 @@
 //! The state of a request for a reply, in any format, which all later stages share.
 
-mod budget_told;
+mod budget_headers;
 mod changed;
 mod tool_schemas;
 
-pub(crate) use budget_told::BudgetDisclosure;
+pub(crate) use budget_headers::BudgetDisclosure;
 pub(crate) use changed::Changed;
 pub(crate) use tool_schemas::ToolSchemas;
 

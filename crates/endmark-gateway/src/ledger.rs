@@ -3,15 +3,15 @@
 mod body;
 mod call;
 mod cost;
-mod counts_behind;
 mod ended;
+mod late_counts;
 mod listener;
 mod sent;
 mod watch;
 
 pub(crate) use call::{Call, Caller, Calls, FirstCall};
 pub(crate) use cost::CallUsage;
-pub(crate) use counts_behind::read_late_usage;
 pub(crate) use ended::{CallEnd, RequestEnd};
+pub(crate) use late_counts::read_late_usage;
 pub(crate) use listener::Listener;
 pub(crate) use watch::Watch;

@@ -18,12 +18,12 @@ mod mended;
 mod passing;
 mod patience;
 mod record;
+mod resume_rule;
 mod schema;
 mod site;
 mod store_patience;
 mod stream_usage;
 mod suspect;
-mod when;
 
 pub(crate) use account::Account;
 pub(crate) use allowance::Allowance;

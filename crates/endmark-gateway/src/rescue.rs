@@ -14,7 +14,7 @@ use crate::body::{AnyBody, full};
 use crate::budget::NotAdmitted;
 use crate::coding::SUPPORTED_CODINGS;
 use crate::keys::refused::KeyRefused;
-use crate::seldom::LogThrottle;
+use crate::log_limit::LogThrottle;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
@@ -33,22 +33,22 @@ pub(crate) const REQUEST: &str = "x-endmark-request";
 pub(crate) fn message(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRET_PREFIX);
-    let mut said = pieces.next().unwrap_or_default().to_owned();
+    let mut main_message = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        said.extend([
+        main_message.extend([
             SECRET_PREFIX,
             "…",
             piece.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()),
         ]);
     }
-    said
+    main_message
 }
 
 /// The forwarded methods. TRACE and similar methods would show the upstream's key to the client.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-fn did_you_mean(meant: Option<&str>) -> String {
-    meant.map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"))
+fn did_you_mean(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |suggestion| format!(" (did you mean {suggestion}?)"))
 }
 
 /// Why a request could not be served. Each message contains the next step.
@@ -123,12 +123,12 @@ pub(crate) enum Refusal {
     /// The cost of the path is not counted, but a budget applies.
     #[error(
         "what {path} costs is not counted here, and a budget applies{}: use a key without a budget, or set \
-         [budget] unknown_paths = \"pass\" (\"refuse\" by default)", did_you_mean(.meant.as_deref())
+         [budget] unknown_paths = \"pass\" (\"refuse\" by default)", did_you_mean(.suggestion.as_deref())
     )]
     NotCounted {
         path: String,
         /// The known path that the client probably meant.
-        meant: Option<String>,
+        suggestion: Option<String>,
     },
     /// The path does not exist.
     #[error("{0}")]

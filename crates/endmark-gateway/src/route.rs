@@ -116,11 +116,12 @@ pub(crate) fn find<'a>(
         };
         Target { upstream, path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() } }
     } else {
-        let meant = IntendedProvider::new(uri.path(), uri.query(), headers);
-        let format = meant.format();
+        let intended = IntendedProvider::new(uri.path(), uri.query(), headers);
+        let format = intended.format();
         let speaks = |upstream: &&Upstream| upstream.provider == format.provider();
-        let may_have_it =
-            |upstream: &&Upstream| speaks(upstream) || meant.may_be_sent_to(upstream, uri.query(), headers);
+        let may_have_it = |upstream: &&Upstream| {
+            speaks(upstream) || intended.may_be_sent_to(upstream, uri.query(), headers)
+        };
         let is_for_it = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
         let upstream = gateway
             .conditional()

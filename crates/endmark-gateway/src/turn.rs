@@ -4,12 +4,12 @@
 //! Passing a small request between tasks, and setting timers that are the next to fire, costs more than all
 //! other work for it. `bench/gateway` measures the savings.
 
-mod again;
 mod alarm;
 mod companion;
 mod pace;
+mod repoll;
 
-pub(crate) use again::Again;
 pub(crate) use alarm::Alarm;
 pub(crate) use companion::{BesideConnections, ask_woken};
 pub(crate) use pace::Pace;
+pub(crate) use repoll::Again;

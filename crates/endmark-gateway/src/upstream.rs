@@ -7,9 +7,9 @@ mod credential;
 mod destination;
 mod framing;
 mod headers;
+mod health;
 mod link;
 mod plain;
-mod standing;
 mod typed;
 
 pub use connector::{ClientError, Connector};
@@ -25,6 +25,6 @@ pub(crate) use headers::{
     CREDENTIALS, KEYS, client_retries, find_secrets, for_fallback, for_upstream, is_event_stream,
     remove_body_headers, remove_replaced_body_headers, retry_after, should_retry,
 };
+pub(crate) use health::{UpstreamHealth, random};
 pub(crate) use plain::decode_response;
-pub(crate) use standing::{UpstreamHealth, random};
 pub(crate) use typed::with_stream_type;

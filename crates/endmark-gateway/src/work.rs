@@ -6,7 +6,7 @@
 //! disconnects, its future is dropped. Work that checks [`is_stopped`] then ends soon and releases its
 //! permit. Small inputs cause no overhead.
 
-mod apart;
+mod pooled;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use std::task::{Poll, Wake, Waker};
 
 use tokio::sync::Semaphore;
 
-pub(crate) use apart::PooledFuture;
+pub(crate) use pooled::PooledFuture;
 
 /// Minimum size of an input that is processed in the pool. Smaller JSON is read and edited in less than five
 /// milliseconds.
@@ -30,7 +30,7 @@ enum Current {
     /// Nothing that could be moved to the pool.
     Nothing,
     /// It polls a future on an async worker. The future may have asked to be moved to the pool.
-    OnThread { asked: bool },
+    OnThread { is_requested: bool },
     /// It belongs to the pool, and polls the future of this scope.
     InPool(Arc<Scope>),
 }
@@ -94,8 +94,8 @@ pub(crate) async fn large(bytes: usize) -> LargeInput {
                 scope.large.fetch_add(1, Ordering::AcqRel);
                 Poll::Ready(LargeInput(Some(Arc::clone(scope))))
             }
-            Current::OnThread { asked } if !has_asked => {
-                (*asked, has_asked) = (true, true);
+            Current::OnThread { is_requested } if !has_asked => {
+                (*is_requested, has_asked) = (true, true);
                 Poll::Pending
             }
             Current::OnThread { .. } | Current::Nothing => Poll::Ready(LargeInput(None)),

@@ -29,9 +29,9 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     if gateway.is_stopping() {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "application/json", "{\"status\":\"stopping\"}\n");
     }
-    let asked = tokio::time::timeout(STORE_TIMEOUT, gateway.store.health()).await;
+    let store_health = tokio::time::timeout(STORE_TIMEOUT, gateway.store.health()).await;
     let condition = gateway.store.condition();
-    let problem = match asked {
+    let problem = match store_health {
         Err(_) => Some(format!("the store did not answer within {STORE_TIMEOUT:?}")),
         Ok(Err(error)) => Some(error.client_message()),
         Ok(Ok(_)) if condition.calls_not_noted => {
@@ -46,14 +46,14 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     let body = match problem {
         None => "{\"status\":\"ready\"}\n".to_owned(),
         Some(problem) => {
-            let told = json!({
+            let status_body = json!({
                 "status": "degraded",
                 "store": problem,
                 "rows_waiting": condition.rows_waiting,
                 "rows_lost": condition.rows_lost,
                 "renewals": condition.renewals,
             });
-            format!("{told}\n")
+            format!("{status_body}\n")
         }
     };
     answer(StatusCode::OK, "application/json", body)

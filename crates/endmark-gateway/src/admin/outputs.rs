@@ -38,10 +38,10 @@ pub(super) async fn page(
     let budget_applies = gateway.budgets.are_any(KeyLimits::default());
     let credential = Credential::from_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
-    let asked = handle.clone();
+    let wanted_handle = handle.clone();
     let read = move |reader: &endmark_store::Reader| {
-        let output = reader.output(&asked, &owner)?;
-        part(&output, &asked, number)
+        let output = reader.output(&wanted_handle, &owner)?;
+        part(&output, &wanted_handle, number)
     };
     let read = gateway.store.read_output(&handle, read).await;
     match read {

@@ -23,12 +23,12 @@ pub(super) async fn respond(
     body: AnyBody,
 ) -> Result<Response<AnyBody>, Refusal> {
     let body = read_body(body).await?;
-    let asked = Arc::clone(gateway);
+    let own_gateway = Arc::clone(gateway);
     let visit = Visit {
         head,
         body,
         store: gateway.store.clone(),
-        is_stopping: Arc::new(move || asked.is_stopping()),
+        is_stopping: Arc::new(move || own_gateway.is_stopping()),
         added_ms: gateway.metrics.added_ms(),
     };
     Ok(console.respond(visit).await)

@@ -94,22 +94,22 @@ impl NotAdmitted {
 
 /// Returns which rate limit it is, and what to do.
 fn rate_message(claim: &Claim, account: &Account) -> String {
-    let whose = scope_owner(claim);
+    let owner = scope_owner(claim);
     let limit = claim.unit.format(account.limit);
     if claim.unit == Unit::Parallel {
         return format!(
-            "the rate limit {whose} is {limit}: send this one again when another one is over, or raise the limit"
+            "the rate limit {owner} is {limit}: send this one again when another one is over, or raise the limit"
         );
     }
     if claim.amount > account.limit {
         return format!(
-            "the rate limit {whose} is {limit} a minute, and this request may need {}: send less, name a smaller output \
+            "the rate limit {owner} is {limit} a minute, and this request may need {}: send less, name a smaller output \
              limit, or raise the limit",
             claim.unit.format(claim.amount)
         );
     }
     format!(
-        "the rate limit {whose} is {limit} a minute: {} are left until the next minute, and this request may need {}; \
+        "the rate limit {owner} is {limit} a minute: {} are left until the next minute, and this request may need {}; \
          send it again then, or raise the limit",
         claim.unit.format(account.remaining_anywhere()),
         claim.unit.format(claim.amount)
@@ -133,7 +133,7 @@ fn budget_message(claim: &Claim, account: &Account, resets_at: Option<u64>, is_o
     if claim.scope == Scope::Rate {
         return rate_message(claim, account);
     }
-    let (whose, unit) = (scope_owner(claim), claim.unit);
+    let (owner, unit) = (scope_owner(claim), claim.unit);
     let window = match Period::from_window(&claim.window) {
         Period::Ever | Period::Minute => String::new(),
         Period::Day => format!(" on {}", claim.window),
@@ -168,7 +168,7 @@ fn budget_message(claim: &Claim, account: &Account, resets_at: Option<u64>, is_o
         _ => "does not admit this request",
     };
     format!(
-        "the budget {whose}{window} {why}: {} spent and {} held of {}, and this request may need {}; {next}",
+        "the budget {owner}{window} {why}: {} spent and {} held of {}, and this request may need {}; {next}",
         unit.format(account.spent),
         unit.format(account.held),
         unit.format(account.limit),

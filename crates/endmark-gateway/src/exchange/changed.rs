@@ -68,7 +68,7 @@ impl Changed {
         if self.capped > 0 {
             headers.insert(HeaderName::from_static("x-endmark-capped"), self.capped.into());
         }
-        if let Some(value) = self.compaction().and_then(|said| HeaderValue::from_str(&said).ok()) {
+        if let Some(value) = self.compaction().and_then(|note| HeaderValue::from_str(&note).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-compacted"), value);
         }
         if let Some(id) = self.previous_response.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {

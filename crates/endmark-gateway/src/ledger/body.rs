@@ -95,15 +95,15 @@ impl Metered {
             let listener = self.listener.take();
             let is_large = listener.as_ref().is_some_and(Listener::is_large);
             let settle = move || {
-                let said = read_answer(listener, &call, !failed);
+                let report = read_answer(listener, &call, !failed);
                 let ending = if failed { Ending::Dropped } else { ending };
                 call.settle(CallEnd {
-                    finish_words: said.finish_words,
-                    usage: said.usage,
-                    is_counted: said.is_counted,
-                    tier: said.tier,
-                    web_searches: said.web_searches,
-                    model: said.model,
+                    finish_words: report.finish_words,
+                    usage: report.usage,
+                    is_counted: report.is_counted,
+                    tier: report.tier,
+                    web_searches: report.web_searches,
+                    model: report.model,
                     ..CallEnd::unread(ending)
                 });
             };
@@ -119,9 +119,9 @@ impl Metered {
 
 /// Returns the usage and text that were read from a finished response.
 fn read_answer(listener: Option<Listener>, call: &Call, ended: bool) -> AnswerContent {
-    let said = listener.map(|listener| listener.finish(ended)).unwrap_or_default();
-    call.read_tallies(said.written_tallies.as_deref());
-    said
+    let report = listener.map(|listener| listener.finish(ended)).unwrap_or_default();
+    call.read_tallies(report.written_tallies.as_deref());
+    report
 }
 
 /// A drop before the end means that the client has disconnected.

@@ -161,8 +161,8 @@ impl Listener {
     /// Returns what was read. A response that is not a stream can only be read once it has `ended`.
     pub(super) fn finish(self, ended: bool) -> AnswerContent {
         let has_no_output = self.has_no_output;
-        let said = self.finish_reading(ended);
-        if has_no_output { AnswerContent { written_tallies: Some(Vec::new()), ..said } } else { said }
+        let report = self.finish_reading(ended);
+        if has_no_output { AnswerContent { written_tallies: Some(Vec::new()), ..report } } else { report }
     }
 
     fn finish_reading(mut self, ended: bool) -> AnswerContent {

@@ -30,7 +30,7 @@ impl Numbers {
 struct Recovery {
     numbers: Numbers,
     account: Account,
-    begun: Instant,
+    started: Instant,
     now: Instant,
     pace: Duration,
     /// All tokens that the model generated, except after an empty reply.
@@ -123,7 +123,7 @@ fn a_looping_model_never_exceeds_its_recovery_limits() {
             account: Account::since(allowance, now),
             is_streamed: numbers.below(2) == 0,
             numbers,
-            begun: now,
+            started: now,
             now,
             pace,
             generated: 0,
@@ -134,7 +134,7 @@ fn a_looping_model_never_exceeds_its_recovery_limits() {
         let policy = PipelinePolicy { resume, max_corrections: 2, may_change: false };
         let demanded = (seed % 3 > 0).then_some(Format::Json);
         recovery.run(Pipeline::new(policy, demanded, None, first), limit.max(4_096));
-        let took = recovery.now - recovery.begun;
+        let took = recovery.now - recovery.started;
         assert!(recovery.generated <= tokens, "{seed}: {} of {tokens} tokens", recovery.generated);
         assert!(took <= time, "{seed}: {took:?} of {time:?}");
         most = (most.0.max(recovery.generated), most.1.max(took));

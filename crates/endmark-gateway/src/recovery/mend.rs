@@ -19,9 +19,9 @@ use super::mended::{
     CALLS_MAY_BE_MISSING, Finish, FormFault, MALFORMED, MendedPart, RestAnswer, WholeAnswer,
 };
 use super::record::{Closing, Record};
+use super::resume_rule::{Action, action};
 use super::schema::Schema;
 use super::suspect::{LaterCalls, Suspect};
-use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
 use crate::settings::{Mode, OnMissing, Settings};

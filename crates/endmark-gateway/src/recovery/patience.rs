@@ -48,12 +48,12 @@ impl Patience {
 
     /// Returns the wait before a further try, which is at least as long as the upstream requested. Returns
     /// `None` if not enough time is left; no further try is then made. `random` is any uniformly distributed number.
-    pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
+    pub(super) fn wait(&mut self, retry_after: Option<Duration>, random: u32) -> Option<Duration> {
         self.try_count = self.try_count.saturating_add(1);
         let doublings = self.try_count.saturating_sub(QUICK_TRIES).min(8);
         let own = pause(self.try_count, random).saturating_mul(1 << doublings);
         // Pause even after `Retry-After: 0`, which is not a request to retry at once.
-        let wait = told.map_or(own, |told| requested_wait(told, random).max(own));
+        let wait = retry_after.map_or(own, |retry_after| requested_wait(retry_after, random).max(own));
         match self.remaining.checked_sub(wait) {
             Some(left) => self.remaining = left,
             None => self.is_over = true,
@@ -74,10 +74,10 @@ mod tests {
             assert!((4..=10).contains(&waits.len()), "{waits:?}");
             assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(30), "{waits:?}");
             assert!(patience.is_over());
-            for told in [Duration::ZERO, Duration::from_secs(1)] {
+            for retry_after in [Duration::ZERO, Duration::from_secs(1)] {
                 let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
-                let waits = std::iter::from_fn(|| patience.wait(Some(told), random)).count();
-                assert!((4..=10).contains(&waits), "{waits} waits of {told:?}");
+                let waits = std::iter::from_fn(|| patience.wait(Some(retry_after), random)).count();
+                assert!((4..=10).contains(&waits), "{waits} waits of {retry_after:?}");
             }
         }
     }
@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn an_upstream_is_not_asked_before_its_retry_time() {
         let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
-        let told = Some(Duration::from_secs(9));
-        assert!(patience.wait(told, 0) >= told);
+        let retry_after = Some(Duration::from_secs(9));
+        assert!(patience.wait(retry_after, 0) >= retry_after);
         assert_eq!(patience.wait(Some(Duration::from_mins(1)), 0), None);
         assert_eq!(patience.wait(None, 0), None, "it is given up once");
     }

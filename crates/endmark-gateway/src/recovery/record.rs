@@ -45,7 +45,7 @@ impl OpenRow {
     async fn id(self) -> Option<CutId> {
         match self {
             Self::Recorded(id) => Some(id),
-            Self::Pending(begun) => begun.await.ok()?.ok(),
+            Self::Pending(pending) => pending.await.ok()?.ok(),
             Self::Failed => None,
         }
     }
@@ -101,9 +101,9 @@ impl Record {
             provider: case.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
-        let (begun, intent) = (recorder.clone(), started.clone());
-        let mut begun = tokio::spawn(async move { begun.begin_cut(intent).await });
-        let open = match case.store_patience.wait(&mut begun).await {
+        let (pending, intent) = (recorder.clone(), started.clone());
+        let mut pending = tokio::spawn(async move { pending.begin_cut(intent).await });
+        let open = match case.store_patience.wait(&mut pending).await {
             Some(Ok(Ok(id))) => OpenRow::Recorded(id),
             Some(Ok(Err(error))) => {
                 tracing::error!(request = case.id, %error, "the store does not take a cut reply's row: it is kept for later");
@@ -116,7 +116,7 @@ impl Record {
                     request = case.id,
                     "the store is slow: a cut reply continues without its row"
                 );
-                OpenRow::Pending(begun)
+                OpenRow::Pending(pending)
             }
         };
         Self {

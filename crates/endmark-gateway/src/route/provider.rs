@@ -146,10 +146,10 @@ mod tests {
             ("/v1/models", None, &[("x-api-key", "sk-ant-1")], [false, false]),
         ] {
             let headers = headers(sent);
-            let meant = IntendedProvider::new(path, query, &headers);
-            let goes = [&far, &near].map(|upstream| meant.may_be_sent_to(upstream, query, &headers));
+            let intended = IntendedProvider::new(path, query, &headers);
+            let goes = [&far, &near].map(|upstream| intended.may_be_sent_to(upstream, query, &headers));
             assert_eq!(goes, may, "{path} {query:?} {sent:?}");
-            assert!(meant.may_be_sent_to(&keyed, query, &headers), "{path} {query:?} {sent:?}");
+            assert!(intended.may_be_sent_to(&keyed, query, &headers), "{path} {query:?} {sent:?}");
         }
     }
 }

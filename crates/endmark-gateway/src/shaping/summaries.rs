@@ -259,12 +259,13 @@ async fn condense(
         return Some(CondensedRequest { request, summary });
     };
     if let Some(question) = made.question.take() {
-        let told = summarise_by_model(subject, request, before.as_ref(), &policies, &question).await;
+        let narrated = summarise_by_model(subject, request, before.as_ref(), &policies, &question).await;
         // Both summaries replace the same turns; only the description differs.
-        made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
+        made = narrated.filter(|narrated| narrated.turns == made.turns).unwrap_or(made);
     }
-    let by_model =
-        made.is_by_model.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
+    let by_model = made
+        .is_by_model
+        .then(|| subject.summariser.and_then(|requested| Some(requested.model()?.to_owned())));
     let mut kept = KeptSummary {
         first_sha256: known.digests.first()?.clone(),
         turns: made.turns as u64,
@@ -339,9 +340,9 @@ async fn summarise_by_model(
 ) -> Option<NewSummary> {
     let (summariser, count) = (subject.summariser?, policies.first()?.count);
     match summariser.summarise(request, question, count).await {
-        Ok(told) => {
+        Ok(narrated) => {
             let counted = &subject.shaping.summaries.token_counts;
-            let narrator = Narrator::ByModel(told);
+            let narrator = Narrator::ByModel(narrated);
             condense_further(subject.id, request, before, policies, counted, &narrator, &mut HashMap::new())
         }
         Err(error) => {
@@ -443,12 +444,12 @@ fn condense_further(
             policy.budget_tokens
         };
         let policy = Policy { fixed_tokens, budget_tokens, ..*policy };
-        let told = match narrator {
+        let narrated = match narrator {
             Narrator::Own(_) => None,
-            Narrator::ByModel(told) => Some(told),
+            Narrator::ByModel(narrated) => Some(narrated),
         };
         let progress = progress.entry(policy.mode).or_default();
-        let compacted = compact_further(dialogue.conversation(), &policy, &sizes, told, progress);
+        let compacted = compact_further(dialogue.conversation(), &policy, &sizes, narrated, progress);
         if compacted.edits.is_empty() {
             return None;
         }
@@ -483,7 +484,7 @@ fn condense_further(
                 Narrator::Own(Some(room)) => question(dialogue.conversation(), &compacted, *room),
                 Narrator::Own(None) | Narrator::ByModel(_) => None,
             },
-            is_by_model: told.is_some(),
+            is_by_model: narrated.is_some(),
         })
     })
 }
@@ -530,9 +531,9 @@ impl Memory {
     /// Returns the size of the smallest condensed request in bytes. For a smaller request, the store contains
     /// no summary.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
-        let lately = |asked: &Instant| asked.elapsed() < STORE_RETRY_DELAY;
-        let asked = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.least_bytes.get().is_none() && asked().as_ref().is_some_and(lately) {
+        let lately = |requested: &Instant| requested.elapsed() < STORE_RETRY_DELAY;
+        let requested = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.least_bytes.get().is_none() && requested().as_ref().is_some_and(lately) {
             return u64::MAX;
         }
         let known = self.least_bytes.get_or_try_init(|| async {
@@ -543,7 +544,7 @@ impl Memory {
             Ok(least) => least.load(Ordering::Relaxed),
             Err(error) => {
                 tracing::error!(request = subject.id, %error, "the store cannot be read: what was condensed is not known");
-                *asked() = Some(Instant::now());
+                *requested() = Some(Instant::now());
                 u64::MAX
             }
         }

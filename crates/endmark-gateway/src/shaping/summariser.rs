@@ -68,8 +68,8 @@ impl Summariser<'_> {
         question: &str,
         count: Count,
     ) -> Result<ModelNarrative, SummaryFailure> {
-        let asked = timeout(SUMMARY_TIMEOUT, self.answer(request, question)).await;
-        let (text, is_whole) = asked.map_err(|_| SummaryFailure::Timeout(SUMMARY_TIMEOUT))??;
+        let summary_request = timeout(SUMMARY_TIMEOUT, self.answer(request, question)).await;
+        let (text, is_whole) = summary_request.map_err(|_| SummaryFailure::Timeout(SUMMARY_TIMEOUT))??;
         Ok(ModelNarrative::accept(&text, is_whole, question, count)?)
     }
 
@@ -81,11 +81,13 @@ impl Summariser<'_> {
         let (Some(model), Some(uri)) = (self.model(), &self.destination.summary) else {
             return Err(not_made("no model is named for it".to_owned()));
         };
-        let asked = request.question(model, question, LIMIT_TOKENS);
-        let asked = asked.ok_or_else(|| not_made("no path can be made of the model's name".to_owned()))?;
-        let opened = self.calls.open(Purpose::Summary, &upstream.name, model, false, asked.body()).await;
+        let summary_request = request.question(model, question, LIMIT_TOKENS);
+        let summary_request =
+            summary_request.ok_or_else(|| not_made("no path can be made of the model's name".to_owned()))?;
+        let opened =
+            self.calls.open(Purpose::Summary, &upstream.name, model, false, summary_request.body()).await;
         let mut call = opened.map_err(|error| not_made(error.to_string()))?;
-        let mut http = self.destination.post(uri, call.sends(Bytes::copy_from_slice(asked.body())));
+        let mut http = self.destination.post(uri, call.sends(Bytes::copy_from_slice(summary_request.body())));
         remove_replaced_body_headers(http.headers_mut());
         let answer = match self.client.send(upstream, http, SUMMARY_TIMEOUT).await {
             Ok(answer) => answer,
@@ -107,7 +109,7 @@ impl Summariser<'_> {
                 return Err(not_made(error.to_string()));
             }
         };
-        let response = match asked.response(&body) {
+        let response = match summary_request.response(&body) {
             Ok(response) => response,
             Err(error) => {
                 call.settle(CallEnd::new(Ending::UpstreamError));

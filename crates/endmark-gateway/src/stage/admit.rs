@@ -70,8 +70,8 @@ pub(crate) async fn admit(
     })?;
     Bounds::new(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref))
         .check(&request, &client.headers)?;
-    let asked = requested_mode(gateway, &client.headers)?;
-    let wanted = if target.upstream.endmark { Mode::Off } else { asked };
+    let requested = requested_mode(gateway, &client.headers)?;
+    let wanted = if target.upstream.endmark { Mode::Off } else { requested };
     // The reply does not arrive in the response, or the kind of request is unknown, so there is nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;

@@ -159,10 +159,10 @@ async fn deliver_once(exchange: &mut Exchange) -> FailureAnswer {
         Admission::Serve => Some(try_upstream(exchange, Patience::Settings).await),
         Admission::Probe => Some(try_upstream(exchange, Patience::SingleTry).await),
     };
-    let said = match own {
+    let message = match own {
         Some(UpstreamOutcome::Answered(answer)) => return Ok(answer),
-        Some(UpstreamOutcome::Failed(said)) => return said,
-        Some(UpstreamOutcome::TryElsewhere(said)) => Some(said),
+        Some(UpstreamOutcome::Failed(message)) => return message,
+        Some(UpstreamOutcome::TryElsewhere(message)) => Some(message),
         None => None,
     };
     exchange.toggle_fallback();
@@ -182,12 +182,12 @@ async fn deliver_once(exchange: &mut Exchange) -> FailureAnswer {
         }
     }
     exchange.toggle_fallback();
-    match said {
-        Some(said) => said,
+    match message {
+        Some(message) => message,
         // The upstream counts as down, but is the only one left.
         None => match try_upstream(exchange, Patience::SingleTry).await {
             UpstreamOutcome::Answered(answer) => Ok(answer),
-            UpstreamOutcome::TryElsewhere(said) | UpstreamOutcome::Failed(said) => said,
+            UpstreamOutcome::TryElsewhere(message) | UpstreamOutcome::Failed(message) => message,
         },
     }
 }
@@ -224,7 +224,7 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
             // A retry for which the budgets have no room does not count, so the last result remains.
             Err(why) => return UpstreamOutcome::Failed(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
-        let (failure, said) = match send(exchange, call, body, &mut counting).await {
+        let (failure, message) = match send(exchange, call, body, &mut counting).await {
             Ok((answer, call)) => {
                 standing.note_success(exchange.upstream_name());
                 learn(counting, exchange, answer.status()).await;
@@ -235,7 +235,7 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
         };
         if exchange.attempt.asks_usage && counting.is_withdrawn() {
             // The upstream refused the gateway's addition, not the client's own request.
-            last_said = Some(said);
+            last_said = Some(message);
             continue;
         }
         let name = exchange.upstream_name();
@@ -259,15 +259,15 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
         // Condense only once: if the provider refuses the condensed request as well, the refusal is final.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.attempt.retries += 1;
-            last_said = Some(said);
+            last_said = Some(message);
             continue;
         }
         match next {
             Next::Retry(wait) => sleep(wait).await,
-            Next::FallBack => return UpstreamOutcome::TryElsewhere(said),
-            Next::GiveUp => return UpstreamOutcome::Failed(said),
+            Next::FallBack => return UpstreamOutcome::TryElsewhere(message),
+            Next::GiveUp => return UpstreamOutcome::Failed(message),
         }
-        last_said = Some(said);
+        last_said = Some(message);
         exchange.attempt.retries += 1;
     }
 }
@@ -440,13 +440,13 @@ async fn read_refusal(
     let (mut head, body) = answer.into_parts();
     let status = head.status.as_u16();
     let (retry_after, should_retry) = (retry_after(&head.headers), should_retry(&head.headers));
-    let told = Failure::Refused { status, retry_after, should_retry };
+    let refused = Failure::Refused { status, retry_after, should_retry };
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
             let root = Value::parse_body(&body).ok();
             let error = root.and_then(|root| exchange.attempt.request.format().read_error(root));
             counting.note_refusal(head.status, error.as_ref());
-            let failure = error.and_then(|error| known_failure(status, &error)).unwrap_or(told);
+            let failure = error.and_then(|error| known_failure(status, &error)).unwrap_or(refused);
             let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
             let has_remedy = failure.has_remedy() || (exchange.attempt.asks_usage && counting.is_withdrawn());
@@ -454,7 +454,7 @@ async fn read_refusal(
         }
         Err(error) => {
             let upstream = exchange.upstream_name().to_owned();
-            Err((told, Err(Refusal::AnswerLost { upstream, error })))
+            Err((refused, Err(Refusal::AnswerLost { upstream, error })))
         }
     }
 }

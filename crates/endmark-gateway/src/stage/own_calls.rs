@@ -75,16 +75,16 @@ pub(crate) async fn answer_in_stream(
         return Ok(OwnCallOutcome::Reply((exchange, answer)));
     }
     let (head, body) = answer.into_parts();
-    let spoken = read_held_stream(&exchange, body).await?;
-    let received = spoken.reader.received();
+    let held_stream = read_held_stream(&exchange, body).await?;
+    let received = held_stream.reader.received();
     if !calls_it(received.choices()) {
         exchange.attempt.request = exchange.attempt.request.without_tool(&READ_TOOL);
-        return Ok(OwnCallOutcome::Reply((exchange, Response::from_parts(head, full(spoken.bytes)))));
+        return Ok(OwnCallOutcome::Reply((exchange, Response::from_parts(head, full(held_stream.bytes)))));
     }
-    let turn = exchange.attempt.request.stream_turn(&spoken.events, received);
+    let turn = exchange.attempt.request.stream_turn(&held_stream.events, received);
     if let Some(call) = exchange.attempt.call.take() {
         call.read(Some(received.choices()));
-        call.settle(CallEnd::stream(spoken.ending, received));
+        call.settle(CallEnd::stream(held_stream.ending, received));
     }
     Ok(OwnCallOutcome::Answered(answer_calls(exchange, turn.as_ref()).await?))
 }
@@ -105,7 +105,7 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
     let mut upstream = TimedBody::new(body, limits.idle, exchange.client.deadline);
     let mut decoder = Decoder::new(limits.reply_bytes);
-    let mut spoken = HeldStream {
+    let mut held_stream = HeldStream {
         bytes: Vec::new(),
         reader: exchange.attempt.request.stream(limits.reply_bytes),
         events: Vec::new(),
@@ -117,26 +117,29 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
         let next = gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
         let data = match next.unwrap_or(Err(Ending::Interrupted)) {
             Ok(Some(data)) => data,
-            Ok(None) => return Ok(spoken),
-            Err(ending) => return Ok(HeldStream { ending, ..spoken }),
+            Ok(None) => return Ok(held_stream),
+            Err(ending) => return Ok(HeldStream { ending, ..held_stream }),
         };
-        if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
+        if large.is_none() && held_stream.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
         }
         // The bytes are stored twice: raw, and as events.
-        let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
+        let has_room =
+            held_stream.holding.grow(data.len() * 2) && held_stream.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
             exchange.calls.watch.end(RequestEnd::Failed);
             return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
         }
-        spoken.bytes.extend_from_slice(&data);
+        held_stream.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
             // Data that cannot be parsed is not a call. It is handled when the stream is read again.
-            let is_end =
-                spoken.reader.read_frame(&frame).is_ok_and(|event| event.is_done || event.error.is_some());
-            spoken.events.extend(frame.data);
+            let is_end = held_stream
+                .reader
+                .read_frame(&frame)
+                .is_ok_and(|event| event.is_done || event.error.is_some());
+            held_stream.events.extend(frame.data);
             if is_end {
-                return Ok(HeldStream { ending: Ending::Clean, ..spoken });
+                return Ok(HeldStream { ending: Ending::Clean, ..held_stream });
             }
         }
     }

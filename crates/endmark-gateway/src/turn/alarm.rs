@@ -41,8 +41,8 @@ mod tests {
         let (mut alarm, began) = (Alarm::default(), Instant::now());
         let (near, far) = (began + Duration::from_millis(20), began + Duration::from_millis(60));
         for until in [far, near, far] {
-            let asked = poll_fn(|context| Poll::Ready(alarm.poll(context, until))).await;
-            assert_eq!(asked.is_ready(), Instant::now() >= until);
+            let rang = poll_fn(|context| Poll::Ready(alarm.poll(context, until))).await;
+            assert_eq!(rang.is_ready(), Instant::now() >= until);
         }
         poll_fn(|context| alarm.poll(context, far)).await;
         assert!(Instant::now() >= far);

@@ -173,7 +173,7 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use super::super::again::Again;
+    use super::super::repoll::Again;
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -181,10 +181,10 @@ mod tests {
         let connections: Vec<_> = (0..16)
             .map(|_| {
                 tokio::spawn(Again::new(async {
-                    let (asks, mut asked) = mpsc::channel(1);
+                    let (asks, mut requested) = mpsc::channel(1);
                     let (answers, mut answered) = mpsc::channel(1);
                     BesideConnections.execute(Box::pin(async move {
-                        while let Some(number) = asked.recv().await {
+                        while let Some(number) = requested.recv().await {
                             if number % 7 == 0 {
                                 tokio::task::yield_now().await;
                             }
@@ -213,14 +213,14 @@ mod tests {
         }
         let held = Arc::clone(&shared);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let (told, tells) = tokio::sync::oneshot::channel();
+        let (event, tells) = tokio::sync::oneshot::channel();
         runtime.spawn(async move {
             BesideConnections.execute(Box::pin(async move {
-                let mut told = Some(told);
+                let mut event = Some(event);
                 poll_fn(|context| {
                     // Keep the waker, like a task that waits for a socket.
-                    if let Some(told) = told.take() {
-                        let _ = told.send(context.waker().clone());
+                    if let Some(event) = event.take() {
+                        let _ = event.send(context.waker().clone());
                     }
                     Poll::<()>::Pending
                 })
@@ -238,8 +238,8 @@ mod tests {
 
     #[tokio::test]
     async fn work_woken_in_a_turn_runs_in_that_turn() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (ring, bell) = (Arc::new(Mutex::new(None::<Waker>)), Arc::clone(&asked));
+        let requested = Arc::new(AtomicUsize::new(0));
+        let (ring, bell) = (Arc::new(Mutex::new(None::<Waker>)), Arc::clone(&requested));
         let rope = Arc::clone(&ring);
         BesideConnections.execute(Box::pin(poll_fn(move |context| {
             bell.fetch_add(1, Ordering::SeqCst);
@@ -254,12 +254,12 @@ mod tests {
         waker.wake_by_ref();
         waker.wake_by_ref();
         assert!(ask_woken() && !ask_woken());
-        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        assert_eq!(requested.load(Ordering::SeqCst), 2);
         waker.wake_by_ref();
         drop(turn);
         // The remaining polls are left to the work's own task.
-        assert_eq!(asked.load(Ordering::SeqCst), 2);
-        while asked.load(Ordering::SeqCst) < 3 {
+        assert_eq!(requested.load(Ordering::SeqCst), 2);
+        while requested.load(Ordering::SeqCst) < 3 {
             tokio::task::yield_now().await;
         }
     }

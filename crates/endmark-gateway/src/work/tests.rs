@@ -43,11 +43,11 @@ async fn only_large_work_leaves_its_thread() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_future_polled_on_the_pool_misses_no_wake() {
-    let (asks, mut asked) = mpsc::channel(1);
+    let (asks, mut requested) = mpsc::channel(1);
     let (answers, mut answered) = mpsc::channel(1);
     let answering = tokio::spawn(PooledFuture::new(async move {
         let _guard = large(LARGE_BYTES).await;
-        while let Some(number) = asked.recv().await {
+        while let Some(number) = requested.recv().await {
             answers.send(number + 1).await.unwrap();
         }
     }));
@@ -77,13 +77,13 @@ async fn a_body_built_on_the_pool_arrives_whole() {
 #[tokio::test]
 async fn a_cancelled_job_frees_its_slot() {
     let places = pool().available_permits().max(1) * 2;
-    let begun = Arc::new(AtomicUsize::new(0));
+    let started = Arc::new(AtomicUsize::new(0));
     let busy: Vec<_> = (0..places)
         .map(|_| {
-            let begun = Arc::clone(&begun);
+            let started = Arc::clone(&started);
             tokio::spawn(PooledFuture::new(async move {
                 let _guard = large(LARGE_BYTES).await;
-                begun.fetch_add(1, Ordering::SeqCst);
+                started.fetch_add(1, Ordering::SeqCst);
                 while !is_stopped() {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -91,7 +91,7 @@ async fn a_cancelled_job_frees_its_slot() {
         })
         .collect();
     with_timeout(async {
-        while begun.load(Ordering::SeqCst) == 0 {
+        while started.load(Ordering::SeqCst) == 0 {
             yield_now().await;
         }
     })

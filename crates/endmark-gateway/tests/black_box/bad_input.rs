@@ -92,18 +92,18 @@ async fn upstream_errors_pass_byte_for_byte() {
 
 #[tokio::test]
 async fn an_unreachable_upstream_is_named() {
-    let nobody = {
+    let closed_port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
     let endmark = Endmark::start_with(Script::new(), |settings| {
-        settings.upstreams = vec![Target::new("absent", format!("http://{nobody}/v1").parse().unwrap())];
+        settings.upstreams = vec![Target::new("absent", format!("http://{closed_port}/v1").parse().unwrap())];
     })
     .await;
     let reply = endmark.ask(&request(5)).await;
     assert_eq!(reply.status, 502);
     let message = message(&reply);
-    assert!(message.contains("absent") && message.contains(&nobody.to_string()), "{message}");
+    assert!(message.contains("absent") && message.contains(&closed_port.to_string()), "{message}");
 }
 
 /// What holds no reply that can be read passes as it is: its client may know more of it.
@@ -112,8 +112,8 @@ async fn a_reply_without_a_readable_choice_passes_unread() {
     let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
     let endmark = Endmark::start(Script::new().default_answer(Answer::json(200, &body))).await;
     for path in ["/v1beta/models/gemini-x:generateContent", "/v1beta/models/publishers%2Fx:generateContent"] {
-        let asked = json!({"contents": [{"parts": [{"text": "Tell."}]}]});
-        let reply = Request::post(endmark.address, path).json(&asked).send().await.read().await;
+        let prompt_body = json!({"contents": [{"parts": [{"text": "Tell."}]}]});
+        let reply = Request::post(endmark.address, path).json(&prompt_body).send().await.read().await;
         assert_eq!((reply.status, reply.text()), (200, body.to_string()), "{path}");
     }
     assert_eq!(endmark.upstream.requests()[1].path, "/v1beta/models/publishers%2Fx:generateContent");

@@ -6,7 +6,7 @@ use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
 /// A reply of so many choices, each of which is cut.
@@ -51,13 +51,14 @@ async fn each_requested_choice_has_its_own_attempts() {
 
 #[tokio::test]
 async fn all_calls_of_a_reply_share_attempts_and_corrections() {
-    let cut = [Said::Call("get_time", r#"{"tz":"C"#); 50];
-    let refused = [Said::Call("get_weather", r#"{"city":7}"#); 50];
+    let cut = [ReplyPart::Call("get_time", r#"{"tz":"C"#); 50];
+    let refused = [ReplyPart::Call("get_weather", r#"{"city":7}"#); 50];
     // What no attempt made whole is corrected once.
-    for (said, at_most) in [(cut, 3), (refused, 1)] {
+    for (parts, at_most) in [(cut, 3), (refused, 1)] {
         for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
-            let first = wire.answer(&said, End::Calls, false);
-            let script = Script::new().then(first).default_answer(wire.answer(&said[..1], End::Calls, false));
+            let first = wire.answer(&parts, End::Calls, false);
+            let script =
+                Script::new().then(first).default_answer(wire.answer(&parts[..1], End::Calls, false));
             let endmark = Endmark::start(script).await;
             let mut body = wire.request(false);
             let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -74,9 +75,9 @@ async fn all_calls_of_a_reply_share_attempts_and_corrections() {
 
 #[tokio::test]
 async fn the_log_counts_failed_calls_but_not_corrections() {
-    let cut = || Wire::Chat.answer(&[Said::Text(r#"{"a": "#)], End::Limit, false);
-    let wrong = Wire::Chat.answer(&[Said::Text(r#""x"}"#)], End::Turn, false);
-    let right = Wire::Chat.answer(&[Said::Text(r#"{"a": 1}"#)], End::Turn, false);
+    let cut = || Wire::Chat.answer(&[ReplyPart::Text(r#"{"a": "#)], End::Limit, false);
+    let wrong = Wire::Chat.answer(&[ReplyPart::Text(r#""x"}"#)], End::Turn, false);
+    let right = Wire::Chat.answer(&[ReplyPart::Text(r#"{"a": 1}"#)], End::Turn, false);
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let mut body = request(500);
@@ -105,11 +106,11 @@ fn with_short_timeouts(settings: &mut Settings) {
 fn slow_answer(stream: bool) -> Answer {
     let words = ["word "; 300];
     if stream {
-        let said = words.map(Said::Text);
-        return Answer::sse(Wire::Chat.frames(&said, Some(End::Limit))).pause(Duration::from_millis(50));
+        let parts = words.map(ReplyPart::Text);
+        return Answer::sse(Wire::Chat.frames(&parts, Some(End::Limit))).pause(Duration::from_millis(50));
     }
     Wire::Chat
-        .answer(&[Said::Text(&words.concat())], End::Limit, false)
+        .answer(&[ReplyPart::Text(&words.concat())], End::Limit, false)
         .split(16)
         .pause(Duration::from_millis(150))
 }
@@ -118,7 +119,7 @@ fn slow_answer(stream: bool) -> Answer {
 async fn an_endless_continuation_is_stopped_in_time() {
     let beginning = r#"{"a": "the first words of it and "#;
     for stream in [false, true] {
-        let first = Wire::Chat.answer(&[Said::Text(beginning)], End::Limit, stream);
+        let first = Wire::Chat.answer(&[ReplyPart::Text(beginning)], End::Limit, stream);
         let script = Script::new().then(first).default_answer(slow_answer(stream));
         let endmark = Endmark::start_with(script, with_short_timeouts).await;
         let mut body = if stream { stream_request(20) } else { request(20) };
@@ -150,7 +151,7 @@ async fn all_recovery_calls_share_one_time_limit() {
     let beginning = r#"{"a": "the first words of it and "#;
     let words = ["then ", "the ", "sea ", "was ", "grey ", "again "];
     for stream in [false, true] {
-        let cut = |text| Wire::Chat.answer(&[Said::Text(text)], End::Limit, stream);
+        let cut = |text| Wire::Chat.answer(&[ReplyPart::Text(text)], End::Limit, stream);
         let slow = |script: Script, word| script.then(cut(word).wait(Duration::from_millis(600)));
         let script =
             words.into_iter().fold(Script::new().then(cut(beginning)), slow).default_answer(cut("x"));
@@ -190,11 +191,11 @@ fn endless_words(
         }
         if stream {
             // No counts: Chat has them only where they are asked for, and servers leave them out.
-            let said: Vec<String> = words.chunks(64).map(<[String]>::concat).collect();
-            let said: Vec<Said<'_>> = said.iter().map(|text| Said::Text(text)).collect();
-            return wire.answer(&said, End::Limit, true);
+            let parts: Vec<String> = words.chunks(64).map(<[String]>::concat).collect();
+            let parts: Vec<ReplyPart<'_>> = parts.iter().map(|text| ReplyPart::Text(text)).collect();
+            return wire.answer(&parts, End::Limit, true);
         }
-        let mut reply = wire.whole_reply(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        let mut reply = wire.whole_reply(&[ReplyPart::Text(&words.concat())], wire.word(End::Limit));
         let count = json!(words.len());
         for path in
             ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
@@ -250,11 +251,11 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
                 let named = if loops { "repeated itself" } else { "[resume] client_limit_factor" };
                 let reason = endmark.log(1).await[0].reason.clone();
                 assert!(reason.contains(named), "{what}: {reason}");
-                let told = match wire.hear(&reply).endmark {
-                    Some(told) => told["reason"].as_str().unwrap_or_default().to_owned(),
+                let disclosed = match wire.hear(&reply).endmark {
+                    Some(disclosed) => disclosed["reason"].as_str().unwrap_or_default().to_owned(),
                     None => reply.header("x-endmark-reason").unwrap_or_default().to_owned(),
                 };
-                assert!(told.contains(named), "{what}: {told}");
+                assert!(disclosed.contains(named), "{what}: {disclosed}");
             }
         }
     }
@@ -263,7 +264,7 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
 /// What a model thought before it said anything took the limit of the client: asking again is no continuation.
 #[tokio::test]
 async fn a_call_after_an_empty_reply_does_not_count() {
-    let mut empty = Wire::Chat.whole_reply(&[Said::Text("")], "length");
+    let mut empty = Wire::Chat.whole_reply(&[ReplyPart::Text("")], "length");
     empty["choices"][0]["message"]["reasoning_content"] = json!("I think about it. ");
     empty["usage"]["completion_tokens"] = json!(3_000);
     let script = Script::new().default_answer(Answer::json(200, &empty));
@@ -278,8 +279,8 @@ async fn a_call_after_an_empty_reply_does_not_count() {
 
 #[tokio::test]
 async fn a_looping_stream_is_also_stopped_upstream() {
-    let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, true);
-    let again = Wire::Chat.frames(&vec![Said::Text("and again and again, "); 4_000], Some(End::Limit));
+    let first = Wire::Chat.answer(&[ReplyPart::Text(r#"{"a": "the first words "#)], End::Limit, true);
+    let again = Wire::Chat.frames(&vec![ReplyPart::Text("and again and again, "); 4_000], Some(End::Limit));
     let endless = Answer::sse(again).pause(Duration::from_millis(1));
     let endmark = Endmark::start(Script::new().then(first).default_answer(endless)).await;
     let mut body = stream_request(20);
@@ -296,7 +297,7 @@ async fn a_looping_stream_is_also_stopped_upstream() {
 /// An upstream that is overloaded is not waited for beyond the time of the recovery.
 #[tokio::test]
 async fn waits_count_toward_the_recovery_time() {
-    let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, false);
+    let first = Wire::Chat.answer(&[ReplyPart::Text(r#"{"a": "the first words "#)], End::Limit, false);
     let busy = Answer::error(503, "overloaded_error", None, "busy").header("retry-after", "25");
     let endmark = Endmark::start_with(Script::new().then(first).default_answer(busy), |settings| {
         with_short_timeouts(settings);
@@ -305,9 +306,9 @@ async fn waits_count_toward_the_recovery_time() {
     .await;
     let mut body = request(20);
     body["response_format"] = json!({"type": "json_object"});
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let reply = endmark.ask(&body).await;
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
     assert!(reply.header("x-endmark-reason").is_some_and(|reason| reason.contains("[resume] max_seconds")));
 }
 
@@ -315,14 +316,15 @@ async fn waits_count_toward_the_recovery_time() {
 #[tokio::test]
 async fn a_client_gets_heartbeats_during_recovery() {
     let beginning = r#"{"a": "the first words of it and "#;
-    let held = Wire::Chat.frames(&[Said::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
-    let held_rest = Wire::Chat.answer(&[Said::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
+    let held = Wire::Chat.frames(&[ReplyPart::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
+    let held_rest =
+        Wire::Chat.answer(&[ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
     // The whole document again, a character at a time: all of it is held back until its seam is certain.
     let characters: Vec<String> = beginning.chars().chain("more\"}".chars()).map(String::from).collect();
-    let said: Vec<Said<'_>> = characters.iter().map(|character| Said::Text(character)).collect();
-    let slow = Answer::sse(Wire::Chat.frames(&said, Some(End::Turn))).pause(Duration::from_millis(50));
+    let parts: Vec<ReplyPart<'_>> = characters.iter().map(|character| ReplyPart::Text(character)).collect();
+    let slow = Answer::sse(Wire::Chat.frames(&parts, Some(End::Turn))).pause(Duration::from_millis(50));
     for (first, rest) in [
-        (Wire::Chat.answer(&[Said::Text(beginning)], End::Limit, true), slow),
+        (Wire::Chat.answer(&[ReplyPart::Text(beginning)], End::Limit, true), slow),
         (Answer::sse(held), held_rest.wait(Duration::from_millis(900))),
     ] {
         let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
@@ -342,11 +344,11 @@ async fn a_client_gets_heartbeats_during_recovery() {
 #[tokio::test]
 async fn every_gemini_chunk_has_a_part() {
     let wire = Wire::Other(Dialect::Gemini);
-    let frames = wire.frames(&[Said::Text("The harbour was quiet")], None);
+    let frames = wire.frames(&[ReplyPart::Text("The harbour was quiet")], None);
     let dropped = Answer::sse(frames.clone()).fault(frames.concat().len(), Fault::Reset);
-    let rest = wire.answer(&[Said::Text(" and grey.")], End::Turn, true);
-    let cut_call = Answer::sse(wire.frames(&[Said::Call("get_weather", "{}")], Some(End::Limit)));
-    let nothing = wire.answer(&[Said::Text("")], End::Turn, false);
+    let rest = wire.answer(&[ReplyPart::Text(" and grey.")], End::Turn, true);
+    let cut_call = Answer::sse(wire.frames(&[ReplyPart::Call("get_weather", "{}")], Some(End::Limit)));
+    let nothing = wire.answer(&[ReplyPart::Text("")], End::Turn, false);
     for script in [
         Script::new().then(dropped).default_answer(rest),
         Script::new().then(cut_call).default_answer(nothing),
@@ -366,8 +368,8 @@ async fn a_base_url_works_with_and_without_a_version() {
     for dialect in [Dialect::Messages, Dialect::Gemini] {
         let wire = Wire::Other(dialect);
         for stream in [false, true] {
-            let cut = wire.answer(&[Said::Text("The harbour was qu")], End::Limit, stream);
-            let rest = wire.answer(&[Said::Text("iet.")], End::Turn, stream);
+            let cut = wire.answer(&[ReplyPart::Text("The harbour was qu")], End::Limit, stream);
+            let rest = wire.answer(&[ReplyPart::Text("iet.")], End::Turn, stream);
             let script = Script::new().then(cut).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;

@@ -14,7 +14,7 @@ use testkit::{Answer, Dialect, Reply, Request, Script, ScriptedModel, Upstream, 
 use tokio::sync::Barrier;
 
 use crate::support::over_postgresql::is_over_postgresql;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, request, text};
 
 /// What the scripted upstream bills for each call.
@@ -83,10 +83,10 @@ async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     let barrier = Arc::new(Barrier::new(requests));
     let tasks: Vec<_> = (0..requests)
         .map(|_| {
-            let (barrier, asked) = (Arc::clone(&barrier), endmark.ask_later(&request(10)));
+            let (barrier, prepared_request) = (Arc::clone(&barrier), endmark.ask_later(&request(10)));
             tokio::spawn(async move {
                 barrier.wait().await;
-                asked.await
+                prepared_request.await
             })
         })
         .collect();
@@ -138,10 +138,10 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
         with_rules(vec![rule(Scope::All, Unit::Tokens, 300)]),
     )
     .await;
-    let mut asked = request(100);
+    let mut prepared_request = request(100);
     for calls in 1..=6 {
-        asked["user"] = json!(calls.to_string());
-        let reply = endmark.ask(&asked).await;
+        prepared_request["user"] = json!(calls.to_string());
+        let reply = endmark.ask(&prepared_request).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let left = reply.header("x-endmark-budget-remaining").unwrap();
         // The request's own hold is not subtracted.
@@ -169,7 +169,7 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
 #[tokio::test]
 async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
     for wire in Wire::ALL {
-        let reply = wire.whole_reply(&[Said::Text("All that was found.")], wire.word(End::Turn));
+        let reply = wire.whole_reply(&[ReplyPart::Text("All that was found.")], wire.word(End::Turn));
         // The first call comes to 4,005 tokens.
         let dear = reply.to_string().replace(":7", ":4000").replace(":12", ":4005");
         let dear: Value = serde_json::from_str(&dear).unwrap();
@@ -178,10 +178,10 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
             Endmark::start_with(script, with_rules(vec![rule(Scope::Session, Unit::Tokens, 9_000)])).await;
         // The next one may need more than is left: its limit is 8,192.
         let body = wire.request(false);
-        let asked = || Request::post(endmark.address, wire.path(false)).json(&body);
-        let reply = asked().send().await.read().await;
+        let prepared_request = || Request::post(endmark.address, wire.path(false)).json(&body);
+        let reply = prepared_request().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
-        let reply = asked().send().await.read().await;
+        let reply = prepared_request().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, Some("closing")), "{wire:?}");
         assert!(reply.text().contains("All that was found."), "{wire:?}: {}", reply.text());
         let sent = endmark.upstream.requests()[1].json();
@@ -189,7 +189,7 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
         assert!(sent.to_string().contains("1024"), "{wire:?}: {sent}");
         let last = ["messages", "input", "contents"].iter().find_map(|name| sent[*name].as_array()?.last());
         assert!(last.unwrap().to_string().contains("Summarise your findings"), "{wire:?}: {sent}");
-        let refused = asked().send().await.read().await;
+        let refused = prepared_request().send().await.read().await;
         assert_eq!(refused.status, 402, "{wire:?}: {}", refused.text());
         assert_eq!(refused.json()["endmark"]["budget"], "session", "{wire:?}");
         assert_eq!(endmark.calls(), 2);
@@ -198,7 +198,7 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
         // `endmark budget raise` lets it go on.
         let raised = endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await;
         assert_eq!(raised, Ok(Raised::To(50_000)));
-        let reply = asked().send().await.read().await;
+        let reply = prepared_request().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
         let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         assert!(rows.iter().any(|row| row.purpose == "closing"), "{wire:?}");
@@ -258,7 +258,7 @@ async fn a_request_larger_than_the_budget_closes_no_session() {
 #[tokio::test]
 async fn a_video_url_does_not_raise_the_text_estimate() {
     let gemini = Wire::Other(Dialect::Gemini);
-    let mut reply = gemini.whole_reply(&[Said::Text("It is a harbour.")], "STOP");
+    let mut reply = gemini.whole_reply(&[ReplyPart::Text("It is a harbour.")], "STOP");
     reply["usageMetadata"] =
         json!({"promptTokenCount": 20_000, "candidatesTokenCount": 50, "totalTokenCount": 20_050});
     let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 200_000)]);
@@ -379,7 +379,7 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
     receiver.wait_for_requests(1).await;
     let came = receiver.requests();
     let event = came[0].json();
-    let said = ["event", "percent", "budget", "subject", "unit", "limit"].map(|name| event[name].clone());
+    let fields = ["event", "percent", "budget", "subject", "unit", "limit"].map(|name| event[name].clone());
     let expected = [
         json!("budget_warning"),
         json!(80),
@@ -388,7 +388,7 @@ async fn a_nearly_used_budget_is_reported_once_in_every_channel() {
         json!("tokens"),
         json!(10 * BILLED),
     ];
-    assert_eq!((came.len(), said), (1, expected));
+    assert_eq!((came.len(), fields), (1, expected));
     assert!(came[0].header("x-endmark-signature").unwrap().starts_with("sha256="));
     let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
     assert!(metrics.contains(r#"endmark_budget_warnings_total{budget="model",percent="80"} 1"#), "{metrics}");

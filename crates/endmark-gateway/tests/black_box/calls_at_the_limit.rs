@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const HALF: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin"}"#);
-const NOTHING: Said<'static> = Said::Call("get_weather", "{}");
-const WHOLE: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
+const HALF: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Berlin"}"#);
+const NOTHING: ReplyPart<'static> = ReplyPart::Call("get_weather", "{}");
+const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
@@ -45,7 +45,8 @@ fn calls(heard: &testkit::Heard) -> Vec<(&str, &str)> {
 }
 
 fn disclosed_reason(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
-    let in_stream = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str().map(str::to_owned));
+    let in_stream =
+        heard.endmark.as_ref().and_then(|disclosed| disclosed["outcome"].as_str().map(str::to_owned));
     in_stream.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned))
 }
 
@@ -89,8 +90,8 @@ async fn a_schema_with_uppercase_types_requires_the_same() {
         body["tools"] =
             json!([{"function_declarations": [{"name": "get_weather", "parameters": parameters}]}]);
         let script = Script::new()
-            .then(GEMINI.answer(&[Said::Text("Let me look."), HALF], End::Limit, stream))
-            .default_answer(GEMINI.answer(&[Said::Text("Let me look."), WHOLE], End::Calls, false));
+            .then(GEMINI.answer(&[ReplyPart::Text("Let me look."), HALF], End::Limit, stream))
+            .default_answer(GEMINI.answer(&[ReplyPart::Text("Let me look."), WHOLE], End::Calls, false));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = GEMINI.ask(&endmark, &body, stream).await;
         let what = reply.text();
@@ -107,7 +108,7 @@ async fn a_schema_with_uppercase_types_requires_the_same() {
 /// Whatever comes for it, or does not.
 #[tokio::test]
 async fn a_call_without_required_arguments_is_never_called_finished() {
-    let others: [&[Said<'_>]; 2] = [&[Said::Text("Sorry.")], &[HALF]];
+    let others: [&[ReplyPart<'_>]; 2] = [&[ReplyPart::Text("Sorry.")], &[HALF]];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for other in others {
             let script = Script::new()
@@ -117,8 +118,8 @@ async fn a_call_without_required_arguments_is_never_called_finished() {
             let body = request_requiring(wire, &["city", "unit"], stream);
             let (reply, heard) = wire.ask(&endmark, &body, stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
-            let told = disclosed_reason(&reply, &heard).unwrap();
-            assert!(["cut", "exhausted"].contains(&told.as_str()), "{what}");
+            let disclosed = disclosed_reason(&reply, &heard).unwrap();
+            assert!(["cut", "exhausted"].contains(&disclosed.as_str()), "{what}");
             assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
         }
     }
@@ -130,8 +131,8 @@ async fn a_call_without_arguments_is_cut_if_the_count_reaches_the_limit() {
     for (wire, stream) in
         [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
     {
-        let said = if wire == MESSAGES && stream { Said::Call("get_weather", "") } else { NOTHING };
-        let first = wire.answer(&[said], End::Calls, stream);
+        let part = if wire == MESSAGES && stream { ReplyPart::Call("get_weather", "") } else { NOTHING };
+        let first = wire.answer(&[part], End::Calls, stream);
         let script = Script::new()
             .then(first.clone())
             .then(wire.answer(&[WHOLE], End::Calls, stream && wire == MESSAGES))
@@ -176,10 +177,10 @@ async fn a_call_without_arguments_at_the_limit_is_not_called_finished() {
     for (wire, stream) in
         [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
     {
-        let said = if wire == MESSAGES && stream { Said::Call("get_weather", "") } else { NOTHING };
+        let part = if wire == MESSAGES && stream { ReplyPart::Call("get_weather", "") } else { NOTHING };
         let script = Script::new()
-            .then(wire.answer(&[said], End::Calls, stream))
-            .default_answer(wire.answer(&[Said::Text("Sorry.")], End::Turn, false));
+            .then(wire.answer(&[part], End::Calls, stream))
+            .default_answer(wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, false));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = wire.ask(&endmark, &limited_request(wire, &["city"], stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());

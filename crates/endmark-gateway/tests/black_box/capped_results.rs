@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Dialect, Received, Reply, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// The row that was looked for.
 const ROW: &str = "2026-01-02 ERROR payment 4711 was not booked: the ledger is locked";
@@ -100,8 +100,8 @@ async fn ask(address: std::net::SocketAddr, wire: Wire, body: impl Into<Vec<u8>>
 }
 
 async fn start_before(wire: Wire) -> Endmark {
-    let said = wire.answer(&[Said::Text("It is locked.")], End::Turn, false);
-    Endmark::start(Script::new().default_answer(said)).await
+    let final_reply = wire.answer(&[ReplyPart::Text("It is locked.")], End::Turn, false);
+    Endmark::start(Script::new().default_answer(final_reply)).await
 }
 
 #[tokio::test]

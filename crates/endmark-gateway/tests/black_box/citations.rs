@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 
@@ -25,9 +25,9 @@ fn cut() -> Value {
 /// The same as a stream; the citation comes behind the text, before it, or with the block.
 fn cut_stream(place: &str) -> Answer {
     let whole = cut();
-    let mut begun = whole.clone();
-    begun["content"] = json!([]);
-    begun["stop_reason"] = Value::Null;
+    let mut first_event = whole.clone();
+    first_event["content"] = json!([]);
+    first_event["stop_reason"] = Value::Null;
     let block = |at: usize| {
         let cited = json!({"type": "content_block_delta", "index": at, "delta": {"type": "citations_delta", "citation": citation()}});
         let text = json!({"type": "content_block_delta", "index": at,
@@ -45,7 +45,7 @@ fn cut_stream(place: &str) -> Answer {
         }
     };
     let events = [
-        vec![json!({"type": "message_start", "message": begun})],
+        vec![json!({"type": "message_start", "message": first_event})],
         block(0),
         block(1),
         vec![
@@ -62,7 +62,7 @@ fn cut_stream(place: &str) -> Answer {
 
 #[tokio::test]
 async fn the_rest_of_a_cited_block_has_its_own_block() {
-    let rest = MESSAGES.answer(&[Said::Text(" that morning.")], End::Turn, false);
+    let rest = MESSAGES.answer(&[ReplyPart::Text(" that morning.")], End::Turn, false);
     let endmark =
         Endmark::start_resuming(Script::new().then(Answer::json(200, &cut())).default_answer(rest)).await;
     let (reply, _) = MESSAGES.ask(&endmark, &MESSAGES.request(false), false).await;
@@ -74,24 +74,25 @@ async fn the_rest_of_a_cited_block_has_its_own_block() {
 #[tokio::test]
 async fn the_rest_of_a_cited_streamed_block_has_its_own_block() {
     for place in ["behind", "before", "with it"] {
-        let rest = MESSAGES.answer(&[Said::Text(" that"), Said::Text(" morning.")], End::Turn, true);
+        let rest =
+            MESSAGES.answer(&[ReplyPart::Text(" that"), ReplyPart::Text(" morning.")], End::Turn, true);
         let endmark =
             Endmark::start_resuming(Script::new().then(cut_stream(place)).default_answer(rest)).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(true), true).await;
         let what = format!("{place}: {}", reply.text());
         assert_eq!(heard.text, "As it says: the harbour was quiet that morning.", "{what}");
         let mut blocks = vec![String::new(); 4];
-        let mut begun = Vec::new();
+        let mut first_event = Vec::new();
         for event in reply.json_events() {
             let at = || usize::try_from(event["index"].as_u64().unwrap()).unwrap();
             if event["type"] == "content_block_start" {
-                begun.push(at());
+                first_event.push(at());
             }
             if event["delta"]["type"] == "text_delta" {
                 blocks[at()] += event["delta"]["text"].as_str().unwrap();
             }
         }
         assert_eq!(blocks, ["As it says: ", "the harbour was quiet", " that morning.", ""], "{what}");
-        assert_eq!(begun, [0, 1, 2], "{what}");
+        assert_eq!(first_event, [0, 1, 2], "{what}");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TASK: &str = "Book order A-1 to the ledger, and never touch account 9000.";
 
@@ -66,7 +66,7 @@ pub(super) async fn ask(
 }
 
 pub(super) async fn start_before(wire: Wire, script: Script) -> Endmark {
-    let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+    let answer = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
     Endmark::start_with(script.default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
         settings.compact.window.budget_tokens = 8_000;
@@ -189,7 +189,7 @@ async fn a_smaller_model_window_lowers_the_threshold() {
     long["model"] = json!("gpt-4");
     long["max_tokens"] = json!(1_000);
     let reply = ask(endmark.address, Wire::Chat, None, &long).await;
-    assert!(reply.header("x-endmark-compacted").is_some_and(|told| told.starts_with("emergency")));
+    assert!(reply.header("x-endmark-compacted").is_some_and(|header| header.starts_with("emergency")));
     assert!(endmark.upstream.requests()[0].body.len() < long.to_string().len() / 2);
 }
 

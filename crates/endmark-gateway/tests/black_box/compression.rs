@@ -111,8 +111,11 @@ async fn requests_by_endmark_are_uncompressed() {
     let first = &endmark.upstream.requests()[0];
     let asks = &first.json()["stream_options"]["include_usage"];
     assert_eq!((first.header("content-encoding"), asks), (None, &json!(true)), "it is asked for its tokens");
-    let asked = &second.requests()[0];
-    assert_eq!((asked.header("content-encoding"), asked.json()["model"].as_str()), (None, Some("its-model")));
+    let sent_request = &second.requests()[0];
+    assert_eq!(
+        (sent_request.header("content-encoding"), sent_request.json()["model"].as_str()),
+        (None, Some("its-model"))
+    );
 }
 
 #[tokio::test]

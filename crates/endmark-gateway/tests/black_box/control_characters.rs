@@ -5,7 +5,7 @@ use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
 use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, finish, read_stream, request, stream_request, text};
 
 const RAW: &str = "{\"path\": \"a.ts\", \"content\": \"line1\nline2\tend\"}";
@@ -35,8 +35,11 @@ async fn a_streamed_document_passes_with_the_reason() {
         Endmark::start(Script::new().default_answer(Answer::sse(chat_stream(&[RAW], "stop")))).await;
     let read = read_stream(&endmark.ask(&with_json_mode(stream_request(500))).await);
     assert_eq!((read.text.as_str(), endmark.calls()), (RAW, 1));
-    let told = read.endmark.unwrap();
-    assert_eq!((&told["reason"], &told["schema"]), (&json!("control_characters"), &json!("invalid")));
+    let disclosed = read.endmark.unwrap();
+    assert_eq!(
+        (&disclosed["reason"], &disclosed["schema"]),
+        (&json!("control_characters"), &json!("invalid"))
+    );
 }
 
 #[tokio::test]
@@ -98,7 +101,7 @@ async fn an_escaped_repetition_of_a_raw_character_joins_at_the_cut() {
 async fn a_malformed_document_is_never_called_whole() {
     const BROKEN: &str = r#"{"a": 1,, "b": }"#;
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let answer = wire.answer(&[Said::Text(BROKEN)], End::Turn, stream);
+        let answer = wire.answer(&[ReplyPart::Text(BROKEN)], End::Turn, stream);
         let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         let request = Request::post(endmark.address, wire.path(stream)).header("x-endmark-format", "json");
         let reply = request.json(&wire.request(stream)).send().await.read().await;
@@ -109,13 +112,13 @@ async fn a_malformed_document_is_never_called_whole() {
             (BROKEN, Some(wire.word(End::Turn))),
             "{what}"
         );
-        let told = heard.endmark.unwrap_or_default();
-        let said = |name: &str| {
+        let disclosed = heard.endmark.unwrap_or_default();
+        let field = |name: &str| {
             let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-            told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+            disclosed[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
         };
-        let said = ["outcome", "cut", "reason", "schema"].map(said);
-        assert_eq!(said, ["cut", "format", "malformed", "invalid"], "{what}");
+        let field = ["outcome", "cut", "reason", "schema"].map(field);
+        assert_eq!(field, ["cut", "format", "malformed", "invalid"], "{what}");
         let row = endmark.log(1).await.remove(0);
         assert_eq!(
             [row.outcome, row.cut_kind, row.reason, row.final_status.name().to_owned()],

@@ -161,7 +161,7 @@ async fn an_exhausted_budget_refuses_only_paths_that_cost() {
         assert_eq!(refused.status, 402, "{path}: {}", refused.text());
         assert_eq!(refused.json()["error"]["type"], "endmark_budget", "{path}");
     }
-    for (path, meant) in [
+    for (path, suggestion) in [
         ("/chat/completions", Some("/v1/chat/completions")),
         ("/completions", Some("/v1/completions")),
         ("/completion", None),
@@ -176,7 +176,7 @@ async fn an_exhausted_budget_refuses_only_paths_that_cost() {
         assert_eq!(refused.status, 403, "{path}: {}", refused.text());
         assert_eq!(refused.json()["error"]["type"], "endmark_path_not_counted", "{path}");
         assert!(refused.text().contains("unknown_paths"), "{path}: {}", refused.text());
-        let hint = meant.map(|meant| format!("did you mean {meant}?"));
+        let hint = suggestion.map(|suggestion| format!("did you mean {suggestion}?"));
         assert!(hint.is_none_or(|hint| refused.text().contains(&hint)), "{path}: {}", refused.text());
     }
     assert_eq!(endmark.calls(), calls);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
@@ -31,7 +31,7 @@ async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums 
 
 /// A stream of Chat with this usage, where `place` puts it.
 fn chat(usage: &Value, place: impl Fn(Vec<String>, &Value) -> Vec<String>) -> Answer {
-    Answer::sse(place(Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn)), usage))
+    Answer::sse(place(Wire::Chat.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn)), usage))
 }
 
 fn usage_chunk(usage: &Value) -> String {
@@ -118,7 +118,7 @@ async fn counts_outside_their_total_are_added_to_it() {
             [2_130, 2_000, 100, 8, 0],
         ),
     ] {
-        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
         reply["usage"] = usage.clone();
         let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
         let read = [sums.prompt, sums.cached, sums.cache_write, sums.completion, sums.reasoning];
@@ -181,7 +181,7 @@ async fn counts_that_contradict_the_total_are_estimates() {
         } else {
             "stop"
         };
-        let mut reply = wire.whole_reply(&[Said::Text(TEXT)], ended);
+        let mut reply = wire.whole_reply(&[ReplyPart::Text(TEXT)], ended);
         reply[place] = usage.clone();
         let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
         assert_eq!((sums.prompt, (sums.completion, sums.estimated)), (300, expected), "{usage}");
@@ -206,12 +206,12 @@ async fn a_count_before_the_end_of_a_reply_is_an_estimate() {
     let estimate = estimate_tokens(TEXT);
     // A stream of Messages that breaks off has nothing but the count of its beginning.
     for mode in [Mode::Warn, Mode::Off] {
-        let answer = Answer::sse(MESSAGES.frames(&[Said::Text(TEXT)], None));
+        let answer = Answer::sse(MESSAGES.frames(&[ReplyPart::Text(TEXT)], None));
         let sums = sums(MESSAGES, answer, true, mode).await;
         assert_eq!((sums.prompt, sums.completion, sums.estimated), (5, estimate, 1), "{mode:?}");
     }
     // The end of one may lack its usage.
-    let frames = MESSAGES.frames(&[Said::Text(TEXT)], Some(End::Turn)).into_iter().map(|frame| {
+    let frames = MESSAGES.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn)).into_iter().map(|frame| {
         if !frame.contains("message_delta") {
             return frame;
         }
@@ -221,7 +221,7 @@ async fn a_count_before_the_end_of_a_reply_is_an_estimate() {
     let no_usage = sums(MESSAGES, Answer::sse(frames.collect::<Vec<_>>()), true, Mode::Auto).await;
     assert_eq!((no_usage.prompt, no_usage.completion, no_usage.estimated), (5, estimate, 1));
     // Gemini may count the prompt alone.
-    let mut reply = GEMINI.whole_reply(&[Said::Text(TEXT)], "STOP");
+    let mut reply = GEMINI.whole_reply(&[ReplyPart::Text(TEXT)], "STOP");
     reply["usageMetadata"] = json!({"promptTokenCount": 9, "totalTokenCount": 9});
     for (answer, stream) in
         [(Answer::json(200, &reply), false), (Answer::sse([format!("data: {reply}\n\n")]), true)]
@@ -257,7 +257,7 @@ async fn media_without_a_count_are_estimated() {
 async fn estimates_include_the_reasoning() {
     let thoughts = "Let me think about the harbour. ".repeat(20);
     for name in ["reasoning_content", "reasoning"] {
-        let mut frames = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
+        let mut frames = Wire::Chat.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
         let delta =
             json!({"id": "c", "choices": [{"index": 0, "delta": {name: thoughts}, "finish_reason": null}]});
         frames.insert(0, format!("data: {delta}\n\n"));
@@ -270,9 +270,9 @@ async fn estimates_include_the_reasoning() {
 /// The client gets the ledger's figures for a call whose stream broke off.
 #[tokio::test]
 async fn the_usage_of_a_resumed_reply_estimates_the_broken_part() {
-    let first = Answer::sse(Wire::Chat.frames(&[Said::Text(TEXT)], None));
+    let first = Answer::sse(Wire::Chat.frames(&[ReplyPart::Text(TEXT)], None));
     let usage = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
-    let mut rest = Wire::Chat.whole_reply(&[Said::Text(" It was late.")], "stop");
+    let mut rest = Wire::Chat.whole_reply(&[ReplyPart::Text(" It was late.")], "stop");
     rest["usage"] = usage;
     let script = Script::new().then(first).default_answer(Answer::json(200, &rest));
     let endmark = Endmark::start_resuming(script).await;
@@ -307,7 +307,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
         reply.header("x-endmark-cost-usd").map(str::to_owned)
     };
     let chat = |model: &str, usage: Value| {
-        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
         (reply["model"], reply["usage"]) = (json!(model), usage);
         reply
     };
@@ -316,7 +316,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
     let audio = cost(Wire::Chat, chat("heard", heard), "heard").await;
     assert_eq!(audio.as_deref(), Some("0.020000000"), "500 at $40 a million");
     let plain = json!({"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020});
-    let mut message = MESSAGES.whole_reply(&[Said::Text(TEXT)], "end_turn");
+    let mut message = MESSAGES.whole_reply(&[ReplyPart::Text(TEXT)], "end_turn");
     message["usage"]["server_tool_use"] = json!({"web_search_requests": 3});
     for (model, expected) in [("heard", Some("0.030000000")), ("plain", None)] {
         message["model"] = json!(model);
@@ -337,9 +337,9 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
 async fn an_impossible_count_is_replaced_by_an_estimate() {
     let estimate = estimate_tokens(TEXT);
     for tokens in [70_000_000, 1 << 40, u64::MAX] {
-        let mut chat = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
+        let mut chat = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
         chat["usage"] = json!({"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": tokens});
-        let mut message = MESSAGES.whole_reply(&[Said::Text(TEXT)], "end_turn");
+        let mut message = MESSAGES.whole_reply(&[ReplyPart::Text(TEXT)], "end_turn");
         message["usage"] = json!({"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": tokens});
         for (wire, reply) in [(Wire::Chat, chat), (MESSAGES, message)] {
             let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
@@ -348,7 +348,7 @@ async fn an_impossible_count_is_replaced_by_an_estimate() {
         }
     }
     // A provider that works in several steps uses more than one context window.
-    let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
+    let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
     reply["usage"] = json!({"prompt_tokens": 9_000_000, "completion_tokens": 7, "total_tokens": 9_000_007});
     let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
     assert_eq!((sums.prompt, sums.completion, sums.estimated), (9_000_000, 7, 0));
@@ -357,11 +357,11 @@ async fn an_impossible_count_is_replaced_by_an_estimate() {
 #[tokio::test]
 async fn a_lone_total_is_split_into_prompt_and_reply() {
     let chat = |usage: Value| {
-        let mut reply = Wire::Chat.whole_reply(&[Said::Text(TEXT)], "stop");
+        let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
         reply["usage"] = usage;
         Answer::json(200, &reply)
     };
-    let mut gemini = GEMINI.whole_reply(&[Said::Text(TEXT)], "STOP");
+    let mut gemini = GEMINI.whole_reply(&[ReplyPart::Text(TEXT)], "STOP");
     gemini["usageMetadata"] = json!({"totalTokenCount": 7_000});
     for (wire, answer, stream) in [
         (Wire::Chat, chat(json!({"total_tokens": 7_000})), false),
@@ -400,10 +400,10 @@ async fn a_choice_does_not_keep_the_counts_of_the_first_call() {
                 format!("\"finish_reason\":\"{}\",\"usage\":{}", Wire::Chat.word(end), usage(completion));
             if stream {
                 let word = format!("\"finish_reason\":\"{}\"", Wire::Chat.word(end));
-                let frames = Wire::Chat.frames(&[Said::Text(text)], Some(end)).into_iter();
+                let frames = Wire::Chat.frames(&[ReplyPart::Text(text)], Some(end)).into_iter();
                 return Answer::sse(frames.map(|frame| frame.replace(&word, &with)));
             }
-            let mut reply = Wire::Chat.whole_reply(&[Said::Text(text)], Wire::Chat.word(end));
+            let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(text)], Wire::Chat.word(end));
             reply.as_object_mut().unwrap().remove("usage");
             reply["choices"][0]["usage"] = usage(completion);
             Answer::json(200, &reply)
@@ -427,8 +427,8 @@ async fn a_choice_does_not_keep_the_counts_of_the_first_call() {
 
 #[tokio::test]
 async fn a_cost_from_estimated_counts_is_marked() {
-    let cut = Answer::sse(Wire::Chat.frames(&[Said::Text("The harbour was quiet, and")], None));
-    let rest = Wire::Chat.answer(&[Said::Text(" the boats were in.")], End::Turn, true);
+    let cut = Answer::sse(Wire::Chat.frames(&[ReplyPart::Text("The harbour was quiet, and")], None));
+    let rest = Wire::Chat.answer(&[ReplyPart::Text(" the boats were in.")], End::Turn, true);
     let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
         let mut models = Models::builtin().clone();
         models.add(
@@ -441,7 +441,7 @@ async fn a_cost_from_estimated_counts_is_marked() {
     let mut request = Wire::Chat.request(true);
     request["model"] = json!("m");
     let (reply, heard) = Wire::Chat.ask(&endmark, &request, true).await;
-    let told = heard.endmark.unwrap_or_default();
-    assert!(told["cost_usd"].is_string(), "{}", reply.text());
-    assert_eq!(told["usage"], "at_least", "{}", reply.text());
+    let disclosed = heard.endmark.unwrap_or_default();
+    assert!(disclosed["cost_usd"].is_string(), "{}", reply.text());
+    assert_eq!(disclosed["usage"], "at_least", "{}", reply.text());
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use testkit::{Answer, Dialect, Reply, Request, Script, chat_reply};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
@@ -68,8 +68,8 @@ async fn one_secret_has_one_session_and_one_budget() {
 
 #[tokio::test]
 async fn outputs_of_a_query_key_are_read_only_with_that_key() {
-    let said = GEMINI.answer(&[Said::Text("It is locked.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().default_answer(said)).await;
+    let reply_text = GEMINI.answer(&[ReplyPart::Text("It is locked.")], End::Turn, false);
+    let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
     let mut body = GEMINI.request(false);
     let output = "2026-01-02 INFO a request was served\n".repeat(8_000);
     body["contents"] = json!([

@@ -21,8 +21,8 @@ const LARGE_BODY_BYTES: usize = 8 * 1024 * 1024;
 async fn hasty_server(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let request_count = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&request_count);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             count.fetch_add(1, Ordering::SeqCst);
@@ -31,7 +31,7 @@ async fn hasty_server(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
             stream.write_all(answer).await.unwrap();
         }
     });
-    (address, asked)
+    (address, request_count)
 }
 
 async fn start_before(address: SocketAddr) -> Endmark {
@@ -46,7 +46,7 @@ async fn an_early_refusal_passes_and_the_request_is_sent_once() {
     let refusal =
         b"HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: 43\r\n\r\n\
         {\"error\":{\"message\":\"no\",\"type\":\"refused\"}}";
-    let (address, asked) = hasty_server(refusal).await;
+    let (address, request_count) = hasty_server(refusal).await;
     let endmark = start_before(address).await;
     let content = "z".repeat(LARGE_BODY_BYTES);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]});
@@ -56,7 +56,7 @@ async fn an_early_refusal_passes_and_the_request_is_sent_once() {
             assert_eq!((reply.status, reply.complete), (401, true), "{round} {path}: {}", reply.text());
             assert_eq!(reply.json()["error"]["message"], "no");
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 2 * round);
+        assert_eq!(request_count.load(Ordering::SeqCst), 2 * round);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TEXT: &str = "All of the boats are in.";
 
@@ -35,7 +35,7 @@ async fn an_error_with_status_200_costs_nothing_and_is_retried() {
             error(&json!(502))
         };
         let script = Script::new().then(failed).default_answer(Wire::Chat.answer(
-            &[Said::Text(TEXT)],
+            &[ReplyPart::Text(TEXT)],
             End::Turn,
             stream,
         ));

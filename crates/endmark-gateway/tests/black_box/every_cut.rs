@@ -135,10 +135,10 @@ impl Read {
     fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes).unwrap();
         while let Some(frame) = (!self.failed).then(|| self.decoder.next_frame()).flatten() {
-            let said = self.reader.read_frame(&frame);
-            self.events.push(format!("{said:?}"));
+            let frame_event = self.reader.read_frame(&frame);
+            self.events.push(format!("{frame_event:?}"));
             self.forwarded.extend_from_slice(&frame.raw);
-            self.failed = match said {
+            self.failed = match frame_event {
                 Ok(event) => event.error.is_some(),
                 Err(error) => error.is_broken_chunk(),
             };
@@ -226,57 +226,65 @@ fn chat_is_whole(bytes: &[u8]) -> bool {
     let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for choice in chunk["choices"].as_array().into_iter().flatten() {
-            let told = choices.entry(choice["index"].as_u64().unwrap_or(0)).or_default();
+            let heard_choice = choices.entry(choice["index"].as_u64().unwrap_or(0)).or_default();
             for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
                 let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-                told.calls.entry(call["index"].as_u64().unwrap_or(0)).or_default().push_str(arguments);
+                heard_choice
+                    .calls
+                    .entry(call["index"].as_u64().unwrap_or(0))
+                    .or_default()
+                    .push_str(arguments);
             }
             if let Some(finish) = choice["finish_reason"].as_str() {
-                told.finish = Some(finish.to_owned());
+                heard_choice.finish = Some(finish.to_owned());
             }
         }
     }
-    !choices.is_empty() && choices.values().all(|told| is_reported_whole(told, &["stop"]))
+    !choices.is_empty() && choices.values().all(|heard_choice| is_reported_whole(heard_choice, &["stop"]))
 }
 
 /// The same of a stream of Responses.
 fn response_is_whole(bytes: &[u8]) -> bool {
-    let mut told = HeardChoice::default();
+    let mut heard_choice = HeardChoice::default();
     for event in events(bytes) {
         let place = event["output_index"].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
-                told.calls.insert(place, String::new());
+                heard_choice.calls.insert(place, String::new());
             }
             "response.function_call_arguments.delta" => {
-                told.calls.entry(place).or_default().push_str(event["delta"].as_str().unwrap_or_default());
+                heard_choice
+                    .calls
+                    .entry(place)
+                    .or_default()
+                    .push_str(event["delta"].as_str().unwrap_or_default());
             }
             _ => {}
         }
         let ended = event["response"]["status"].as_str().filter(|status| *status != "in_progress");
-        told.finish = ended.map(str::to_owned).or(told.finish);
+        heard_choice.finish = ended.map(str::to_owned).or(heard_choice.finish);
     }
-    is_reported_whole(&told, &["completed"])
+    is_reported_whole(&heard_choice, &["completed"])
 }
 
 /// The same of a stream of Messages.
 fn message_is_whole(bytes: &[u8]) -> bool {
-    let mut told = HeardChoice::default();
+    let mut heard_choice = HeardChoice::default();
     for event in events(bytes) {
         let place = event["index"].as_u64().unwrap_or(0);
         if event["content_block"]["type"] == "tool_use" {
-            told.calls.insert(place, String::new());
+            heard_choice.calls.insert(place, String::new());
         }
         if let (Some(arguments), Some(piece)) =
-            (told.calls.get_mut(&place), event["delta"]["partial_json"].as_str())
+            (heard_choice.calls.get_mut(&place), event["delta"]["partial_json"].as_str())
         {
             arguments.push_str(piece);
         }
         if let Some(stop) = event["delta"]["stop_reason"].as_str() {
-            told.finish = Some(stop.to_owned());
+            heard_choice.finish = Some(stop.to_owned());
         }
     }
-    is_reported_whole(&told, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
+    is_reported_whole(&heard_choice, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
 }
 
 /// The same of a stream of Gemini's.
@@ -284,28 +292,32 @@ fn content_is_whole(bytes: &[u8]) -> bool {
     let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
         for candidate in chunk["candidates"].as_array().into_iter().flatten() {
-            let told = choices.entry(candidate["index"].as_u64().unwrap_or(0)).or_default();
+            let heard_choice = choices.entry(candidate["index"].as_u64().unwrap_or(0)).or_default();
             let finish = candidate["finishReason"].as_str();
             for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
                 if let Some(call) = part.get("functionCall") {
                     // Of a call whose arguments were cut a server has none.
                     let none = finish == Some("MAX_TOKENS") && call["args"] == serde_json::json!({});
-                    let next = u64::try_from(told.calls.len()).unwrap();
-                    told.calls.insert(next, if none { String::new() } else { call["args"].to_string() });
+                    let next = u64::try_from(heard_choice.calls.len()).unwrap();
+                    heard_choice
+                        .calls
+                        .insert(next, if none { String::new() } else { call["args"].to_string() });
                 }
             }
-            told.finish = finish.map(str::to_owned).or(told.finish.take());
+            heard_choice.finish = finish.map(str::to_owned).or(heard_choice.finish.take());
         }
     }
     !choices.is_empty()
-        && choices.values().all(|told| is_reported_whole(told, &["STOP", "CONTINUATION", "SAFETY"]))
+        && choices
+            .values()
+            .all(|heard_choice| is_reported_whole(heard_choice, &["STOP", "CONTINUATION", "SAFETY"]))
 }
 
 /// A call is whole where its arguments are a document, whoever says what; text where its server says that it ended.
-fn is_reported_whole(told: &HeardChoice, ends: &[&str]) -> bool {
-    match told.calls.last_key_value() {
+fn is_reported_whole(heard_choice: &HeardChoice, ends: &[&str]) -> bool {
+    match heard_choice.calls.last_key_value() {
         Some((_, arguments)) => serde_json::from_str::<Value>(arguments).is_ok(),
-        None => told.finish.as_deref().is_some_and(|finish| ends.contains(&finish)),
+        None => heard_choice.finish.as_deref().is_some_and(|finish| ends.contains(&finish)),
     }
 }
 

@@ -30,10 +30,10 @@ async fn the_fallback_answers_with_its_own_key_and_model() {
     assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
     assert_eq!(reply.header("x-endmark-upstream"), Some("second"));
     assert_eq!(reply.header("x-endmark-retries"), Some("2"));
-    let asked = &second.requests()[0];
-    assert_eq!(asked.header("authorization"), Some("Bearer key-of-the-second"));
-    assert_eq!(asked.header("cookie"), None);
-    assert_eq!(asked.json()["model"], "its-model");
+    let sent_request = &second.requests()[0];
+    assert_eq!(sent_request.header("authorization"), Some("Bearer key-of-the-second"));
+    assert_eq!(sent_request.header("cookie"), None);
+    assert_eq!(sent_request.json()["model"], "its-model");
     let own = endmark.upstream.requests();
     assert_eq!(own[0].header("authorization"), Some("Bearer key"));
     assert!(own.iter().all(|request| request.json()["model"] == "scripted"));
@@ -112,12 +112,16 @@ async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
         assert_eq!((read.finish.as_deref(), read.is_done, read.error), (Some("stop"), true, None), "{name}");
         // What may have been the network's fault is asked of the first once more.
         assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
-        let told = read.endmark.unwrap();
-        assert_eq!((&told["outcome"], &told["upstream"]), (&"resumed".into(), &"second".into()), "{name}");
+        let disclosed = read.endmark.unwrap();
+        assert_eq!(
+            (&disclosed["outcome"], &disclosed["upstream"]),
+            (&"resumed".into(), &"second".into()),
+            "{name}"
+        );
         assert_eq!(second.requests()[0].header("authorization"), Some("Bearer key-of-the-second"), "{name}");
         let log = endmark.log(1).await;
         assert_eq!((log.len(), log[0].final_status), (1, FinalStatus::Resolved), "{name}");
-        let shown = endmark.store.show(told["request"].as_str().unwrap()).unwrap().unwrap();
+        let shown = endmark.store.show(disclosed["request"].as_str().unwrap()).unwrap().unwrap();
         let pieces: Vec<(&str, &str)> =
             shown.pieces.iter().map(|piece| (&*piece.piece.ending, &*piece.piece.strategy)).collect();
         assert_eq!(pieces, [(ending, "first"), ("clean", "prefill@second")], "{name}");

@@ -7,7 +7,7 @@ use endmark_wire::gemini::GEMINI as GEMINI_PROVIDER;
 use testkit::{Answer, Dialect, Request, Script, Upstream};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
@@ -19,8 +19,8 @@ async fn fallback_requests(
     path: &str,
     change: impl FnOnce(&mut Settings),
 ) -> Vec<testkit::Received> {
-    let cut = wire.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, true);
-    let rest = wire.answer(&[Said::Text("and the gulls were away.")], End::Turn, true);
+    let cut = wire.answer(&[ReplyPart::Text("The harbour was quiet, ")], End::Limit, true);
+    let rest = wire.answer(&[ReplyPart::Text("and the gulls were away.")], End::Turn, true);
     let second = Upstream::start(Script::new().then(cut).default_answer(rest)).await;
     let overloaded = Answer::error(503, "server_error", Some("overloaded"), "overloaded");
     let first = Script::new().default_answer(overloaded);
@@ -75,8 +75,8 @@ async fn a_fallback_path_contains_nothing_of_the_first_upstream() {
 /// Vertex AI behind a name: its base URL has the version, and the client's path begins with the project.
 #[tokio::test]
 async fn a_named_upstream_accepts_a_vertex_project_path() {
-    let cut = GEMINI.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, false);
-    let rest = GEMINI.answer(&[Said::Text("and the gulls were away.")], End::Turn, false);
+    let cut = GEMINI.answer(&[ReplyPart::Text("The harbour was quiet, ")], End::Limit, false);
+    let rest = GEMINI.answer(&[ReplyPart::Text("and the gulls were away.")], End::Turn, false);
     let endmark = Endmark::start_with(Script::new().then(cut).default_answer(rest), |settings| {
         settings.resume.mode = endmark_gateway::Mode::On;
         settings.upstreams[0].provider = &GEMINI_PROVIDER;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const BEGINNING: &str = "The harbour was quiet and the";
 const REST: &str = " boats were in.";
@@ -15,9 +15,9 @@ const CHAT: Wire = Wire::Chat;
 /// The beginning of a reply of Chat, ended by this word.
 fn ended_by_word(word: &str, stream: bool) -> Answer {
     if !stream {
-        return Answer::json(200, &CHAT.whole_reply(&[Said::Text(BEGINNING)], word));
+        return Answer::json(200, &CHAT.whole_reply(&[ReplyPart::Text(BEGINNING)], word));
     }
-    let frames = CHAT.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
+    let frames = CHAT.frames(&[ReplyPart::Text(BEGINNING)], Some(End::Turn));
     Answer::sse(frames.into_iter().map(|frame| frame.replace("\"stop\"", &format!("\"{word}\""))))
 }
 
@@ -47,7 +47,7 @@ async fn a_failure_finish_reason_is_a_break_and_is_resumed() {
         "MAX_TOKENS",
     ] {
         for stream in [true, false] {
-            let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, stream);
+            let rest = CHAT.answer(&[ReplyPart::Text(REST)], End::Turn, stream);
             let endmark =
                 Endmark::start(Script::new().then(ended_by_word(word, stream)).default_answer(rest)).await;
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
@@ -88,13 +88,13 @@ async fn a_permanent_failure_is_not_asked_for_again() {
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
             assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some(word)), "{what}");
-            let told = heard.endmark.unwrap_or_default();
-            let said = |name: &str| {
+            let disclosed = heard.endmark.unwrap_or_default();
+            let header_field = |name: &str| {
                 let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-                told[name].as_str().map(str::to_owned).or(header)
+                disclosed[name].as_str().map(str::to_owned).or(header)
             };
-            assert_eq!(said("cut").as_deref(), cut, "{what}");
-            assert_eq!(said("outcome").as_deref(), cut.map(|_| "cut"), "{what}");
+            assert_eq!(header_field("cut").as_deref(), cut, "{what}");
+            assert_eq!(header_field("outcome").as_deref(), cut.map(|_| "cut"), "{what}");
             assert_eq!(reply.text() == sent, cut.is_none() || !stream, "{what}");
         }
     }
@@ -103,7 +103,7 @@ async fn a_permanent_failure_is_not_asked_for_again() {
 #[tokio::test]
 async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
     let replies =
-        Wire::ALL.map(|wire| (wire, wire.whole_reply(&[Said::Text("{\"quiet\": tr")], "moon_phase\n")));
+        Wire::ALL.map(|wire| (wire, wire.whole_reply(&[ReplyPart::Text("{\"quiet\": tr")], "moon_phase\n")));
     for (wire, reply) in replies {
         let mut request = wire.request(false);
         if wire == CHAT {
@@ -126,7 +126,7 @@ async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
 
 /// A stream of this format, ended by an unknown word.
 fn ended_by_unknown_word(wire: Wire) -> Answer {
-    let frames = wire.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
+    let frames = wire.frames(&[ReplyPart::Text(BEGINNING)], Some(End::Turn));
     let word = wire.word(End::Turn);
     Answer::sse(frames.into_iter().map(|frame| {
         ["finish_reason", "stop_reason", "finishReason"].into_iter().fold(frame, |frame, field| {
@@ -154,14 +154,14 @@ async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
             if incomplete == Incomplete::Error {
                 continue;
             }
-            let told = heard.endmark.unwrap_or_default();
+            let disclosed = heard.endmark.unwrap_or_default();
             assert_eq!(
                 (heard.text.as_str(), heard.stop.as_deref()),
                 (BEGINNING, Some("moon_phase")),
                 "{what}"
             );
             assert_eq!(
-                (&told["outcome"], &told["reason"]),
+                (&disclosed["outcome"], &disclosed["reason"]),
                 (&json!("cut"), &json!("unknown_finish_reason moon_phase")),
                 "{what}"
             );
@@ -171,7 +171,7 @@ async fn a_stream_discloses_an_unknown_finish_reason_that_may_be_an_error() {
 
 #[tokio::test]
 async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
-    let call = [Said::Call("get_weather", r#"{"city":"Paris"}"#)];
+    let call = [ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)];
     for (word, cut) in [("repetition", "limit"), ("model_context_window_exceeded", "window")] {
         for stream in [false, true] {
             let frames = CHAT.frames(&call, Some(End::Calls)).into_iter();
@@ -187,10 +187,10 @@ async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
             assert_eq!((heard.stop.as_deref(), heard.calls.len()), (Some(word), 1), "{what}");
-            let told = heard.endmark.unwrap_or_default();
-            let own = told["cut"].as_str().or_else(|| reply.header("x-endmark-cut"));
+            let disclosed = heard.endmark.unwrap_or_default();
+            let own = disclosed["cut"].as_str().or_else(|| reply.header("x-endmark-cut"));
             assert_eq!(own, Some(cut), "{what}");
-            let reason = told["reason"].as_str().or_else(|| reply.header("x-endmark-reason"));
+            let reason = disclosed["reason"].as_str().or_else(|| reply.header("x-endmark-reason"));
             assert!(!reason.unwrap_or_default().contains("broke off"), "{what}");
         }
     }
@@ -199,9 +199,9 @@ async fn a_cut_after_a_whole_call_keeps_its_kind_and_finish_reason() {
 /// `OpenRouter` has the error of a choice in the choice.
 #[tokio::test]
 async fn a_mended_choice_has_no_error() {
-    let mut failed = CHAT.whole_reply(&[Said::Text(BEGINNING)], "error");
+    let mut failed = CHAT.whole_reply(&[ReplyPart::Text(BEGINNING)], "error");
     failed["choices"][0]["error"] = json!({"code": 502, "message": "no"});
-    let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, false);
+    let rest = CHAT.answer(&[ReplyPart::Text(REST)], End::Turn, false);
     let endmark = Endmark::start(Script::new().then(Answer::json(200, &failed)).default_answer(rest)).await;
     let (reply, heard) = CHAT.ask(&endmark, &request(false), false).await;
     assert_eq!((heard.text, heard.stop.as_deref()), (format!("{BEGINNING}{REST}"), Some("stop")));
@@ -211,8 +211,8 @@ async fn a_mended_choice_has_no_error() {
 #[tokio::test]
 async fn a_foreign_finish_reason_means_the_same_in_every_format() {
     let messages = Wire::Other(Dialect::Messages);
-    let failed = Answer::json(200, &messages.whole_reply(&[Said::Text(BEGINNING)], "network_error"));
-    let rest = messages.answer(&[Said::Text(REST)], End::Turn, false);
+    let failed = Answer::json(200, &messages.whole_reply(&[ReplyPart::Text(BEGINNING)], "network_error"));
+    let rest = messages.answer(&[ReplyPart::Text(REST)], End::Turn, false);
     let endmark = Endmark::start(Script::new().then(failed).default_answer(rest)).await;
     let (reply, heard) = messages.ask(&endmark, &messages.request(false), false).await;
     assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{}", reply.text());

@@ -4,7 +4,7 @@ use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script, Upstream};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const STORY: &str = "The harbour was quiet that morning.";
 
@@ -12,7 +12,7 @@ const STORY: &str = "The harbour was quiet that morning.";
 fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
-    good_behind.extend(wire.frames(&[Said::Text("Something else.")], Some(End::Turn)));
+    good_behind.extend(wire.frames(&[ReplyPart::Text("Something else.")], Some(End::Turn)));
     let error = wire.error_frame("overloaded_error", "we are overloaded");
     let mut beginnings = vec![
         ("a broken event", vec![broken]),
@@ -30,7 +30,8 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
 
 /// What opens a reply, and has nothing of it.
 fn openings(wire: Wire) -> Vec<String> {
-    let begun = |events: usize| wire.frames(&[Said::Text("Nothing of this.")], None).into_iter().take(events);
+    let opening_frames =
+        |events: usize| wire.frames(&[ReplyPart::Text("Nothing of this.")], None).into_iter().take(events);
     match wire {
         Wire::Chat => {
             let chunk =
@@ -40,9 +41,9 @@ fn openings(wire: Wire) -> Vec<String> {
             let role = chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])).to_string();
             [filtered, role].map(|data| format!("data: {data}\n\n")).into()
         }
-        Wire::Other(Dialect::Responses) => begun(3).collect(),
+        Wire::Other(Dialect::Responses) => opening_frames(3).collect(),
         Wire::Other(Dialect::Messages) => {
-            begun(2).chain(["event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned()]).collect()
+            opening_frames(2).chain(["event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned()]).collect()
         }
         Wire::Other(Dialect::Gemini) => {
             let bare =
@@ -55,7 +56,7 @@ fn openings(wire: Wire) -> Vec<String> {
 #[tokio::test]
 async fn an_opened_but_empty_reply_is_replaced() {
     for wire in Wire::ALL {
-        let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+        let whole = wire.frames(&[ReplyPart::Text(STORY)], Some(End::Turn));
         let openings = openings(wire);
         for opened in [1, openings.len()] {
             let mut failures = vec![("the end", None, None), ("a reset", None, Some(Fault::Reset))];
@@ -104,7 +105,7 @@ async fn a_reply_without_a_first_event_is_requested_again() {
                 let length = frames.concat().len();
                 let answer = Answer::sse(frames.clone());
                 let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
-                let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+                let whole = wire.frames(&[ReplyPart::Text(STORY)], Some(End::Turn));
                 let script = Script::new().then(answer).default_answer(Answer::sse(whole.clone()));
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -127,7 +128,7 @@ async fn a_stream_without_a_content_type_is_requested_again() {
             let length = frames.concat().len();
             let answer = Answer::sse(frames).without_type();
             let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
-            let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+            let whole = wire.frames(&[ReplyPart::Text(STORY)], Some(End::Turn));
             let script = Script::new().then(answer).default_answer(Answer::sse(whole.clone()).without_type());
             let endmark = Endmark::start(script).await;
             let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -145,15 +146,15 @@ async fn a_stream_with_another_content_type_is_a_stream() {
         ["application/json", "application/json; charset=utf-8", "text/plain"].map(|kind| (wire, kind))
     }) {
         let called = |frames: &[String]| Answer::new(200, kind, frames.concat());
-        let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+        let whole = wire.frames(&[ReplyPart::Text(STORY)], Some(End::Turn));
         let endmark = Endmark::start(Script::new().then(called(&whole))).await;
         let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
         assert_eq!((reply.text(), reply.status), (whole.concat(), 200), "{wire:?} {kind}");
         assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?} {kind}");
 
         let (first, rest) = STORY.split_at(15);
-        let cut = wire.frames(&[Said::Text(first)], Some(End::Limit));
-        let rest = wire.frames(&[Said::Text(rest)], Some(End::Turn));
+        let cut = wire.frames(&[ReplyPart::Text(first)], Some(End::Limit));
+        let rest = wire.frames(&[ReplyPart::Text(rest)], Some(End::Turn));
         let script = Script::new().then(called(&cut)).default_answer(called(&rest));
         let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -165,7 +166,7 @@ async fn a_stream_with_another_content_type_is_a_stream() {
 #[tokio::test]
 async fn a_whole_reply_to_a_stream_request_passes() {
     for wire in Wire::ALL {
-        let whole = wire.whole_reply(&[Said::Text(STORY)], wire.word(End::Turn));
+        let whole = wire.whole_reply(&[ReplyPart::Text(STORY)], wire.word(End::Turn));
         let endmark = Endmark::start(Script::new().then(Answer::json(200, &whole))).await;
         let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
         assert_eq!(
@@ -179,7 +180,7 @@ async fn a_whole_reply_to_a_stream_request_passes() {
 #[tokio::test]
 async fn the_fallback_answers_if_the_first_event_is_missing() {
     for (what, frames) in beginnings(Wire::Chat) {
-        let whole = Wire::Chat.answer(&[Said::Text(STORY)], End::Turn, true);
+        let whole = Wire::Chat.answer(&[ReplyPart::Text(STORY)], End::Turn, true);
         let second = Upstream::start(Script::new().default_answer(whole)).await;
         let first = Script::new().default_answer(Answer::sse(frames));
         let endmark = Endmark::with_fallback(first, &second, ("key", "other"), |_| {}).await;

@@ -110,8 +110,8 @@ async fn twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> 
         format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{length}{last}\r\n{body}")
     };
     let mut raw = Raw::connect(endmark.address).await;
-    let said = raw.send(send("")).await.send(send("connection: close\r\n")).await.read_rest().await;
-    responses(&said, method)
+    let response = raw.send(send("")).await.send(send("connection: close\r\n")).await.read_rest().await;
+    responses(&response, method)
 }
 
 fn reply() -> String {
@@ -238,10 +238,10 @@ async fn a_length_that_is_too_long_breaks_the_connection() {
     let endmark =
         Endmark::start_with(Script::new(), |settings| settings.upstreams[0].base_url = base_url).await;
     let send = |method: &str| format!("{method} /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    let said =
+    let response =
         Raw::connect(endmark.address).await.send(send("GET")).await.send(send("GET")).await.read_rest().await;
-    assert!(said.contains("content-length: 99\r\n") && said.ends_with("\r\n\r\nfirst"), "{said}");
-    assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
-    let said = Raw::connect(endmark.address).await.send(send("HEAD")).await.read_until("\r\n\r\n").await;
-    assert!(said.contains("content-length: 99\r\n"), "{said}");
+    assert!(response.contains("content-length: 99\r\n") && response.ends_with("\r\n\r\nfirst"), "{response}");
+    assert_eq!(response.matches("HTTP/1.1").count(), 1, "{response}");
+    let response = Raw::connect(endmark.address).await.send(send("HEAD")).await.read_until("\r\n\r\n").await;
+    assert!(response.contains("content-length: 99\r\n"), "{response}");
 }

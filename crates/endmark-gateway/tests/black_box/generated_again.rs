@@ -7,7 +7,7 @@ use serde_json::json;
 use testkit::{Dialect, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TALK: &str = "Could you tell me where to go on?";
 
@@ -19,13 +19,13 @@ fn ask_in_words(settings: &mut Settings) {
 /// A cut reply, an answer that is not its rest, and the reply again, as often as it is asked for.
 async fn start_regenerating(
     wire: Wire,
-    (first, again): (Said<'_>, Said<'_>),
+    (first, again): (ReplyPart<'_>, ReplyPart<'_>),
     end: End,
     change: impl FnOnce(&mut Settings),
 ) -> Endmark {
     let script = Script::new()
         .then(wire.answer(&[first], End::Limit, false))
-        .then(wire.answer(&[Said::Text(TALK)], End::Turn, false))
+        .then(wire.answer(&[ReplyPart::Text(TALK)], End::Turn, false))
         .default_answer(wire.answer(&[again], end, false));
     Endmark::start_with(script, |settings| {
         ask_in_words(settings);
@@ -40,7 +40,8 @@ async fn a_regenerated_text_is_reported_as_restarted() {
     let again = "The harbour was still at dawn. All the boats lay at their moorings.";
     for wire in Wire::ALL {
         let endmark =
-            start_regenerating(wire, (Said::Text(first), Said::Text(again)), End::Turn, |_| {}).await;
+            start_regenerating(wire, (ReplyPart::Text(first), ReplyPart::Text(again)), End::Turn, |_| {})
+                .await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), (again, 3), "{wire:?}");
         assert_eq!(reply.header("x-endmark-outcome"), Some("restarted"), "{wire:?}");
@@ -57,7 +58,7 @@ async fn a_regenerated_text_is_reported_as_restarted() {
 async fn a_regenerated_stream_continues_the_delivered_text() {
     let (first, again) = ("The harbour was qu", "The harbour was quiet, and nobody came.");
     for wire in Wire::ALL {
-        let answer = |text, end| wire.answer(&[Said::Text(text)], end, true);
+        let answer = |text, end| wire.answer(&[ReplyPart::Text(text)], end, true);
         let script = Script::new()
             .then(answer(first, End::Limit))
             .then(answer(TALK, End::Turn))
@@ -79,7 +80,7 @@ async fn a_poorer_or_different_reply_does_not_replace_the_cut_one() {
         (Restart::Same, &report.replace("quiet", "still"), "exhausted"),
         (Restart::Off, &report.replace("tide. ", "tide: "), "exhausted"),
     ] {
-        let parts = (Said::Text(&report), Said::Text(again));
+        let parts = (ReplyPart::Text(&report), ReplyPart::Text(again));
         let set = |settings: &mut Settings| settings.resume.restart = restart;
         let endmark = start_regenerating(Wire::Chat, parts, End::Turn, set).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
@@ -100,7 +101,7 @@ async fn a_refusal_does_not_replace_the_cut_text() {
         ),
     ] {
         for wire in Wire::ALL {
-            let parts = (Said::Text(first), Said::Text(again));
+            let parts = (ReplyPart::Text(first), ReplyPart::Text(again));
             let endmark = start_regenerating(wire, parts, End::Turn, |_| {}).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
             assert_eq!((heard.text.as_str(), endmark.calls()), (first, 3), "{wire:?}");
@@ -124,7 +125,7 @@ async fn a_call_keeps_its_complete_values() {
             (None, extended, "resumed"),
             (Some(Restart::Off), other, "exhausted"),
         ] {
-            let call = |arguments| Said::Call("get_weather", arguments);
+            let call = |arguments| ReplyPart::Call("get_weather", arguments);
             let set = |settings: &mut Settings| {
                 settings.tools.restart = restart.unwrap_or(settings.tools.restart);
                 // A correction may complete a call as well.
@@ -153,7 +154,8 @@ async fn a_correction_keeps_the_received_text() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
         for (again, outcome) in [(&short, "exhausted"), (&extended, "corrected")] {
             for is_call in [false, true] {
-                let part = |text| if is_call { Said::Call("get_weather", text) } else { Said::Text(text) };
+                let part =
+                    |text| if is_call { ReplyPart::Call("get_weather", text) } else { ReplyPart::Text(text) };
                 let mut request = wire.request(false);
                 if !is_call {
                     let format = json!({"type": "json_object"});

@@ -3,7 +3,7 @@
 use testkit::{Answer, Dialect, Heard, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// What the upstream says, with the half in place of `@`.
 fn answer_with_half(frames: Vec<String>) -> Answer {
@@ -13,11 +13,11 @@ fn answer_with_half(frames: Vec<String>) -> Answer {
 #[tokio::test]
 async fn a_call_cut_after_half_a_character_is_not_finished() {
     for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Other(Dialect::Gemini)) {
-        for said in [
-            [Said::Text("Look @"), Said::Call("get_weather", r#"{"city":"Par"#)],
-            [Said::Text("Look "), Said::Call("get_weather", r#"{"city":"@"#)],
+        for parts in [
+            [ReplyPart::Text("Look @"), ReplyPart::Call("get_weather", r#"{"city":"Par"#)],
+            [ReplyPart::Text("Look "), ReplyPart::Call("get_weather", r#"{"city":"@"#)],
         ] {
-            let answer = answer_with_half(wire.frames(&said, Some(End::Calls)));
+            let answer = answer_with_half(wire.frames(&parts, Some(End::Calls)));
             let refused = Answer::error(400, "invalid_request_error", None, "no");
             let endmark = Endmark::start(Script::new().then(answer).default_answer(refused)).await;
             let what = wire.ask_unheard(&endmark, &wire.request(true), true).await.text();
@@ -39,7 +39,7 @@ async fn a_call_cut_after_half_a_character_is_not_finished() {
 #[tokio::test]
 async fn a_whole_reply_with_half_a_character_is_unchanged() {
     for wire in Wire::ALL {
-        let frames = wire.frames(&[Said::Text("Look @ there.")], Some(End::Turn));
+        let frames = wire.frames(&[ReplyPart::Text("Look @ there.")], Some(End::Turn));
         let sent = frames.concat().replace('@', "\\ud83d");
         let endmark = Endmark::start(Script::new().default_answer(answer_with_half(frames))).await;
         let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
@@ -50,7 +50,7 @@ async fn a_whole_reply_with_half_a_character_is_unchanged() {
 #[tokio::test]
 async fn a_text_limited_after_half_a_character_is_reported_as_cut() {
     for wire in Wire::ALL {
-        let answer = answer_with_half(wire.frames(&[Said::Text("Look @")], Some(End::Limit)));
+        let answer = answer_with_half(wire.frames(&[ReplyPart::Text("Look @")], Some(End::Limit)));
         let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         // Without a limit of the client's own; Messages demands one, and this is as good as none.
         let mut body = wire.request(true);
@@ -68,15 +68,15 @@ async fn a_text_limited_after_half_a_character_is_reported_as_cut() {
 }
 
 /// A stream that says this, with the halves of the character `#` in two pieces of it.
-fn split(wire: Wire, said: &[Said<'_>]) -> Answer {
+fn split(wire: Wire, parts: &[ReplyPart<'_>]) -> Answer {
     let mut is_split = false;
-    let frames = wire.frames(said, None).into_iter().flat_map(|frame| {
+    let frames = wire.frames(parts, None).into_iter().flat_map(|frame| {
         if is_split || !frame.contains('#') {
             return vec![frame.replace('#', "\\ud83d\\ude00")];
         }
         is_split = true;
-        let mut texts = said.iter().map(|said| match said {
-            Said::Text(text) | Said::Call(_, text) => *text,
+        let mut texts = parts.iter().map(|parts| match parts {
+            ReplyPart::Text(text) | ReplyPart::Call(_, text) => *text,
         });
         let text = texts.find(|text| text.contains('#')).unwrap_or_default();
         let text = serde_json::json!(text).to_string();
@@ -91,8 +91,8 @@ fn split(wire: Wire, said: &[Said<'_>]) -> Answer {
 #[tokio::test]
 async fn a_text_with_a_character_in_two_halves_is_continued() {
     for wire in Wire::ALL {
-        let first = split(wire, &[Said::Text("Look # there, the har")]);
-        let rest = wire.answer(&[Said::Text("bour was quiet.")], End::Turn, true);
+        let first = split(wire, &[ReplyPart::Text("Look # there, the har")]);
+        let rest = wire.answer(&[ReplyPart::Text("bour was quiet.")], End::Turn, true);
         let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
         assert_eq!(heard.text, "Look 😀 there, the harbour was quiet.", "{wire:?}: {reply}");
@@ -107,8 +107,8 @@ async fn a_text_with_a_character_in_two_halves_is_continued() {
 #[tokio::test]
 async fn a_call_with_a_character_in_two_halves_is_continued() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
-        let first = split(wire, &[Said::Call("get_weather", r#"{"city":"Par#i"#)]);
-        let rest = wire.answer(&[Said::Call("get_weather", r#"{"city":"Par😀is"}"#)], End::Calls, true);
+        let first = split(wire, &[ReplyPart::Call("get_weather", r#"{"city":"Par#i"#)]);
+        let rest = wire.answer(&[ReplyPart::Call("get_weather", r#"{"city":"Par😀is"}"#)], End::Calls, true);
         let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
         let arguments: Vec<&str> = heard.calls.iter().map(|(_, arguments)| arguments.as_str()).collect();
@@ -123,7 +123,7 @@ async fn a_call_with_a_character_in_two_halves_is_continued() {
 
 /// What a client hears that joins halves, as those in JavaScript do.
 fn hear(wire: Wire, reply: &Reply) -> (String, Heard) {
-    let said = reply.text();
-    let joined = said.replace("\\ud83d\"", "😀\"").replace("\"\\ude00", "\"");
-    (said, wire.hear(&Reply { body: joined.into_bytes(), ..reply.clone() }))
+    let parts = reply.text();
+    let joined = parts.replace("\\ud83d\"", "😀\"").replace("\"\\ude00", "\"");
+    (parts, wire.hear(&Reply { body: joined.into_bytes(), ..reply.clone() }))
 }

@@ -1,7 +1,7 @@
 //! Cut calls that already stand in a client's conversation: what goes upstream of them.
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use serde_json::{Value, json};
 use testkit::{Dialect, Reply, Request, Script};
 
@@ -61,8 +61,8 @@ fn arguments(wire: Wire, arguments: &str) -> Value {
 #[tokio::test]
 async fn a_cut_call_in_the_history_is_closed_and_marked() {
     for wire in Wire::ALL {
-        let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-        let endmark = Endmark::start(Script::new().default_answer(said)).await;
+        let reply_text = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
+        let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
         let cases = [
             (
                 r#"{"city": "Par"#,
@@ -100,8 +100,8 @@ async fn a_cut_call_in_the_history_is_closed_and_marked() {
 #[tokio::test]
 async fn whole_and_signed_history_is_unchanged() {
     for wire in Wire::ALL {
-        let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-        let endmark = Endmark::start(Script::new().default_answer(said)).await;
+        let reply_text = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
+        let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
         let whole = json!({"city": "Paris"});
         let written = json!(r#"{"city" :"Paris", "city": "\u00e9"} "#);
         for (given, mode) in [
@@ -128,8 +128,8 @@ async fn whole_and_signed_history_is_unchanged() {
 #[tokio::test]
 async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     let wire = Wire::Chat;
-    let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().default_answer(said)).await;
+    let reply_text = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
+    let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
     let body = conversation(wire, &json!("")).replace(
         r#""parameters":{"type":"object"}"#,
         r#""parameters":{"type":"object","required":["city"]}"#,
@@ -145,8 +145,8 @@ async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
 async fn a_compressed_request_is_repaired_too() {
     use std::io::Write as _;
     let wire = Wire::Chat;
-    let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
-    let endmark = Endmark::start(Script::new().default_answer(said)).await;
+    let reply_text = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
+    let endmark = Endmark::start(Script::new().default_answer(reply_text)).await;
     let body = conversation(wire, &json!("{\"city\": \"Par"));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(body.as_bytes()).unwrap();
@@ -161,7 +161,7 @@ async fn a_compressed_request_is_repaired_too() {
 /// They were said of other bytes; that it is the same request is still true.
 #[tokio::test]
 async fn a_repaired_request_loses_headers_about_the_old_bytes() {
-    let said =
+    let reply_text =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for (cut, is_repaired) in [(r#"{"city": "Par"#, true), (r#"{"city": "Paris"}"#, false)] {
         let endmark =
@@ -169,13 +169,13 @@ async fn a_repaired_request_loses_headers_about_the_old_bytes() {
         let mut request = Request::post(endmark.address, Wire::Chat.path(false))
             .header("content-type", "application/json")
             .header("idempotency-key", "k");
-        for name in said {
+        for name in reply_text {
             request = request.header(name, "x");
         }
         request.body(conversation(Wire::Chat, &json!(cut))).send().await.read().await;
         let received = &endmark.upstream.requests()[0];
-        let left: Vec<&str> = said.into_iter().filter(|name| received.header(name).is_some()).collect();
-        assert_eq!(left, if is_repaired { &[][..] } else { &said[..] }, "{cut}");
+        let left: Vec<&str> = reply_text.into_iter().filter(|name| received.header(name).is_some()).collect();
+        assert_eq!(left, if is_repaired { &[][..] } else { &reply_text[..] }, "{cut}");
         assert_eq!(received.header("idempotency-key"), Some("k"));
     }
 }
@@ -183,17 +183,17 @@ async fn a_repaired_request_loses_headers_about_the_old_bytes() {
 /// The same of a reply that is another than the upstream's.
 #[tokio::test]
 async fn a_mended_reply_loses_headers_about_the_old_bytes() {
-    let said =
+    let reply_text =
         ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
     for end in [End::Limit, End::Turn] {
-        let mut answer = Wire::Chat.answer(&[Said::Text("The harbour was ")], end, false);
-        for name in said {
+        let mut answer = Wire::Chat.answer(&[ReplyPart::Text("The harbour was ")], end, false);
+        for name in reply_text {
             answer = answer.header(name, "x");
         }
-        let rest = Wire::Chat.answer(&[Said::Text("quiet.")], End::Turn, false);
+        let rest = Wire::Chat.answer(&[ReplyPart::Text("quiet.")], End::Turn, false);
         let endmark = Endmark::start_resuming(Script::new().then(answer).default_answer(rest)).await;
         let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
-        let left: Vec<&str> = said.into_iter().filter(|name| reply.header(name).is_some()).collect();
-        assert_eq!(left, if end == End::Limit { &[][..] } else { &said[..] });
+        let left: Vec<&str> = reply_text.into_iter().filter(|name| reply.header(name).is_some()).collect();
+        assert_eq!(left, if end == End::Limit { &[][..] } else { &reply_text[..] });
     }
 }

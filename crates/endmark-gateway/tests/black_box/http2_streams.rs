@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::support::{Endmark, read_stream, stream_request};
-use crate::ways_to_upstreams::{TestCertificate, acceptor, new_certificate};
+use crate::upstream_connections::{TestCertificate, acceptor, new_certificate};
 
 /// How the server ends a stream, by the header `x-ends`.
 const ENDS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
@@ -269,13 +269,16 @@ async fn connection_claims_of_a_server_are_not_relayed() {
         );
         crate::support::raw::answer(endmark.address, request).await
     };
-    let said = get("claims").await;
-    assert!(said.contains("transfer-encoding: chunked\r\n") && said.ends_with("\r\n0\r\n\r\n"), "{said}");
-    assert!(!said.contains("endmark"), "{said}");
-    let said = get("no_content").await;
-    let (head, body) = said.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 204 ") && body.is_empty(), "{said}");
+    let response = get("claims").await;
+    assert!(
+        response.contains("transfer-encoding: chunked\r\n") && response.ends_with("\r\n0\r\n\r\n"),
+        "{response}"
+    );
+    assert!(!response.contains("endmark"), "{response}");
+    let response = get("no_content").await;
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 204 ") && body.is_empty(), "{response}");
     // It is longer than it says, and breaks off.
-    let said = get("long").await;
-    assert!(said.starts_with("HTTP/1.1 502 ") || !said.contains("\r\n\r\nHTTP"), "{said}");
+    let response = get("long").await;
+    assert!(response.starts_with("HTTP/1.1 502 ") || !response.contains("\r\n\r\nHTTP"), "{response}");
 }

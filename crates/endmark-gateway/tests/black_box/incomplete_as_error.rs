@@ -5,7 +5,7 @@ use serde_json::Value;
 use testkit::{Dialect, Reply, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const BEGUN: &str = "The harbour was quiet, and";
 
@@ -21,7 +21,7 @@ async fn ask(endmark: &Endmark, wire: Wire, stream: bool) -> Reply {
 
 /// Its rest was asked for in vain: every answer is cut at once, and brings nothing.
 fn exhausting_script(wire: Wire, stream: bool) -> Script {
-    let first = wire.answer(&[Said::Text(BEGUN)], End::Limit, stream);
+    let first = wire.answer(&[ReplyPart::Text(BEGUN)], End::Limit, stream);
     Script::new().then(first).default_answer(wire.answer(&[], End::Limit, stream))
 }
 
@@ -91,7 +91,7 @@ async fn a_deliberately_cut_reply_is_not_an_error() {
 #[tokio::test]
 async fn a_reply_that_may_lack_calls_is_an_error() {
     for stream in [false, true] {
-        let call = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
+        let call = ReplyPart::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
         let answer = Wire::Chat.answer(&[call], End::Limit, stream);
         let endmark = Endmark::start_with(Script::new().default_answer(answer), as_errors).await;
         let reply = ask(&endmark, Wire::Chat, stream).await;

@@ -16,7 +16,7 @@ use testkit::{Answer, Dialect, Fault, Received, Reply, Respond};
 use tokio::task::JoinSet;
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use frames::{Layout, frames};
 
 const WEATHER: (&str, &str) = ("get_weather", r#"{"city":"Paris"}"#);
@@ -118,8 +118,8 @@ impl Manner {
         [Self::Refuses, Self::All, Self::AllCut, Self::First, Self::Other, Self::FirstAsText, Self::Words];
 
     fn answer(self, wire: Wire, calls: &[(&'static str, &'static str)], stream: bool) -> Answer {
-        let call = |(name, arguments): &(&'static str, &'static str)| Said::Call(name, arguments);
-        let (said, end) = match self {
+        let call = |(name, arguments): &(&'static str, &'static str)| ReplyPart::Call(name, arguments);
+        let (call_arguments, end) = match self {
             Self::Refuses => {
                 let Wire::Other(dialect) = wire else {
                     return Answer::error(400, "invalid_request_error", None, "no more of it");
@@ -128,18 +128,18 @@ impl Manner {
             }
             Self::All => (calls.iter().map(call).collect(), End::Calls),
             Self::AllCut => {
-                let mut said: Vec<_> = calls.iter().map(call).collect();
-                if let Some(Said::Call(_, arguments)) = said.last_mut() {
+                let mut call_arguments: Vec<_> = calls.iter().map(call).collect();
+                if let Some(ReplyPart::Call(_, arguments)) = call_arguments.last_mut() {
                     *arguments = &arguments[..8];
                 }
-                (said, End::Limit)
+                (call_arguments, End::Limit)
             }
             Self::First => (vec![call(&WEATHER)], End::Calls),
             Self::Other => (vec![call(&(WEATHER.0, ROME))], End::Calls),
-            Self::FirstAsText => (vec![Said::Text(WEATHER.1)], End::Turn),
-            Self::Words => (vec![Said::Text("Sorry, I cannot go on.")], End::Turn),
+            Self::FirstAsText => (vec![ReplyPart::Text(WEATHER.1)], End::Turn),
+            Self::Words => (vec![ReplyPart::Text("Sorry, I cannot go on.")], End::Turn),
         };
-        wire.answer(&said, end, stream)
+        wire.answer(&call_arguments, end, stream)
     }
 }
 
@@ -156,8 +156,8 @@ impl Respond for Alternating {
     fn respond(&self, request: &Received) -> Answer {
         let body = request.json();
         let at = body["cut_at"].as_u64().unwrap();
-        let mut asked = self.requests_by_number.lock().unwrap();
-        let times = asked.entry(at).or_default();
+        let mut requested = self.requests_by_number.lock().unwrap();
+        let times = requested.entry(at).or_default();
         *times += 1;
         if *times == 1 {
             return self.scene.answer(self.wire, self.layout, usize::try_from(at).unwrap());
@@ -197,8 +197,9 @@ impl Client {
         let mut places: BTreeMap<u64, usize> = BTreeMap::new();
         for event in reply.json_events() {
             client.has_failed |= event["error"].is_object() || event["type"] == "error";
-            let endmark =
-                [&event["endmark"], &event["response"]["endmark"]].into_iter().find(|told| told.is_object());
+            let endmark = [&event["endmark"], &event["response"]["endmark"]]
+                .into_iter()
+                .find(|disclosed| disclosed.is_object());
             client.endmark = endmark.unwrap_or(&client.endmark).clone();
             match wire {
                 Wire::Chat => client.read_chat(&event, &mut places),
@@ -292,7 +293,7 @@ impl Client {
     }
 
     /// What is wrong with it, if these are the requests for its rest.
-    fn fault(&self, wire: Wire, scene: Scene, manner: Manner, asked: &[Value]) -> Option<&'static str> {
+    fn fault(&self, wire: Wire, scene: Scene, manner: Manner, requested: &[Value]) -> Option<&'static str> {
         let is_finished = |call: &&(String, String, bool)| call.2;
         if !self.calls.iter().filter(is_finished).all(|call| is_whole(manner, &call.0, &call.1)) {
             return Some("a call that is not whole is finished");
@@ -306,7 +307,7 @@ impl Client {
         }
         // What the model answered by a call and an end of its own is all that it wanted, unless it was asked for that call.
         let is_meant = match manner {
-            Manner::First | Manner::Other => asked.last().is_some_and(|last| !is_question(last)),
+            Manner::First | Manner::Other => requested.last().is_some_and(|last| !is_question(last)),
             // It answered the request itself, of whose reply nothing had come.
             Manner::FirstAsText | Manner::Words => self.calls.is_empty(),
             Manner::Refuses | Manner::All | Manner::AllCut => false,
@@ -319,7 +320,7 @@ impl Client {
         if says_calls && may_lack && (outcome == "whole" || !says_missing) {
             return Some("a call is missing, and nothing says so");
         }
-        let is_all = manner == Manner::All && !asked.is_empty() && self.calls.len() == count;
+        let is_all = manner == Manner::All && !requested.is_empty() && self.calls.len() == count;
         if says_calls && is_all && says_missing {
             return Some("the answer has all calls, and one is called missing");
         }
@@ -353,17 +354,17 @@ async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner
         under_way.spawn(async move { (at, request.send().await.read().await) });
     }
     replies.extend(under_way.join_all().await);
-    let mut asked: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    let mut requested: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
     for request in endmark.upstream.requests() {
         let body = request.json();
-        asked.entry(body["cut_at"].as_u64().unwrap()).or_default().push(body);
+        requested.entry(body["cut_at"].as_u64().unwrap()).or_default().push(body);
     }
     let mut tally = Tally { exchange_count: replies.len(), ..Tally::default() };
     for (at, reply) in replies {
         let client = Client::new(wire, &reply);
         let is_all = client.calls.len() == scene.calls().len() && client.calls.iter().all(|call| call.2);
         tally.whole += usize::from(is_all);
-        if let Some(fault) = client.fault(wire, scene, manner, &asked[&(at as u64)][1..]) {
+        if let Some(fault) = client.fault(wire, scene, manner, &requested[&(at as u64)][1..]) {
             let body = reply.text();
             let what = format!("{wire:?} {layout:?} {scene:?} {manner:?} at {at}: {fault}");
             tally.faults.push(format!("{what}\n{client:?}\n{body}"));

@@ -11,7 +11,7 @@ use testkit::{Answer, ChatFrames, Fault, Prefill, Script, ScriptedModel, Upstrea
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::raw::Raw;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -70,7 +70,7 @@ async fn an_unread_answer_is_not_recorded_as_whole() {
 async fn usage_is_read_from_an_untouched_answer() {
     for wire in Wire::ALL {
         for (stream, compressed) in [(false, false), (true, false), (false, true), (true, true)] {
-            let plain = wire.answer(&[Said::Text("one two three")], End::Turn, stream);
+            let plain = wire.answer(&[ReplyPart::Text("one two three")], End::Turn, stream);
             let answer = if compressed {
                 let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
                 std::io::Write::write_all(&mut packed, &plain.body()).unwrap();
@@ -81,9 +81,9 @@ async fn usage_is_read_from_an_untouched_answer() {
             };
             let sent = answer.body();
             let endmark = Endmark::start(Script::new().default_answer(answer)).await;
-            let asked =
+            let sent_request =
                 testkit::Request::post(endmark.address, wire.path(stream)).header("x-endmark-resume", "off");
-            let reply = asked.json(&wire.request(stream)).send().await.read().await;
+            let reply = sent_request.json(&wire.request(stream)).send().await.read().await;
             let what = format!("{wire:?} {stream} {compressed}");
             assert_eq!((reply.status, &reply.body), (200, &sent), "{what}");
             let row = rows(&endmark, 1).await.remove(0);

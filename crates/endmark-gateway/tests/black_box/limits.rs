@@ -31,9 +31,9 @@ async fn a_head_with_too_many_bytes_or_fields_gets_431() {
     let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}", "x".repeat(4_000));
     let many = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: 1\r\n".repeat(5));
     for head in [long, many] {
-        let said = answer(endmark.address, head).await;
-        assert_eq!(parse_refusal(&said), (431, "endmark_head_too_large".to_owned()));
-        assert!(said.contains("[limits] header_"), "{said}");
+        let response = answer(endmark.address, head).await;
+        assert_eq!(parse_refusal(&response), (431, "endmark_head_too_large".to_owned()));
+        assert!(response.contains("[limits] header_"), "{response}");
     }
 }
 
@@ -110,8 +110,8 @@ async fn an_oversized_body_gets_413_on_every_path() {
     ] {
         let bytes = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{length}\r\n\r\n{body}");
         let mut raw = Raw::connect(endmark.address).await;
-        let said = raw.send(bytes).await.read_until("}}").await;
-        assert_eq!(parse_refusal(&said), (413, "endmark_body_too_large".to_owned()), "{path} {length}");
+        let response = raw.send(bytes).await.read_until("}}").await;
+        assert_eq!(parse_refusal(&response), (413, "endmark_body_too_large".to_owned()), "{path} {length}");
     }
 }
 
@@ -172,8 +172,8 @@ async fn slow_body_senders_do_not_delay_other_clients() {
     slow.send(head + begun).await;
     tokio::time::sleep(SHORT_TIMEOUT).await;
     assert_eq!(endmark.ask(&request(50)).await.status, 200);
-    let said = slow.send(rest.to_owned()).await.read_until("}}").await;
-    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    let response = slow.send(rest.to_owned()).await.read_until("}}").await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
 #[tokio::test]
@@ -260,8 +260,8 @@ async fn the_total_timeout_ends_awaited_and_flowing_replies() {
     let reply = read_stream(&endmark.ask(&stream_request(50)).await);
     assert!(!reply.is_done, "{reply:?}");
     // Whose limit it was, and that no upstream is to blame.
-    let said = reply.error.unwrap()["message"].to_string();
-    assert!(said.contains("[limits] total_seconds") && !said.contains("broke off"), "{said}");
+    let response = reply.error.unwrap()["message"].to_string();
+    assert!(response.contains("[limits] total_seconds") && !response.contains("broke off"), "{response}");
     let calls = endmark.calls();
     let passed = Request::get(endmark.address, "/v1/models").try_send().await.unwrap().read().await;
     assert!(!passed.complete, "it ended as if it were whole");

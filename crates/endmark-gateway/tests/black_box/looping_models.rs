@@ -11,7 +11,7 @@ use testkit::{Answer, Dialect, Received, Reply, Request, Respond};
 use tokio::task::JoinSet;
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// Twenty tokens of a document that never ends.
 const BEGINNING: &str = r#"{"a": "the first words of it, which are some twenty tokens of text, and then "#;
@@ -73,7 +73,7 @@ impl Recovery {
     }
 
     fn first(self) -> Answer {
-        self.wire().answer(&[Said::Text(BEGINNING)], End::Limit, self.streams())
+        self.wire().answer(&[ReplyPart::Text(BEGINNING)], End::Limit, self.streams())
     }
 
     /// A word for each token that is allowed.
@@ -85,19 +85,20 @@ impl Recovery {
         let words: Vec<String> = (0..tokens).map(word).collect();
         let wire = self.wire();
         if streams {
-            let said: Vec<String> = words.chunks(32).map(<[String]>::concat).collect();
-            let said: Vec<Said<'_>> = said.iter().map(|text| Said::Text(text)).collect();
+            let chunk_texts: Vec<String> = words.chunks(32).map(<[String]>::concat).collect();
+            let chunk_texts: Vec<ReplyPart<'_>> =
+                chunk_texts.iter().map(|text| ReplyPart::Text(text)).collect();
             let count = |frame: &String| {
                 let names = ["output_tokens", "candidatesTokenCount"].map(|name| format!("\"{name}\":"));
                 names.iter().fold(frame.clone(), |frame, name| {
                     frame.replace(&format!("{name}7"), &format!("{name}{tokens}"))
                 })
             };
-            let frames = wire.frames(&said, Some(End::Limit));
+            let frames = wire.frames(&chunk_texts, Some(End::Limit));
             let answer = Answer::sse(frames.iter().map(count).collect::<Vec<_>>());
             return if self.is_slow() { answer.pause(Duration::from_millis(100)) } else { answer };
         }
-        let mut reply = wire.whole_reply(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        let mut reply = wire.whole_reply(&[ReplyPart::Text(&words.concat())], wire.word(End::Limit));
         for path in
             ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
         {
@@ -146,8 +147,11 @@ impl Respond for Endless {
 
 /// The reason that a client is given.
 fn reason(wire: Wire, reply: &Reply) -> String {
-    let told = wire.hear(reply).endmark.map(|told| told["reason"].as_str().unwrap_or_default().to_owned());
-    told.unwrap_or_else(|| reply.header("x-endmark-reason").unwrap_or_default().to_owned())
+    let disclosed_reason = wire
+        .hear(reply)
+        .endmark
+        .map(|disclosed_reason| disclosed_reason["reason"].as_str().unwrap_or_default().to_owned());
+    disclosed_reason.unwrap_or_else(|| reply.header("x-endmark-reason").unwrap_or_default().to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,9 +189,9 @@ async fn recovery_of_a_looping_model_stays_within_its_bounds() {
             .header("x-endmark-resume", recovery.mode())
             .json(&recovery.body());
         under_way.spawn(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let reply = request.send().await.read().await;
-            (recovery, begun.elapsed(), reply)
+            (recovery, started.elapsed(), reply)
         });
     }
     under_way.join_all().await.into_iter().for_each(&mut read);

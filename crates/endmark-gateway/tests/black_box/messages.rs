@@ -165,9 +165,9 @@ async fn a_client_that_expects_100_continue_gets_it() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut told = [0; 25];
-    stream.read_exact(&mut told).await.unwrap();
-    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut received_bytes = [0; 25];
+    stream.read_exact(&mut received_bytes).await.unwrap();
+    assert_eq!(&received_bytes, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -181,8 +181,8 @@ async fn upstream_sending(bytes: &'static str) -> UpstreamSending {
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked).await;
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer).await;
             let _ = stream.write_all(bytes.as_bytes()).await;
         }
     });

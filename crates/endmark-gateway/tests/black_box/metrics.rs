@@ -8,7 +8,7 @@ use endmark_gateway::MetricsAccess;
 use testkit::{Answer, Dialect, Fault, Prefill, Request, Script, ScriptedModel, chat_stream};
 
 use crate::support::raw::{answer, parse_refusal};
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -216,8 +216,8 @@ async fn no_external_name_becomes_a_label() {
 /// A stream that breaks off behind the end of its reply gets the format's own end, and that is told.
 #[tokio::test]
 async fn a_lost_end_of_stream_is_counted() {
-    let chat = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
-    let messages = Wire::Other(Dialect::Messages).frames(&[Said::Text(TEXT)], Some(End::Turn));
+    let chat = Wire::Chat.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
+    let messages = Wire::Other(Dialect::Messages).frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));
     for (wire, frames) in [(Wire::Chat, chat), (Wire::Other(Dialect::Messages), messages)] {
         let all = frames.concat();
         let without_last = all.len() - frames.last().unwrap().len();

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::support::Endmark;
 use crate::support::raw::Raw;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// What comes until the connection ends, and whether it was reset.
 async fn read_to_end(mut client: Raw) -> (String, bool) {
@@ -37,7 +37,7 @@ async fn send_request(endmark: &Endmark, path: &str, mode: &str) -> Raw {
 
 /// Before an upstream that falls silent in mid-stream, and that is not waited for at the end of the gateway.
 async fn start_before_silence(wire: Wire) -> Endmark {
-    let frames = wire.frames(&[Said::Text("The harbour was quiet"), Said::Text(" and the")], None);
+    let frames = wire.frames(&[ReplyPart::Text("The harbour was quiet"), ReplyPart::Text(" and the")], None);
     let length = frames.concat().len();
     let answer = Answer::sse(frames).chunked().fault(length, Fault::Stall);
     Endmark::start_with(Script::new().default_answer(answer), |settings| {
@@ -71,7 +71,7 @@ async fn an_unread_body_cut_by_a_drain_is_aborted() {
         assert!(is_reset, "{path} {mode}: {rest}");
         // Cut by the upstream.
         for fault in [Fault::Reset, Fault::Close] {
-            let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet")], None);
+            let frames = Wire::Chat.frames(&[ReplyPart::Text("The harbour was quiet")], None);
             let length = frames.concat().len();
             let answer = Answer::sse(frames).chunked().fault(length, fault);
             let endmark = Endmark::start(Script::new().default_answer(answer)).await;
@@ -83,7 +83,7 @@ async fn an_unread_body_cut_by_a_drain_is_aborted() {
 
 #[tokio::test]
 async fn a_whole_body_ends_cleanly_during_a_drain() {
-    let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet.")], Some(End::Turn));
+    let frames = Wire::Chat.frames(&[ReplyPart::Text("The harbour was quiet.")], Some(End::Turn));
     for (path, mode) in
         [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off"), ("/v1/chat/completions", "auto")]
     {

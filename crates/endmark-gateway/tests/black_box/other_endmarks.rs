@@ -6,7 +6,7 @@ use serde_json::json;
 use testkit::{Answer, Prefill, Reply, Request, Script, ScriptedModel, Upstream, chat_reply, chat_stream};
 
 use crate::support::raw::Raw;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -60,9 +60,9 @@ async fn interim_responses_and_trailers_of_an_upstream_are_not_relayed() {
     let endmark =
         Endmark::start_with(Script::new(), |settings| settings.upstreams[0].base_url = base_url).await;
     let get = "GET /v1/files HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\n\r\n";
-    let said = Raw::connect(endmark.address).await.send(get).await.read_rest().await;
-    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("file"), "{said}");
-    assert!(!said.contains("endmark"), "{said}");
+    let response = Raw::connect(endmark.address).await.send(get).await.read_rest().await;
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.contains("file"), "{response}");
+    assert!(!response.contains("endmark"), "{response}");
 }
 
 /// An Endmark that resumes, before a model whose first reply is cut.
@@ -118,12 +118,12 @@ async fn a_disclosure_of_a_fallback_endmark_is_kept() {
 
 #[tokio::test]
 async fn an_endmark_object_from_an_upstream_is_removed() {
-    let told = json!({"outcome": "whole", "request": "em_0"});
+    let disclosed = json!({"outcome": "whole", "request": "em_0"});
     for wire in Wire::ALL {
         for stream in [false, true] {
-            let good = wire.answer(&[Said::Text(TEXT)], End::Turn, stream);
+            let good = wire.answer(&[ReplyPart::Text(TEXT)], End::Turn, stream);
             let claiming = |body: &str| {
-                let claim = format!("{{\"\\u0065ndmark\":{told},\"endmark\":{told},");
+                let claim = format!("{{\"\\u0065ndmark\":{disclosed},\"endmark\":{disclosed},");
                 let lines = body.split_inclusive('\n').map(|line| match line.find('{') {
                     Some(at) if !stream || line.starts_with("data: {") => {
                         format!("{}{claim}{}", &line[..at], &line[at + 1..])
@@ -141,7 +141,7 @@ async fn an_endmark_object_from_an_upstream_is_removed() {
             assert_eq!((reply.status, reply.text()), (200, body), "{wire:?} {stream}");
         }
     }
-    let error = json!({"endmark": told, "error": {"type": "x", "message": "no"}});
+    let error = json!({"endmark": disclosed, "error": {"type": "x", "message": "no"}});
     let endmark = Endmark::start(Script::new().default_answer(Answer::json(400, &error))).await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.json()), (400, json!({"error": error["error"]})));

@@ -8,7 +8,7 @@ use endmark_store::{KeyBudget, KeySecret, NewKey};
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, DialectAdapter, Reply, Request, Script, ScriptedModel, chat_reply};
 
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 use crate::support::{Endmark, request};
 
 const UPSTREAMS_KEY: &str = "sk-of-the-upstream";
@@ -64,7 +64,7 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
         };
         let secret = key(&endmark, "alice", |_| {}).await;
         for (path, header) in places(wire) {
-            let asked = |secret: &str| {
+            let prepared_request = |secret: &str| {
                 let stray = |request: Request| request.header("x-other", &format!("of {secret}"));
                 match header {
                     Some((name, before)) => stray(Request::post(endmark.address, &path))
@@ -74,7 +74,7 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
                 .json(&wire.request(false))
             };
             let before = endmark.calls();
-            let reply = asked(secret.reveal()).send().await.read().await;
+            let reply = prepared_request(secret.reveal()).send().await.read().await;
             assert_eq!(reply.status, 200, "{wire:?} {path}: {}", reply.text());
             let sent = format!("{:?}", endmark.upstream.requests()[before]);
             assert!(
@@ -84,18 +84,18 @@ async fn a_gateway_key_is_accepted_in_every_format_and_never_forwarded() {
             assert!(sent.contains(UPSTREAMS_KEY), "{wire:?} {path}: {sent}");
 
             let other = format!("{}0", secret.reveal());
-            let refused = asked(&other).send().await.read().await;
+            let refused = prepared_request(&other).send().await.read().await;
             assert_eq!(refused.status, 401, "{wire:?} {path}: {}", refused.text());
             assert!(refused.text().contains("endmark_key_invalid"), "{wire:?} {path}: {}", refused.text());
             assert!(!refused.text().contains(&other), "{}", refused.text());
         }
         for sent in [None, Some("sk-of-a-provider")] {
-            let mut asked = Request::post(endmark.address, wire.path(false));
+            let mut prepared_request = Request::post(endmark.address, wire.path(false));
             if let Some(key) = sent {
-                asked = asked.header("authorization", &format!("Bearer {key}"));
+                prepared_request = prepared_request.header("authorization", &format!("Bearer {key}"));
             }
             let before = endmark.calls();
-            let refused = asked.json(&wire.request(false)).send().await.read().await;
+            let refused = prepared_request.json(&wire.request(false)).send().await.read().await;
             assert_eq!(refused.status, 401, "{wire:?} {sent:?}: {}", refused.text());
             assert!(refused.text().contains("endmark_key_required"), "{wire:?}: {}", refused.text());
             assert_eq!(endmark.calls(), before);

@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const CUT: Said<'static> = Said::Call("get_weather", r#"{"city":"Par"#);
-const WHOLE: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
-const BEHIND: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
+const CUT: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Par"#);
+const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
+const BEHIND: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
 /// Before an upstream that gives both, and this where it is asked for the rest of the first.
 async fn ask_for_calls(
     wire: Wire,
     end: End,
-    rest: &[Said<'_>],
+    rest: &[ReplyPart<'_>],
     stream: bool,
     hold: bool,
 ) -> (Reply, testkit::Heard) {
@@ -57,7 +57,7 @@ async fn only_the_call_that_stays_cut_is_disclosed_as_cut() {
         .into_iter()
         .flat_map(|end| [(end, false, false), (end, true, false), (end, true, true)])
     {
-        let (reply, heard) = ask_for_calls(RESPONSES, end, &[Said::Text("Sorry.")], stream, hold).await;
+        let (reply, heard) = ask_for_calls(RESPONSES, end, &[ReplyPart::Text("Sorry.")], stream, hold).await;
         let what = format!("{end:?} {stream} {hold}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some("incomplete"), "{what}");
         let response = response(&reply, stream);
@@ -125,7 +125,7 @@ async fn a_reply_with_a_cut_call_is_not_called_finished() {
         let has_text = !matches!((wire, stream), (Wire::Other(Dialect::Messages), false))
             && wire != Wire::Other(Dialect::Gemini);
         for end in [End::Calls, End::Limit] {
-            let (reply, heard) = ask_for_calls(wire, end, &[Said::Text("Sorry.")], stream, false).await;
+            let (reply, heard) = ask_for_calls(wire, end, &[ReplyPart::Text("Sorry.")], stream, false).await;
             let what = format!("{wire:?} {end:?} {stream}: {}", reply.text());
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
             assert!(is_said || !has_text, "{what}");
@@ -155,9 +155,9 @@ async fn the_first_of_two_calls_is_continued_in_a_stream() {
             done.retain(|event| event["type"] == "response.output_item.done");
             let done: Vec<&Value> = done.iter().map(|event| &event["item"]).collect();
             let done = done.iter().map(|item| (&item["id"], &item["arguments"], &item["status"]));
-            let said = [("fc_0", &expected[0].1), ("fc_1", &expected[1].1)];
-            let said = said.map(|(id, arguments)| (json!(id), json!(arguments), json!("completed")));
-            assert_eq!(done.collect::<Vec<_>>(), said.each_ref().map(|(a, b, c)| (a, b, c)), "{what}");
+            let parts = [("fc_0", &expected[0].1), ("fc_1", &expected[1].1)];
+            let parts = parts.map(|(id, arguments)| (json!(id), json!(arguments), json!("completed")));
+            assert_eq!(done.collect::<Vec<_>>(), parts.each_ref().map(|(a, b, c)| (a, b, c)), "{what}");
         }
     }
 }
@@ -167,7 +167,7 @@ async fn the_first_of_two_calls_is_continued_in_a_stream() {
 async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     let messages = Wire::Other(Dialect::Messages);
     for end in [End::Calls, End::Limit] {
-        let (reply, heard) = ask_for_calls(messages, end, &[Said::Text("Sorry.")], true, false).await;
+        let (reply, heard) = ask_for_calls(messages, end, &[ReplyPart::Text("Sorry.")], true, false).await;
         let what = format!("{end:?}: {}", reply.text());
         assert!(heard.error.is_some() && heard.stop.is_none(), "{what}");
     }
@@ -177,10 +177,10 @@ async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
 #[tokio::test]
 async fn a_text_after_a_cut_call_is_delivered() {
     for wire in [RESPONSES, Wire::Other(Dialect::Messages)] {
-        for rest in [WHOLE, Said::Text("Sorry.")] {
-            let said = [CUT, Said::Text("I look it up."), BEHIND];
+        for rest in [WHOLE, ReplyPart::Text("Sorry.")] {
+            let parts = [CUT, ReplyPart::Text("I look it up."), BEHIND];
             let script = Script::new()
-                .then(wire.answer(&said, End::Calls, true))
+                .then(wire.answer(&parts, End::Calls, true))
                 .default_answer(wire.answer(&[rest], End::Calls, false));
             let endmark = Endmark::start(script).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -195,16 +195,16 @@ async fn a_text_after_a_cut_call_is_delivered() {
 #[tokio::test]
 async fn blocks_after_an_omitted_call_have_consecutive_numbers() {
     let messages = Wire::Other(Dialect::Messages);
-    let said = [Said::Text("I look."), CUT, Said::Text("I look it up."), BEHIND];
+    let parts = [ReplyPart::Text("I look."), CUT, ReplyPart::Text("I look it up."), BEHIND];
     let script = Script::new()
-        .then(messages.answer(&said, End::Calls, true))
-        .default_answer(messages.answer(&[Said::Text("Sorry.")], End::Turn, false));
+        .then(messages.answer(&parts, End::Calls, true))
+        .default_answer(messages.answer(&[ReplyPart::Text("Sorry.")], End::Turn, false));
     let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
     let (reply, heard) = messages.ask(&endmark, &messages.request(true), true).await;
     let what = reply.text();
-    let mut begun = reply.json_events();
-    begun.retain(|event| event["type"] == "content_block_start");
-    let numbers: Vec<Option<u64>> = begun.iter().map(|event| event["index"].as_u64()).collect();
+    let mut first_events = reply.json_events();
+    first_events.retain(|event| event["type"] == "content_block_start");
+    let numbers: Vec<Option<u64>> = first_events.iter().map(|event| event["index"].as_u64()).collect();
     assert_eq!(numbers, [Some(0), Some(1), Some(2)], "{what}");
     let names: Vec<&str> = heard.calls.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
@@ -226,19 +226,19 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
         format!("data: {}\n\n", json!({"id": "c", "object": "chat.completion.chunk", "choices": [choice]}))
     };
     let begins = |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": ""}});
-    let goes_on = |arguments: &str| json!({"function": {"arguments": arguments}});
+    let arguments_delta = |arguments: &str| json!({"function": {"arguments": arguments}});
     let frames = [
         piece(0, begins("c1", "get_weather")),
         piece(1, begins("c2", "get_time")),
-        piece(0, goes_on(r#"{"city":"Par"#)),
-        piece(1, goes_on(r#"{"tz":"CE"#)),
+        piece(0, arguments_delta(r#"{"city":"Par"#)),
+        piece(1, arguments_delta(r#"{"tz":"CE"#)),
     ];
     for is_both in [false, true] {
-        let said = if is_both { vec![WHOLE, BEHIND] } else { vec![WHOLE] };
+        let parts = if is_both { vec![WHOLE, BEHIND] } else { vec![WHOLE] };
         let refused = Answer::error(400, "invalid_request_error", None, "no more of it");
         let script = Script::new()
             .then(Answer::sse(frames.clone()))
-            .then(Wire::Chat.answer(&said, End::Calls, true))
+            .then(Wire::Chat.answer(&parts, End::Calls, true))
             .default_answer(refused);
         let endmark = Endmark::start(script).await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
@@ -264,8 +264,8 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
 /// A call that was received is an action that its client takes: an answer that makes it again never adds it.
 #[tokio::test]
 async fn a_received_call_is_not_delivered_twice() {
-    const HALF: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","cont"#);
-    const FILE: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
+    const HALF: ReplyPart<'static> = ReplyPart::Call("write_file", r#"{"path":"x.md","cont"#);
+    const FILE: ReplyPart<'static> = ReplyPart::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let script = Script::new().then(wire.answer(&[BEHIND, HALF], End::Limit, stream));
         let script = script.default_answer(wire.answer(&[FILE, BEHIND], End::Calls, false));

@@ -15,7 +15,7 @@ use testkit::{
     chat_reply,
 };
 
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 use crate::support::{Endmark, request, stream_request};
 
 /// The tokens that the scripted upstream bills for each call.
@@ -123,8 +123,9 @@ async fn a_request_over_its_rate_is_refused_until_the_next_minute() {
         let secret = endmark.change_keys(async |book| book.add(new).await).await;
         let header = if wire == Wire::Other(Dialect::Gemini) { "x-goog-api-key" } else { "x-api-key" };
         let ask = async |stream: bool| {
-            let asked = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
-            asked.header(header, secret.reveal()).send().await.read().await
+            let prepared_request =
+                Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+            prepared_request.header(header, secret.reveal()).send().await.read().await
         };
         let [limit, left, reset, resets_at] = headers(wire);
         for expected in ["2", "1", "0"] {
@@ -279,14 +280,14 @@ async fn two_gateways_share_one_rate_limit() {
     }
     for minute in 0..3 {
         NOW.store(START + minute * 1_200, Ordering::Relaxed);
-        let mut asked = Vec::new();
+        let mut prepared_request = Vec::new();
         for _ in 0..LIMIT {
             for endmark in &gateways {
-                asked.push(tokio::spawn(endmark.ask_later(&request(10))));
+                prepared_request.push(tokio::spawn(endmark.ask_later(&request(10))));
             }
         }
         let mut admitted = 0;
-        for reply in asked {
+        for reply in prepared_request {
             let reply = reply.await.unwrap();
             assert!(matches!(reply.status, 200 | 429), "{}", reply.text());
             admitted += u64::from(reply.status == 200);

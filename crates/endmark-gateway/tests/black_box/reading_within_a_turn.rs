@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Received, Reply, Request, Respond};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// A line in the part of the log that is left out.
 const LEFT_OUT: &str = "request 250 was served as usual";
@@ -25,12 +25,12 @@ fn log() -> String {
 
 /// A conversation with this result of a call.
 fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
-    let asked = "How was 250 served?";
+    let user_question = "How was 250 served?";
     let (name, turns) = match wire {
         Wire::Chat => (
             "messages",
             json!([
-                {"role": "user", "content": asked},
+                {"role": "user", "content": user_question},
                 {"role": "assistant", "content": null, "tool_calls": [
                     {"id": "c1", "type": "function", "function": {"name": "get_time", "arguments": "{}"}}]},
                 {"role": "tool", "tool_call_id": "c1", "content": result},
@@ -39,7 +39,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
         Wire::Other(Dialect::Responses) => (
             "input",
             json!([
-                {"role": "user", "content": asked},
+                {"role": "user", "content": user_question},
                 {"type": "function_call", "call_id": "c1", "name": "get_time", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "c1", "output": result},
             ]),
@@ -47,7 +47,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
         Wire::Other(Dialect::Messages) => (
             "messages",
             json!([
-                {"role": "user", "content": asked},
+                {"role": "user", "content": user_question},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "get_time", "input": {}}]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": result}]},
             ]),
@@ -55,7 +55,7 @@ fn conversation(wire: Wire, result: &str, stream: bool) -> Value {
         Wire::Other(Dialect::Gemini) => (
             "contents",
             json!([
-                {"role": "user", "parts": [{"text": asked}]},
+                {"role": "user", "parts": [{"text": user_question}]},
                 {"role": "model", "parts": [{"functionCall": {"name": "get_time", "args": {}}}]},
                 {"role": "user", "parts": [{"functionResponse": {"name": "get_time", "response": {"output": result}}}]},
             ]),
@@ -99,11 +99,11 @@ fn search_call(received: &Received) -> String {
 fn finds(wire: Wire, stream: bool) -> impl Respond {
     move |received: &Received| {
         if received.json().to_string().contains(LEFT_OUT) {
-            return wire.answer(&[Said::Text("As usual.")], End::Turn, stream);
+            return wire.answer(&[ReplyPart::Text("As usual.")], End::Turn, stream);
         }
         let arguments = search_call(received);
-        let said = [Said::Text("I look it up."), Said::Call("endmark_read", &arguments)];
-        wire.answer(&said, End::Calls, stream)
+        let parts = [ReplyPart::Text("I look it up."), ReplyPart::Call("endmark_read", &arguments)];
+        wire.answer(&parts, End::Calls, stream)
     }
 }
 
@@ -127,10 +127,10 @@ async fn omitted_output_is_read_before_the_client_gets_the_reply() {
         let of = format!("{wire:?}, stream: {stream}");
         let endmark = start_offering(finds(wire, stream)).await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
-        let told = (reply.status, reply.header("x-endmark-reads"), reply.header("x-endmark-capped"));
-        assert_eq!(told, (200, Some("1"), Some("1")), "{of}: {}", reply.text());
+        let headers = (reply.status, reply.header("x-endmark-reads"), reply.header("x-endmark-capped"));
+        assert_eq!(headers, (200, Some("1"), Some("1")), "{of}: {}", reply.text());
         // Byte for byte what the model said last, and nothing of what it said before.
-        let last = [Said::Text("As usual.")];
+        let last = [ReplyPart::Text("As usual.")];
         let expected = if stream {
             wire.frames(&last, Some(End::Turn)).concat()
         } else {
@@ -161,9 +161,9 @@ async fn a_stream_that_breaks_before_any_call_resumes_without_the_tool() {
         let endmark = Endmark::start_with(
             move |received: &Received| {
                 if is_offered(received) {
-                    return Answer::sse(wire.frames(&[Said::Text("Request 250 was served ")], None));
+                    return Answer::sse(wire.frames(&[ReplyPart::Text("Request 250 was served ")], None));
                 }
-                wire.answer(&[Said::Text("as usual, within its time.")], End::Turn, true)
+                wire.answer(&[ReplyPart::Text("as usual, within its time.")], End::Turn, true)
             },
             |settings| {
                 offers(settings);
@@ -187,11 +187,12 @@ async fn the_model_repeats_client_calls_made_beside_a_read() {
         let endmark = start_offering(move |received: &Received| {
             let text = received.json().to_string();
             if text.contains("was not run") && text.contains(LEFT_OUT) {
-                return wire.answer(&[Said::Call("get_time", "{\"of\":250}")], End::Calls, stream);
+                return wire.answer(&[ReplyPart::Call("get_time", "{\"of\":250}")], End::Calls, stream);
             }
             let arguments = search_call(received);
-            let said = [Said::Call("get_weather", "{\"at\":1}"), Said::Call("endmark_read", &arguments)];
-            wire.answer(&said, End::Calls, stream)
+            let parts =
+                [ReplyPart::Call("get_weather", "{\"at\":1}"), ReplyPart::Call("endmark_read", &arguments)];
+            wire.answer(&parts, End::Calls, stream)
         })
         .await;
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
@@ -204,8 +205,8 @@ async fn the_model_repeats_client_calls_made_beside_a_read() {
 #[tokio::test]
 async fn the_tool_is_offered_only_if_capped_enabled_and_not_a_duplicate() {
     for wire in Wire::ALL {
-        let said = wire.answer(&[Said::Text("Yes.")], End::Turn, false);
-        let endmark = start_offering(testkit::Script::new().default_answer(said)).await;
+        let parts = wire.answer(&[ReplyPart::Text("Yes.")], End::Turn, false);
+        let endmark = start_offering(testkit::Script::new().default_answer(parts)).await;
         let small = format!(" {}", conversation(wire, "12:00", false));
         let reply = ask(&endmark, wire, small.as_str(), false).await;
         assert_eq!(reply.header("x-endmark-reads"), None, "{wire:?}");
@@ -231,7 +232,7 @@ async fn the_tool_is_offered_only_if_capped_enabled_and_not_a_duplicate() {
 fn never_stops(wire: Wire) -> impl Respond {
     move |received: &Received| {
         let arguments = json!({"handle": handle(received), "page": 1}).to_string();
-        wire.answer(&[Said::Call("endmark_read", &arguments)], End::Calls, false)
+        wire.answer(&[ReplyPart::Call("endmark_read", &arguments)], End::Calls, false)
     }
 }
 
@@ -271,10 +272,10 @@ async fn the_model_gets_the_error_of_a_failed_read() {
             let before = received.json()["messages"].as_array().unwrap().len();
             if before > 3 {
                 let read = received.json()["messages"][before - 1]["content"].as_str().unwrap().to_owned();
-                return Wire::Chat.answer(&[Said::Text(&read)], End::Turn, false);
+                return Wire::Chat.answer(&[ReplyPart::Text(&read)], End::Turn, false);
             }
             let arguments = arguments.to_string().replace("HANDLE", &handle(received).unwrap());
-            Wire::Chat.answer(&[Said::Call("endmark_read", &arguments)], End::Calls, false)
+            Wire::Chat.answer(&[ReplyPart::Call("endmark_read", &arguments)], End::Calls, false)
         })
         .await;
         let body = conversation(Wire::Chat, &log(), false).to_string();
@@ -298,7 +299,7 @@ async fn a_read_call_is_held_in_the_budget() {
     };
     let respond = move |received: &Received| {
         let arguments = search_call(received);
-        billed(Wire::Chat.whole_reply(&[Said::Call("endmark_read", &arguments)], "tool_calls"))
+        billed(Wire::Chat.whole_reply(&[ReplyPart::Call("endmark_read", &arguments)], "tool_calls"))
     };
     let endmark = Endmark::start_with(respond, change).await;
     let body = conversation(Wire::Chat, &log(), false).to_string();
@@ -314,7 +315,11 @@ async fn a_reply_too_large_to_search_for_calls_is_refused() {
             move |received: &Received| {
                 let arguments = search_call(received);
                 let long = "All of it. ".repeat(4_000);
-                wire.answer(&[Said::Text(&long), Said::Call("endmark_read", &arguments)], End::Calls, stream)
+                wire.answer(
+                    &[ReplyPart::Text(&long), ReplyPart::Call("endmark_read", &arguments)],
+                    End::Calls,
+                    stream,
+                )
             },
             |settings| {
                 offers(settings);
@@ -335,17 +340,19 @@ async fn a_read_call_in_a_continuation_never_reaches_the_client() {
         let of = format!("{wire:?}, stream: {stream}");
         let endmark = Endmark::start_with(
             move |received: &Received| {
-                let begun = [Said::Text("Request 250 was served ")];
+                let first_parts = [ReplyPart::Text("Request 250 was served ")];
                 if is_offered(received) {
                     return if stream {
-                        Answer::sse(wire.frames(&begun, None))
+                        Answer::sse(wire.frames(&first_parts, None))
                     } else {
-                        wire.answer(&begun, End::Limit, false)
+                        wire.answer(&first_parts, End::Limit, false)
                     };
                 }
-                let said =
-                    [Said::Text("as usual, I think."), Said::Call("endmark_read", "{\"handle\":\"h\"}")];
-                wire.answer(&said, End::Calls, received.json()["stream"] == true || stream)
+                let parts = [
+                    ReplyPart::Text("as usual, I think."),
+                    ReplyPart::Call("endmark_read", "{\"handle\":\"h\"}"),
+                ];
+                wire.answer(&parts, End::Calls, received.json()["stream"] == true || stream)
             },
             |settings| {
                 offers(settings);

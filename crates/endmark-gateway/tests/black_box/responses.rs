@@ -28,14 +28,14 @@ fn response(id: &str, item: &Value) -> Value {
 
 fn stream(id: &str, item: &Value) -> Answer {
     let whole = response(id, item);
-    let begun = json!({"id": id, "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": []});
+    let opening = json!({"id": id, "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": []});
     let mut bare = item.clone();
     bare["status"] = json!("in_progress");
     bare["content"] = json!([]);
     let part = &item["content"][0];
     let kind = format!("response.{}", item["status"].as_str().unwrap_or_default());
     let events = [
-        json!({"type": "response.created", "response": begun}),
+        json!({"type": "response.created", "response": opening}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": bare}),
         json!({"type": "response.content_part.added", "item_id": "msg_1", "output_index": 0, "content_index": 0,
             "part": {"type": "output_text", "annotations": [], "text": ""}}),
@@ -64,8 +64,8 @@ async fn ask(script: Script, stream: bool) -> (Endmark, Reply) {
 
 /// What the second call said of the two things that a server remembers.
 fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
-    let asked = endmark.upstream.requests()[1].json();
-    (asked["conversation"].clone(), asked["store"].clone())
+    let second_request = endmark.upstream.requests()[1].json();
+    (second_request["conversation"].clone(), second_request["store"].clone())
 }
 
 #[tokio::test]
@@ -106,8 +106,8 @@ async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
         let reply = post(key).header("x-endmark-resume", mode).body(body).send().await.read().await;
         let sent = endmark.upstream.requests().last().unwrap().body.clone();
         assert_eq!(String::from_utf8(sent).unwrap(), body.replace("resp_1", expected), "{key} {mode}");
-        let told = (expected != "resp_1").then_some(expected);
-        assert_eq!(reply.header("x-endmark-previous-response"), told, "{key} {mode}");
+        let expected_id = (expected != "resp_1").then_some(expected);
+        assert_eq!(reply.header("x-endmark-previous-response"), expected_id, "{key} {mode}");
     }
 }
 
@@ -140,8 +140,8 @@ async fn a_pass_through_follow_up_refers_to_the_whole_reply() {
         let is_other = expected != "resp_1";
         assert_eq!(sent.header("content-digest").is_none(), is_other, "{path} {mode}");
         assert_eq!(String::from_utf8(sent.body).unwrap(), body.replace("resp_1", expected), "{path} {mode}");
-        let told = is_other.then_some(expected);
-        assert_eq!(reply.header("x-endmark-previous-response"), told, "{path} {mode}");
+        let expected_id = is_other.then_some(expected);
+        assert_eq!(reply.header("x-endmark-previous-response"), expected_id, "{path} {mode}");
     }
 }
 
@@ -244,11 +244,11 @@ async fn the_schema_applies_to_the_last_text_block() {
         "model": "m", "content": [], "stop_reason": null, "usage": {"input_tokens": 5, "output_tokens": 1}}}),
     ];
     for (index, block) in blocks.iter().enumerate() {
-        let mut begun = block.clone();
+        let mut opening = block.clone();
         if block["type"] == "text" {
-            begun["text"] = json!("");
+            opening["text"] = json!("");
         }
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
         if block["type"] == "text" {
             events.push(json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": block["text"]}}));
         }
@@ -280,10 +280,10 @@ async fn every_item_of_a_stream_ends_exactly_once() {
             whole["output"] = json!([call("completed", "call_8", r#"{"a":"bc"}"#)]);
         }
         whole["output"].as_array_mut().unwrap().push(call("completed", "call_9", r#"{"c":1}"#));
-        let mut begun = whole.clone();
-        begun["status"] = json!("in_progress");
-        begun["output"] = json!([]);
-        let mut events = vec![json!({"type": "response.created", "response": begun})];
+        let mut opening = whole.clone();
+        opening["status"] = json!("in_progress");
+        opening["output"] = json!([]);
+        let mut events = vec![json!({"type": "response.created", "response": opening})];
         for (at, item) in whole["output"].as_array().unwrap().iter().enumerate() {
             events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
         }

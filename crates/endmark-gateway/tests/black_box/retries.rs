@@ -55,10 +55,10 @@ async fn a_short_retry_after_is_waited_for_and_a_long_one_is_returned() {
     assert!(sent[1].received_at - sent[0].received_at >= Duration::from_secs(1));
 
     let endmark = Endmark::start(Script::new().default_answer(Answer::rate_limited(60))).await;
-    let asked = Instant::now();
+    let started = Instant::now();
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")));
-    assert!(asked.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(endmark.calls(), 1);
 }
 
@@ -132,8 +132,8 @@ async fn a_failing_upstream_is_not_flooded_with_retries() {
         settings.retry.budget_per_second = 0;
     })
     .await;
-    let asked = (0..50).map(|_| endmark.chat(&request(5)).send());
-    for reply in asked.collect::<Vec<_>>() {
+    let started = (0..50).map(|_| endmark.chat(&request(5)).send());
+    for reply in started.collect::<Vec<_>>() {
         assert_eq!(reply.await.read().await.status, 503);
     }
     // A fifth of the requests at that moment, and never more than a fifth of all.

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use testkit::{Dialect, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
 fn script_answering(wire: Wire, end: End) -> Script {
-    Script::new().default_answer(wire.answer(&[Said::Text("The harbour was quiet")], end, false))
+    Script::new().default_answer(wire.answer(&[ReplyPart::Text("The harbour was quiet")], end, false))
 }
 
 /// The sessions that these requests are recorded under, in their order.

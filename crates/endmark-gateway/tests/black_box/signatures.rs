@@ -71,8 +71,8 @@ async fn a_continued_text_keeps_the_signature_of_its_rest() {
                 .default_answer(answer(stream, &rest, "STOP"));
             let reply = ask(script, stream).await;
             let parts = parts(&reply, stream);
-            let said = parts.iter().filter(|part| part["thought"] != true);
-            let text: String = said.map(|part| part["text"].as_str().unwrap_or_default()).collect();
+            let visible = parts.iter().filter(|part| part["thought"] != true);
+            let text: String = visible.map(|part| part["text"].as_str().unwrap_or_default()).collect();
             assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
             let signed: Vec<&Value> = parts
                 .iter()
@@ -96,8 +96,8 @@ async fn a_continued_signed_text_keeps_both_signatures() {
         let rest = json!([{"text": " quiet.", "thoughtSignature": "SECOND"}]);
         let reply = ask(Script::new().then(cut).default_answer(answer(stream, &rest, "STOP")), stream).await;
         let parts = parts(&reply, stream);
-        let said = parts.iter().filter(|part| part["thought"] != true);
-        let text: String = said.map(|part| part["text"].as_str().unwrap_or_default()).collect();
+        let visible = parts.iter().filter(|part| part["thought"] != true);
+        let text: String = visible.map(|part| part["text"].as_str().unwrap_or_default()).collect();
         assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
         let signed = parts.iter().filter_map(|part| part["thoughtSignature"].as_str());
         assert_eq!(signed.collect::<Vec<_>>(), ["FIRST", "SECOND"], "{stream}: {}", reply.text());
@@ -123,22 +123,22 @@ async fn a_multi_part_text_continues_in_its_last_part() {
 #[tokio::test]
 async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     for name in ["thoughtSignature", "thought_signature"] {
-        let begun = chunk(&json!([{"text": "The harbour "}]), None);
+        let first_chunk = chunk(&json!([{"text": "The harbour "}]), None);
         let mut signed = json!([{"text": "I think.", "thought": true}, {"text": "was"}, {"text": ""}]);
         signed[1][name] = json!("A");
         signed[2][name] = json!("B");
         let last = chunk(&signed, Some("MAX_TOKENS"));
-        let first = Answer::sse([begun, last].map(|chunk| format!("data: {chunk}\r\n\r\n")));
+        let first = Answer::sse([first_chunk, last].map(|chunk| format!("data: {chunk}\r\n\r\n")));
         let rest = answer(true, &json!([{"text": " quiet."}, {"text": "", "thoughtSignature": "C"}]), "STOP");
         let reply = ask(Script::new().then(first).default_answer(rest), true).await;
-        let mut told = String::new();
+        let mut signed_text = String::new();
         for part in parts(&reply, true) {
             let bracket = if part["thought"] == true { "~" } else { "" };
             let signature = part["thoughtSignature"].as_str().or(part[name].as_str()).unwrap_or_default();
             let text = part["text"].as_str().unwrap_or_default();
-            told.extend([bracket, text, bracket, signature]);
+            signed_text.extend([bracket, text, bracket, signature]);
         }
-        assert_eq!(told, "The harbour ~I think.~wasAB quiet.C", "{name}: {}", reply.text());
+        assert_eq!(signed_text, "The harbour ~I think.~wasAB quiet.C", "{name}: {}", reply.text());
     }
 }
 

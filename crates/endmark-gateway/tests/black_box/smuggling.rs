@@ -41,9 +41,13 @@ async fn a_smuggled_request_is_refused_and_reaches_no_upstream() {
         "GET /v1 HTTP/1.1\nhost: localhost\n\n".to_owned(),
         "\r\n\r\nGET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
     ] {
-        let said = answer(endmark.address, format!("{bytes}{hidden}")).await;
-        assert_eq!(parse_refusal(&said), (400, "endmark_bad_request".to_owned()), "{bytes:?}: {said}");
-        assert_eq!(said.matches("content-length: ").count(), 1, "{bytes:?}: {said}");
+        let response = answer(endmark.address, format!("{bytes}{hidden}")).await;
+        assert_eq!(
+            parse_refusal(&response),
+            (400, "endmark_bad_request".to_owned()),
+            "{bytes:?}: {response}"
+        );
+        assert_eq!(response.matches("content-length: ").count(), 1, "{bytes:?}: {response}");
     }
     assert_eq!(endmark.calls(), 0);
 }
@@ -61,18 +65,22 @@ async fn a_broken_chunk_is_refused_and_ends_the_connection() {
         &format!("1;{}\r\n", "a".repeat(5_000)),
     ] {
         let bytes = request("transfer-encoding: chunked\r\n", chunk);
-        let said = answer(endmark.address, bytes).await;
-        assert_eq!(parse_refusal(&said), (400, "endmark_bad_request".to_owned()), "{chunk:?}: {said}");
+        let response = answer(endmark.address, bytes).await;
+        assert_eq!(
+            parse_refusal(&response),
+            (400, "endmark_bad_request".to_owned()),
+            "{chunk:?}: {response}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_client_of_another_protocol_gets_advice() {
     let endmark = endmark().await;
-    let said = answer(endmark.address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
-    assert!(said.contains("speaks plain HTTP and the client speaks TLS"), "{said}");
-    let said = answer(endmark.address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    assert_eq!(parse_refusal(&said).0, 505);
+    let response = answer(endmark.address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+    assert!(response.contains("speaks plain HTTP and the client speaks TLS"), "{response}");
+    let response = answer(endmark.address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert_eq!(parse_refusal(&response).0, 505);
 }
 
 #[tokio::test]
@@ -80,9 +88,9 @@ async fn pipelined_requests_are_answered_in_order_until_a_bad_one() {
     let endmark = endmark().await;
     let good = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let chunked = request("transfer-encoding: chunked\r\n", "3;a=b\r\nabc\r\n0\r\nx-trailer: 1\r\n\r\n");
-    let said = answer(endmark.address, format!("{good}{chunked}{good}GET / HTTP/1.1\r\n\r\n")).await;
-    assert_eq!(said.matches("HTTP/1.1 200 ").count(), 3, "{said}");
-    assert_eq!(said.matches("HTTP/1.1 400 ").count(), 1, "{said}");
+    let response = answer(endmark.address, format!("{good}{chunked}{good}GET / HTTP/1.1\r\n\r\n")).await;
+    assert_eq!(response.matches("HTTP/1.1 200 ").count(), 3, "{response}");
+    assert_eq!(response.matches("HTTP/1.1 400 ").count(), 1, "{response}");
     assert_eq!(endmark.calls(), 3);
     assert_eq!(endmark.upstream.requests()[1].body, b"abc");
 }
@@ -95,13 +103,13 @@ async fn a_foreign_host_or_origin_is_refused_with_the_setting() {
     };
     for path in ["/v1/models", "/endmark/readyz"] {
         let rebound = with("rebound.example", "").replace("/v1/models", path);
-        let said = answer(endmark.address, rebound).await;
-        assert_eq!(parse_refusal(&said), (403, "endmark_host_not_allowed".to_owned()));
-        assert!(said.contains("allowed_hosts"), "{said}");
+        let response = answer(endmark.address, rebound).await;
+        assert_eq!(parse_refusal(&response), (403, "endmark_host_not_allowed".to_owned()));
+        assert!(response.contains("allowed_hosts"), "{response}");
         let page = with("localhost:4141", "origin: https://page.example\r\n").replace("/v1/models", path);
-        let said = answer(endmark.address, page).await;
-        assert_eq!(parse_refusal(&said), (403, "endmark_origin_not_allowed".to_owned()));
-        assert!(said.contains("allowed_origins"), "{said}");
+        let response = answer(endmark.address, page).await;
+        assert_eq!(parse_refusal(&response), (403, "endmark_origin_not_allowed".to_owned()));
+        assert!(response.contains("allowed_origins"), "{response}");
     }
     assert_eq!(endmark.calls(), 0);
     let open = Endmark::start_with(
@@ -112,8 +120,8 @@ async fn a_foreign_host_or_origin_is_refused_with_the_setting() {
         },
     )
     .await;
-    let said = answer(open.address, with("gw.example:443", "origin: https://page.example\r\n")).await;
-    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    let response = answer(open.address, with("gw.example:443", "origin: https://page.example\r\n")).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
 
 #[tokio::test]

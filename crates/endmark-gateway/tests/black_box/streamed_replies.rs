@@ -59,10 +59,10 @@ async fn an_ambiguous_answer_does_not_reveal_prefill_support() {
         assert_eq!(read.endmark.unwrap()["outcome"], outcome, "{max_tokens}");
         assert!(story.starts_with(&read.text));
     }
-    let asked = endmark.upstream.requests();
-    assert!(asked.iter().skip(1).step_by(2).all(|asked| {
-        let asked = asked.json();
-        asked["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant"
+    let sent_request = endmark.upstream.requests();
+    assert!(sent_request.iter().skip(1).step_by(2).all(|sent_request| {
+        let sent_request = sent_request.json();
+        sent_request["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant"
     }));
 }
 
@@ -341,8 +341,8 @@ async fn each_choice_is_judged_and_resumed_separately() {
             .collect()
     };
     assert_eq!((text(0).as_str(), text(1).as_str()), ("A whole one.", "The harbour was quiet."));
-    let asked = endmark.upstream.requests()[1].json();
-    assert_eq!(asked.get("n"), None);
+    let sent_request = endmark.upstream.requests()[1].json();
+    assert_eq!(sent_request.get("n"), None);
 }
 
 #[tokio::test]

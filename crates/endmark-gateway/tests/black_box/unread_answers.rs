@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::raw::Raw;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, request, stream_request};
 
 /// A server that reads each request whole, and answers with these bytes whatever they are.
@@ -24,8 +24,8 @@ impl Plain {
     async fn start(answer: impl Into<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (count, answer) = (Arc::clone(&asked), answer.into());
+        let prepared_request = Arc::new(AtomicUsize::new(0));
+        let (count, answer) = (Arc::clone(&prepared_request), answer.into());
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let (count, answer) = (Arc::clone(&count), answer.clone());
@@ -43,7 +43,7 @@ impl Plain {
                 });
             }
         });
-        Self { address, request_count: asked }
+        Self { address, request_count: prepared_request }
     }
 
     fn request_count(&self) -> usize {
@@ -71,10 +71,10 @@ fn is_whole(bytes: &[u8]) -> bool {
 }
 
 fn assert_unreadable(reply: &Reply, why: &str) {
-    let said = reply.text();
-    assert_eq!(reply.status, 502, "{said}");
-    assert!(said.contains("endmark_upstream_unreadable"), "{said}");
-    assert!(said.contains("cannot be read") && said.contains(why), "{said}");
+    let body_text = reply.text();
+    assert_eq!(reply.status, 502, "{body_text}");
+    assert!(body_text.contains("endmark_upstream_unreadable"), "{body_text}");
+    assert!(body_text.contains("cannot be read") && body_text.contains(why), "{body_text}");
 }
 
 const SWITCHES: &str =
@@ -113,10 +113,10 @@ async fn a_broken_json_error_is_reported_as_lost_with_its_status() {
             format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}", cut.len());
         let plain = Plain::start(format!("{head}\r\nconnection: close\r\n\r\n{cut}")).await;
         let reply = plain.gateway(Mode::Auto).await.ask(&request(50)).await;
-        let said = reply.text();
-        assert_eq!(reply.status.to_string(), status[..3], "{said}");
-        assert!(said.contains("its JSON ends too early, after 35 bytes"), "{said}");
-        assert!(!said.contains("base_url"), "{said}");
+        let body_text = reply.text();
+        assert_eq!(reply.status.to_string(), status[..3], "{body_text}");
+        assert!(body_text.contains("its JSON ends too early, after 35 bytes"), "{body_text}");
+        assert!(!body_text.contains("base_url"), "{body_text}");
     }
 }
 
@@ -135,14 +135,14 @@ async fn an_http_1_0_upstream_does_not_downgrade_the_response() {
     ] {
         let endmark = plain.gateway(mode).await;
         let body = stream_request(50).to_string();
-        let asked = format!(
+        let prepared_request = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         let mut client = Raw::connect(endmark.address).await;
         // Two on one connection: it is kept.
         for _ in 0..2 {
-            let answer = client.send(&asked).await.read_until("\r\n0\r\n\r\n").await;
+            let answer = client.send(&prepared_request).await.read_until("\r\n0\r\n\r\n").await;
             let (head, body) = answer.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{mode:?} {path}: {head}");
             assert!(head.to_lowercase().contains("transfer-encoding: chunked"), "{head}");
@@ -185,7 +185,7 @@ async fn an_answer_edited_by_a_proxy_is_read() {
 #[tokio::test]
 async fn a_reply_with_truncated_json_is_lost() {
     for wire in Wire::ALL {
-        let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, false).body();
+        let body = wire.answer(&[ReplyPart::Text("The harbour was quiet.")], End::Turn, false).body();
         let half = String::from_utf8(body[..body.len() / 2].to_vec()).unwrap();
         let json = "200 OK\r\ncontent-type: application/json";
         for answer in [
@@ -200,11 +200,11 @@ async fn a_reply_with_truncated_json_is_lost() {
             let endmark = plain.gateway(Mode::Warn).await;
             let request = Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
             let reply = request.send().await.read().await;
-            let said = reply.text();
-            assert_eq!((reply.status, plain.request_count()), (502, 1), "{wire:?} {said}");
+            let body_text = reply.text();
+            assert_eq!((reply.status, plain.request_count()), (502, 1), "{wire:?} {body_text}");
             assert!(
-                said.contains("JSON ends too early") && said.contains("send the request again"),
-                "{said}"
+                body_text.contains("JSON ends too early") && body_text.contains("send the request again"),
+                "{body_text}"
             );
         }
     }
@@ -219,14 +219,15 @@ async fn a_reply_with_a_byte_order_mark_is_read() {
     for wire in Wire::ALL {
         for end in [End::Turn, End::Limit] {
             let mut body = "\u{feff}".as_bytes().to_vec();
-            body.extend(wire.answer(&[Said::Text("The harbour was quiet.")], end, false).body());
+            body.extend(wire.answer(&[ReplyPart::Text("The harbour was quiet.")], end, false).body());
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
             let mut answer = format!("{head}\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
             answer.extend_from_slice(&body);
             let plain = Plain::start(answer).await;
             let endmark = plain.gateway(Mode::Warn).await;
-            let asked = Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
-            let reply = asked.send().await.read().await;
+            let prepared_request =
+                Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
+            let reply = prepared_request.send().await.read().await;
             let outcome = matches!(end, End::Limit).then_some("cut");
             assert_eq!(
                 (reply.status, plain.request_count(), reply.header("x-endmark-outcome")),
@@ -249,13 +250,13 @@ async fn a_reply_with_a_byte_order_mark_is_read() {
 #[tokio::test]
 async fn a_stream_without_the_stream_content_type_is_read() {
     for wire in Wire::ALL {
-        let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, true).body();
+        let body = wire.answer(&[ReplyPart::Text("The harbour was quiet.")], End::Turn, true).body();
         let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
         answer.extend_from_slice(&body);
         let plain = Plain::start(answer).await;
         let endmark = plain.gateway(Mode::Warn).await;
-        let asked = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
-        let reply = asked.send().await.read().await;
+        let prepared_request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
+        let reply = prepared_request.send().await.read().await;
         assert_eq!((reply.status, plain.request_count()), (200, 1), "{wire:?} {}", reply.text());
         assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?}");
         assert_eq!(reply.body, body, "{wire:?}");

@@ -8,7 +8,7 @@ use testkit::{
     Answer, Dialect, Prefill, Prompted, Received, Script, ScriptedModel, chat_reply, chat_tool_reply,
 };
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, finish, request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
@@ -31,11 +31,11 @@ async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
     assert_eq!(reply.header("x-endmark-cut"), Some("limit"));
     // Four times the client's limit, and at least so many.
     assert_eq!(reply.header("x-endmark-continuation-limit"), Some("2048"));
-    let asked = endmark.upstream.requests()[1].json();
-    let last = asked["messages"].as_array().unwrap().last().unwrap();
+    let sent_request = endmark.upstream.requests()[1].json();
+    let last = sent_request["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["role"], "assistant");
     assert!(STORY.starts_with(last["content"].as_str().unwrap()));
-    assert_eq!(asked["max_tokens"], 2048);
+    assert_eq!(sent_request["max_tokens"], 2048);
 }
 
 #[tokio::test]
@@ -136,9 +136,9 @@ async fn a_prompt_contains_the_last_token_and_the_exact_instruction() {
     body["response_format"] = json!({"type": "json_object"});
     let first = testkit::tokens(document)[..5].concat();
     endmark.ask(&body).await;
-    let asked = endmark.upstream.requests()[2].json();
-    let messages = asked["messages"].as_array().unwrap();
-    let [.., shown, prompt] = messages.as_slice() else { panic!("{asked}") };
+    let sent_request = endmark.upstream.requests()[2].json();
+    let messages = sent_request["messages"].as_array().unwrap();
+    let [.., shown, prompt] = messages.as_slice() else { panic!("{sent_request}") };
     assert_eq!((&shown["role"], &shown["content"]), (&json!("assistant"), &json!(first)));
     let prompt = prompt["content"].as_str().unwrap();
     assert!(prompt.contains(
@@ -146,7 +146,7 @@ async fn a_prompt_contains_the_last_token_and_the_exact_instruction() {
          Do not repeat any content before the last valid token."
     ));
     assert!(!prompt.contains(&first), "never the whole first part: {prompt}");
-    assert_eq!(asked.get("response_format"), None);
+    assert_eq!(sent_request.get("response_format"), None);
 }
 
 #[tokio::test]
@@ -300,12 +300,12 @@ async fn a_repeated_call_replaces_the_undelivered_cut_one() {
         "length",
         (3, 6),
     );
-    let anew = chat_tool_reply(
+    let repeated = chat_tool_reply(
         &[("call_2", "write_file", r#"{"path": "sea.txt", "content": "A harbour."}"#)],
         "tool_calls",
         (9, 9),
     );
-    let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &anew));
+    let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &repeated));
     let endmark = Endmark::start(script).await;
     let mut body = request(6);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
@@ -340,9 +340,9 @@ async fn a_reply_that_violates_its_schema_is_corrected() {
     assert_eq!(text(&reply), "{\"age\": 4}");
     assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("0"), "a correction resumes nothing");
-    let asked = endmark.upstream.requests()[1].json();
+    let sent_request = endmark.upstream.requests()[1].json();
     let prompt =
-        asked["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        sent_request["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(prompt.contains("integer"), "{prompt}");
 }
 
@@ -523,7 +523,7 @@ async fn an_unreadable_reply_still_passes() {
 async fn a_mended_reply_has_no_partial_log_probabilities() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});
     for wire in Wire::ALL {
-        let mut first = wire.whole_reply(&[Said::Text("The harbour was")], wire.word(End::Limit));
+        let mut first = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.word(End::Limit));
         match wire {
             Wire::Chat => first["choices"][0]["logprobs"] = json!({"content": [token], "refusal": null}),
             Wire::Other(Dialect::Responses) => {
@@ -536,7 +536,7 @@ async fn a_mended_reply_has_no_partial_log_probabilities() {
                     json!({"chosenCandidates": [{"token": "The", "logProbability": -0.1}]});
             }
         }
-        let rest = wire.answer(&[Said::Text(" quiet.")], End::Turn, false);
+        let rest = wire.answer(&[ReplyPart::Text(" quiet.")], End::Turn, false);
         let endmark =
             Endmark::start_resuming(Script::new().then(Answer::json(200, &first)).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;

@@ -62,8 +62,9 @@ impl Asker<'_> {
             Capability::EchoesPrefill | Capability::None => Join::Shown,
             Capability::Unknown => {
                 // A refusal or a broken stream is no evidence about prefills.
-                let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
-                self.must_learn = said && continuation.ending == Ending::Clean;
+                let has_known_stop =
+                    matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
+                self.must_learn = has_known_stop && continuation.ending == Ending::Clean;
                 Join::Shown
             }
         }

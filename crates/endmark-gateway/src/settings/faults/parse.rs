@@ -182,8 +182,8 @@ mod tests {
         assert!(one("drop@512b@2.5%@always").always);
         assert_eq!(one("cut@0").place, Place::Events(0));
         assert_eq!(one("slow@2s").kind, Kind::Slow(Duration::from_secs(2)));
-        let told = Kind::Status(StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_millis(50)));
-        assert_eq!(one("429@50ms").kind, told);
+        let expected = Kind::Status(StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_millis(50)));
+        assert_eq!(one("429@50ms").kind, expected);
         assert_eq!(one(" stall ").place, Place::Anywhere);
     }
 

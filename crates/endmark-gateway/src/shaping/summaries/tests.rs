@@ -15,14 +15,14 @@ fn count(text: &str) -> u64 {
 
 /// Returns a request with this many rounds, whose newest message has a mark for the provider's cache.
 fn request(rounds: usize) -> Request {
-    let said = |role: &str, text: &str, mark: &str| {
+    let message = |role: &str, text: &str, mark: &str| {
         format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
     };
     let mut turns: Vec<String> = (0..rounds)
         .flat_map(|round| [("user", "asks"), ("assistant", "says")].map(|(role, verb)| (round, role, verb)))
-        .map(|(round, role, verb)| said(role, &format!("The {role} {verb} {round}"), ""))
+        .map(|(round, role, verb)| message(role, &format!("The {role} {verb} {round}"), ""))
         .collect();
-    turns.push(said("user", &format!("Go on with {rounds}"), r#","cache_control":{"type":"ephemeral"}"#));
+    turns.push(message("user", &format!("Go on with {rounds}"), r#","cache_control":{"type":"ephemeral"}"#));
     let body = format!(r#"{{"model":"m","max_tokens":9,"messages":[{}]}}"#, turns.join(","));
     let found = find("/v1/messages", None).unwrap();
     Request::parse(found.format, body.as_bytes(), &found.address).unwrap()

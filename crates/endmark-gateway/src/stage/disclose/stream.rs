@@ -31,23 +31,23 @@ pub(crate) async fn stream(
         || incomplete.map(|disclosure| (disclosure.error_message(), REPLY_INCOMPLETE, disclosure));
     let account = &mended.account;
     let error = broke.or_else(is_incomplete).map(|(message, kind, disclosure)| {
-        (message, kind, disclosure.json().map(|told| with_cost(&told, exchange, account)))
+        (message, kind, disclosure.json().map(|disclosed| with_cost(&disclosed, exchange, account)))
     });
-    let told: Vec<Option<Box<RawValue>>> = mended
+    let disclosed: Vec<Option<Box<RawValue>>> = mended
         .result
         .other_ends
         .iter()
-        .map(|end| end.endmark.as_deref().map(|told| with_cost(told, exchange, account)))
+        .map(|end| end.endmark.as_deref().map(|disclosed| with_cost(disclosed, exchange, account)))
         .collect();
     let ends: Vec<ChoiceEnd<'_>> = mended
         .result
         .other_ends
         .iter()
-        .zip(&told)
-        .map(|(other, told)| ChoiceEnd {
+        .zip(&disclosed)
+        .map(|(other, disclosed)| ChoiceEnd {
             choice: other.choice,
             end: other.end,
-            endmark: told.as_deref(),
+            endmark: disclosed.as_deref(),
             rewritten: other.rewritten,
         })
         .collect();

@@ -36,10 +36,10 @@ pub(crate) async fn answer_with_reply(reply: SettledReply) -> Response<AnyBody> 
     }
     let choices: Vec<(&Choice, SettledChoice)> =
         response.reply().choices.iter().zip(mended.choices).collect();
-    let anew = replacement_reply(exchange, &choices);
-    let mut edit = anew.as_ref().unwrap_or(response).edit();
+    let replacement = replacement_reply(exchange, &choices);
+    let mut edit = replacement.as_ref().unwrap_or(response).edit();
     for (choice, settled) in &choices {
-        match anew.as_ref().and_then(|anew| anew.reply().choices.first()) {
+        match replacement.as_ref().and_then(|replacement| replacement.reply().choices.first()) {
             Some(own) => write_replacement(edit.as_mut(), own, lead(exchange, &own.text), settled),
             None => write(exchange, edit.as_mut(), choice, settled),
         }
@@ -48,7 +48,7 @@ pub(crate) async fn answer_with_reply(reply: SettledReply) -> Response<AnyBody> 
         if let Some(usage) = account.total() {
             edit.set_usage(&usage);
         }
-        let given = anew.as_ref().unwrap_or(response).reply();
+        let given = replacement.as_ref().unwrap_or(response).reply();
         if let Some(id) = continuation_id(given, &choices, &account) {
             edit.set_id(id);
         }
@@ -80,16 +80,17 @@ fn as_error<'a>(
             calls.push(json!({"name": call.name, "arguments": arguments}));
         }
     }
-    let told = disclosure.json().map(|told| with_cost(&told, exchange, account));
-    let mut told: Value =
-        told.and_then(|told| serde_json::from_str(told.get()).ok()).unwrap_or_else(|| json!({}));
-    told["partial"] = text.into();
+    let disclosed = disclosure.json().map(|disclosed| with_cost(&disclosed, exchange, account));
+    let mut disclosed: Value = disclosed
+        .and_then(|disclosed| serde_json::from_str(disclosed.get()).ok())
+        .unwrap_or_else(|| json!({}));
+    disclosed["partial"] = text.into();
     if !calls.is_empty() {
-        told["partial_calls"] = calls.into();
+        disclosed["partial_calls"] = calls.into();
     }
     let body = format.error_body(INCOMPLETE.as_u16(), REPLY_INCOMPLETE, &disclosure.error_message());
     let edited = Edits::new(&body).ok().and_then(|mut edits| {
-        edits.set("error.endmark", &told.to_string()).ok()?;
+        edits.set("error.endmark", &disclosed.to_string()).ok()?;
         Some(edits.finish())
     });
     remove_replaced_body_headers(&mut head.headers);
@@ -106,8 +107,8 @@ fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) 
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
         return None;
     }
-    let anew = exchange.attempt.request.response(settled.replacement_body.as_ref()?).ok()?;
-    matches!(anew.reply().choices.as_slice(), [own] if own.can_continue()).then_some(anew)
+    let replacement = exchange.attempt.request.response(settled.replacement_body.as_ref()?).ok()?;
+    matches!(replacement.reply().choices.as_slice(), [own] if own.can_continue()).then_some(replacement)
 }
 
 /// Returns the id to continue from, if it is not the reply's own. After a text it is the id of the last

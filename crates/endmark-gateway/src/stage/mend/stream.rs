@@ -177,7 +177,7 @@ impl StreamMender<'_> {
         settled: &mut SettledChoice,
     ) -> Result<MendedPart, ClientGone> {
         let had = self.sent_bytes(choice, part);
-        let goes_on = match (&part.slot.part, had) {
+        let can_flow = match (&part.slot.part, had) {
             // Nothing can be appended to arguments that the server made up.
             (Part::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
@@ -187,7 +187,7 @@ impl StreamMender<'_> {
             _ => true,
         };
         let mut flow = match had {
-            _ if !goes_on || !self.writer.can_write() => Flow::Closed,
+            _ if !can_flow || !self.writer.can_write() => Flow::Closed,
             Some(sent) => Flow::Live(LiveSlot {
                 client: &mut *self.client,
                 writer: &mut *self.writer,

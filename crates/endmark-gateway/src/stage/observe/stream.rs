@@ -15,7 +15,7 @@ use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
 use tokio::time::Instant;
 
-use super::sure::CertainCalls;
+use super::certain_calls::CertainCalls;
 use super::suspects::{Suspects, suspects, without_surplus, worst};
 use super::waiting::WaitingChoices;
 use crate::admission::BytesReservation;

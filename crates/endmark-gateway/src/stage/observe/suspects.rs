@@ -61,9 +61,9 @@ pub(crate) fn suspects(
     };
     let unshown = || {
         // The received text may be incomplete, so only the end and the reports about calls are evidence.
-        let (said, demanded) =
+        let (text_before, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
-        let reply = Reply { reasoned: false, ..reply(said) };
+        let reply = Reply { reasoned: false, ..reply(text_before) };
         let suspect = Suspect { required_format: demanded, obstacle: Some(UNSHOWN), ..text(reply) };
         let is_told = match judgement(&suspect) {
             Judgement::Cut(CutKind::Limit | CutKind::Window) => true,
@@ -93,7 +93,8 @@ pub(crate) fn suspects(
     let behind = if choice.ends_in_unshown_part {
         unshown()
     } else {
-        let of_text = |said: &str| Suspect { obstacle: Some(BEHIND_CALLS), ..text(reply(said)) };
+        let of_text =
+            |text_before: &str| Suspect { obstacle: Some(BEHIND_CALLS), ..text(reply(text_before)) };
         choice.text_after_calls().map(of_text)
     };
     // If other content followed the calls, none of them is the last part.

@@ -17,8 +17,8 @@ impl WaitingChoices {
     /// Processes the next event. Returns whether the event must wait as well.
     pub(super) fn next(&mut self, exchange: &Exchange, received: &Received, event: &Event) -> bool {
         let ends = |choice: &u32| event.finishes.iter().any(|finish| finish.choice == *choice);
-        let goes_on = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);
-        self.0.retain(|choice| !ends(choice) && !goes_on(choice));
+        let continues = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);
+        self.0.retain(|choice| !ends(choice) && !continues(choice));
         for (position, delta) in event.pieces.iter().enumerate() {
             let behind = event.pieces.get(position + 1..).unwrap_or_default();
             let is_last = !ends(&delta.choice) && behind.iter().all(|later| later.choice != delta.choice);

@@ -83,8 +83,13 @@ async fn read_and_settle(
     let response = match exchange.attempt.request.response(&body) {
         Ok(response) => response,
         Err(error @ ResponseError::Without(_)) => {
-            if let Some(said) = find_error(&exchange, &body) {
-                return handle_error_reply(exchange, call, Response::from_parts(head, full(body)), &said);
+            if let Some(provider_error) = find_error(&exchange, &body) {
+                return handle_error_reply(
+                    exchange,
+                    call,
+                    Response::from_parts(head, full(body)),
+                    &provider_error,
+                );
             }
             tracing::warn!(request = exchange.client.id, %error, "a reply passes unread");
             settle(call, CallEnd::unread(Ending::Clean));
@@ -138,18 +143,21 @@ fn handle_error_reply(
     exchange: Box<Exchange>,
     call: Option<Call>,
     mut answer: Response<AnyBody>,
-    said: &ProviderError,
+    provider_error: &ProviderError,
 ) -> Result<Observation, Refusal> {
     if let Some(call) = call {
         call.settle_as_refused();
     }
-    if said.is_final() || said.is_context_length() || said.is_about_the_account() {
+    if provider_error.is_final()
+        || provider_error.is_context_length()
+        || provider_error.is_about_the_account()
+    {
         exchange.calls.watch.end(RequestEnd::UpstreamError(answer.status().as_u16()));
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
         return Ok(Observation::Unread(answer));
     }
     // A provider's error may repeat the key from the request.
-    let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
+    let error = ReadError::Broken(exchange.recorder.clean(&provider_error.message).into());
     handle_broken_body(exchange, error)
 }
 

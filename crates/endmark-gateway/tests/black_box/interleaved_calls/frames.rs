@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Dialect;
 
-use crate::support::spoken::{End, Wire};
+use crate::support::wire_replies::{End, Wire};
 
 /// How the pieces of the calls follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 #[macro_use]
 pub(crate) mod over_postgresql;
 pub(crate) mod raw;
-pub(crate) mod spoken;
+pub(crate) mod wire_replies;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// A piece of a call.
 fn piece(index: Option<u32>, begins: Option<(&str, &str)>, arguments: &str) -> Value {
@@ -48,7 +48,7 @@ async fn a_new_id_or_name_begins_a_call() {
             } else {
                 vec![vec![first], vec![begin(1, "get_time", "")], vec![piece(index, None, cut)]]
             };
-            let rest = Wire::Chat.answer(&[Said::Call("get_time", asked_for)], End::Calls, false);
+            let rest = Wire::Chat.answer(&[ReplyPart::Call("get_time", asked_for)], End::Calls, false);
             let script = Script::new().then(stream(&deltas, "length")).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| settings.resume.mode = Mode::On).await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
@@ -134,7 +134,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
             [([CUT, WHOLE], false), ([CUT, WHOLE], true), ([CUT, CUT], false), ([CUT, CUT], true)]
         {
             let whole = r#"{"city":"Paris"}"#;
-            let rest = Wire::Chat.answer(&[Said::Call("get_weather", whole)], End::Calls, false);
+            let rest = Wire::Chat.answer(&[ReplyPart::Call("get_weather", whole)], End::Calls, false);
             let script = Script::new().then(two_calls(index, arguments, in_one)).default_answer(rest);
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
@@ -145,7 +145,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
             let what = format!("{index:?} {hold} {arguments:?} {in_one}: {}", reply.text());
             let last = if arguments[1] == CUT { whole } else { WHOLE };
             let events = reply.json_events();
-            let told = events.iter().rev().find_map(|event| event["endmark"]["outcome"].as_str());
+            let reported_outcome = events.iter().rev().find_map(|event| event["endmark"]["outcome"].as_str());
             let [first, stop, outcome] = match (hold, arguments[1]) {
                 (true, CUT) => [whole, "tool_calls", "resumed"],
                 // After the last call, which needed nothing, others may be missing.
@@ -153,7 +153,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
                 (false, _) => [CUT, "length", "cut"],
             };
             assert_eq!(arguments_by_call(&events), [first, last], "{what}");
-            assert_eq!((heard.stop.as_deref(), told), (Some(stop), Some(outcome)), "{what}");
+            assert_eq!((heard.stop.as_deref(), reported_outcome), (Some(stop), Some(outcome)), "{what}");
             if hold {
                 let calls =
                     events.iter().filter_map(|event| event["choices"][0]["delta"]["tool_calls"].as_array());

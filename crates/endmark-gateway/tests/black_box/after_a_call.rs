@@ -5,9 +5,9 @@ use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
+const PARIS: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
 
 /// Before an upstream that breaks off so, and refuses to say any more.
 async fn start_before(answer: Answer) -> Endmark {
@@ -31,9 +31,13 @@ async fn a_stream_that_breaks_after_a_whole_call_may_lack_calls() {
             let what = format!("{wire:?} {fault:?}: {}", reply.text());
             assert_eq!(heard.calls.len(), 1, "{what}");
             assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Calls)), None), "{what}");
-            let told = heard.endmark.unwrap_or_default();
-            assert_eq!((&told["outcome"], &told["cut"]), (&"cut".into(), &"dropped".into()), "{what}");
-            assert_eq!(told["reason"], "calls_may_be_missing", "{what}");
+            let disclosed = heard.endmark.unwrap_or_default();
+            assert_eq!(
+                (&disclosed["outcome"], &disclosed["cut"]),
+                (&"cut".into(), &"dropped".into()),
+                "{what}"
+            );
+            assert_eq!(disclosed["reason"], "calls_may_be_missing", "{what}");
             let row = endmark.log(1).await.remove(0);
             assert_eq!(
                 (row.final_status, row.reason.as_str()),
@@ -46,8 +50,8 @@ async fn a_stream_that_breaks_after_a_whole_call_may_lack_calls() {
 /// An answer to the question for one call has that call alone in it, whether or not the model wanted more.
 #[tokio::test]
 async fn a_single_call_continuation_does_not_reveal_other_calls() {
-    const CUT: Said<'static> = Said::Call("get_weather", r#"{"city":"Par"#);
-    const TIME: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
+    const CUT: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Par"#);
+    const TIME: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if !stream && wire == Wire::Other(Dialect::Messages) || wire == Wire::Other(Dialect::Gemini) {
             // An object has no beginning that could be shown: the request is sent again.
@@ -69,13 +73,13 @@ async fn a_single_call_continuation_does_not_reveal_other_calls() {
                 (calls, Some(wire.word(End::Calls))),
                 "{what}"
             );
-            let told = heard.endmark.unwrap_or_default();
-            let said = |name: &str| {
+            let disclosed = heard.endmark.unwrap_or_default();
+            let parts = |name: &str| {
                 let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-                told[name].as_str().map(str::to_owned).or(header)
+                disclosed[name].as_str().map(str::to_owned).or(header)
             };
             assert_eq!(
-                (said("outcome").as_deref(), said("reason").as_deref()),
+                (parts("outcome").as_deref(), parts("reason").as_deref()),
                 (Some("resumed"), reason),
                 "{what}"
             );
@@ -97,13 +101,13 @@ async fn a_limit_directly_after_a_whole_call_is_disclosed() {
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream}: {}", reply.text());
             assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
-            let told = heard.endmark.unwrap_or_default();
-            let said = |name: &str| {
+            let disclosed = heard.endmark.unwrap_or_default();
+            let parts = |name: &str| {
                 let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-                told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+                disclosed[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
             };
-            assert_eq!((said("outcome").as_str(), said("cut").as_str()), ("cut", "limit"), "{what}");
-            assert_eq!(said("reason"), "calls_may_be_missing", "{what}");
+            assert_eq!((parts("outcome").as_str(), parts("cut").as_str()), ("cut", "limit"), "{what}");
+            assert_eq!(parts("reason"), "calls_may_be_missing", "{what}");
         }
     }
 }
@@ -111,27 +115,27 @@ async fn a_limit_directly_after_a_whole_call_is_disclosed() {
 /// What the client wants in place of calls of which some may be missing.
 #[tokio::test]
 async fn a_reply_that_may_lack_calls_ends_as_cut_if_configured() {
-    let text = Wire::Chat.answer(&[Said::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
-    let cut = Said::Call("get_weather", r#"{"city":"Par"#);
+    let text = Wire::Chat.answer(&[ReplyPart::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
+    let cut = ReplyPart::Call("get_weather", r#"{"city":"Par"#);
     for stream in [false, true] {
-        for (said, answered, outcome) in [(PARIS, None, "cut"), (cut, Some(text.clone()), "resumed")] {
+        for (parts, answered, outcome) in [(PARIS, None, "cut"), (cut, Some(text.clone()), "resumed")] {
             let refused = Answer::error(400, "invalid_request_error", None, "no");
             let script = Script::new()
-                .then(Wire::Chat.answer(&[said], End::Limit, stream))
+                .then(Wire::Chat.answer(&[parts], End::Limit, stream))
                 .default_answer(answered.unwrap_or(refused));
             let endmark =
                 Endmark::start_with(script, |settings| settings.tools.on_missing = OnMissing::Cut).await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(stream), stream).await;
-            let what = format!("{stream} {said:?}: {}", reply.text());
+            let what = format!("{stream} {parts:?}: {}", reply.text());
             assert_eq!(heard.calls, [("get_weather".to_owned(), r#"{"city":"Paris"}"#.to_owned())], "{what}");
             assert_eq!((heard.stop.as_deref(), heard.error), (Some("length"), None), "{what}");
-            let told = heard.endmark.unwrap_or_default();
-            let told = |name: &str| {
+            let disclosed = heard.endmark.unwrap_or_default();
+            let disclosed = |name: &str| {
                 let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-                told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+                disclosed[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
             };
             assert_eq!(
-                [told("outcome").as_str(), &told("reason")],
+                [disclosed("outcome").as_str(), &disclosed("reason")],
                 [outcome, "calls_may_be_missing"],
                 "{what}"
             );
@@ -170,23 +174,23 @@ async fn a_reply_without_parallel_calls_is_whole_after_one_call() {
 /// What stands last is what is cut: that the call before it is whole says nothing of it.
 #[tokio::test]
 async fn a_cut_text_after_a_whole_call_is_not_whole() {
-    let said = [PARIS, Said::Text("Now the harb")];
+    let parts = [PARIS, ReplyPart::Text("Now the harb")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if !stream && wire == Wire::Chat {
             // Here a message does not say which came first.
             continue;
         }
-        let endmark = start_before(wire.answer(&said, End::Limit, stream)).await;
+        let endmark = start_before(wire.answer(&parts, End::Limit, stream)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Limit)), None), "{what}");
         assert_eq!((heard.text.as_str(), heard.calls.len()), ("Now the harb", 1), "{what}");
-        let told = heard.endmark.unwrap_or_default();
-        let outcome = told["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome"));
+        let disclosed = heard.endmark.unwrap_or_default();
+        let outcome = disclosed["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome"));
         assert_eq!(outcome, Some("cut"), "{what}");
         assert_eq!(endmark.calls(), 1, "nothing can go on with it");
 
-        let whole = wire.answer(&said, End::Calls, stream);
+        let whole = wire.answer(&parts, End::Calls, stream);
         let bytes = whole.body();
         let endmark = start_before(whole).await;
         let (reply, _) = wire.ask(&endmark, &wire.request(stream), stream).await;
@@ -198,7 +202,7 @@ async fn a_cut_text_after_a_whole_call_is_not_whole() {
 async fn a_stream_that_breaks_in_a_text_after_a_call_ends_in_an_error() {
     for wire in Wire::ALL {
         for fault in [None, Some(Fault::Reset)] {
-            let mut frames = wire.frames(&[PARIS, Said::Text("Now the harb")], None);
+            let mut frames = wire.frames(&[PARIS, ReplyPart::Text("Now the harb")], None);
             if wire != Wire::Chat && wire != Wire::Other(Dialect::Gemini) {
                 // The end of the text's own part has not come.
                 frames.pop();
@@ -255,9 +259,12 @@ async fn calls_after_the_cut_call_are_delivered() {
     let (paris, time) = (r#"{"city":"Paris"}"#, r#"{"tz":"CET"}"#);
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for cut in ["", r#"{"city":"Par"#] {
-            let first =
-                wire.answer(&[Said::Text("I look."), Said::Call("get_weather", cut)], End::Limit, stream);
-            let calls = [Said::Call("get_weather", paris), Said::Call("get_time", time)];
+            let first = wire.answer(
+                &[ReplyPart::Text("I look."), ReplyPart::Call("get_weather", cut)],
+                End::Limit,
+                stream,
+            );
+            let calls = [ReplyPart::Call("get_weather", paris), ReplyPart::Call("get_time", time)];
             let rest = wire.answer(&calls, End::Calls, stream);
             let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
@@ -276,8 +283,8 @@ async fn calls_after_the_cut_call_are_delivered() {
 async fn a_call_after_the_cut_call_may_be_cut_too() {
     let paris = r#"{"city":"Paris"}"#;
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let first = wire.answer(&[Said::Call("get_weather", "")], End::Limit, stream);
-        let calls = [Said::Call("get_weather", paris), Said::Call("get_time", "")];
+        let first = wire.answer(&[ReplyPart::Call("get_weather", "")], End::Limit, stream);
+        let calls = [ReplyPart::Call("get_weather", paris), ReplyPart::Call("get_time", "")];
         let rest = wire.answer(&calls, End::Limit, stream);
         let refused = Answer::error(400, "invalid_request_error", None, "no");
         let endmark = Endmark::start(Script::new().then(first).then(rest).default_answer(refused)).await;
@@ -300,8 +307,8 @@ async fn no_call_is_delivered_after_an_unjoined_text() {
     let cut = "I will write “two” files: 港は静か 🌊 now";
     let whole = format!("{cut}.");
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let first = wire.answer(&[Said::Text(cut)], End::Limit, stream);
-        let rest = wire.answer(&[Said::Text("."), PARIS], End::Calls, stream);
+        let first = wire.answer(&[ReplyPart::Text(cut)], End::Limit, stream);
+        let rest = wire.answer(&[ReplyPart::Text("."), PARIS], End::Calls, stream);
         let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
@@ -320,12 +327,12 @@ async fn no_call_is_delivered_after_an_unjoined_text() {
 }
 
 /// What the client has of calls at the end, where the answer to the question for the rest says this.
-async fn becomes(wire: Wire, stream: bool, begun: &[Said<'_>], answered: &[Said<'_>]) {
-    let first = wire.answer(begun, End::Limit, stream);
+async fn becomes(wire: Wire, stream: bool, first_parts: &[ReplyPart<'_>], answered: &[ReplyPart<'_>]) {
+    let first = wire.answer(first_parts, End::Limit, stream);
     let rest = wire.answer(answered, End::Calls, stream);
     let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
-    let what = format!("{wire:?} {stream} {begun:?} {answered:?}: {}", reply.text());
+    let what = format!("{wire:?} {stream} {first_parts:?} {answered:?}: {}", reply.text());
     let expected = [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)];
     let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
     assert_eq!(heard.calls, expected, "{what}");
@@ -337,8 +344,8 @@ async fn becomes(wire: Wire, stream: bool, begun: &[Said<'_>], answered: &[Said<
 #[tokio::test]
 async fn a_continuation_of_several_calls_has_only_the_cut_call() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let begun = [PARIS, Said::Call("get_time", r#"{"tz":"C"#)];
-        becomes(wire, stream, &begun, &[Said::Call("get_time", r#"{"tz":"CET"}"#)]).await;
+        let first_parts = [PARIS, ReplyPart::Call("get_time", r#"{"tz":"C"#)];
+        becomes(wire, stream, &first_parts, &[ReplyPart::Call("get_time", r#"{"tz":"CET"}"#)]).await;
     }
 }
 
@@ -350,12 +357,12 @@ async fn a_call_after_the_rest_of_the_cut_call_is_delivered() {
     for (wire, stream) in
         [(chat, false), (chat, true), (responses, false), (responses, true), (messages, true)]
     {
-        let next = Said::Call("get_time", r#"{"tz":"CET"}"#);
+        let next = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
         for text in
             ["is\"}", r#"{"city":"Paris"}"#, "```json\nis\"}\n```", "```\n{\"city\":\"Paris\"}\n```\n"]
         {
-            let begun = [Said::Call("get_weather", r#"{"city":"Par"#)];
-            becomes(wire, stream, &begun, &[Said::Text(text), next]).await;
+            let first_parts = [ReplyPart::Call("get_weather", r#"{"city":"Par"#)];
+            becomes(wire, stream, &first_parts, &[ReplyPart::Text(text), next]).await;
         }
     }
 }
@@ -369,9 +376,9 @@ async fn an_added_call_has_a_unique_id() {
         if !has_ids || !stream && wire == Wire::Other(Dialect::Messages) {
             continue;
         }
-        let first = wire.answer(&[PARIS, Said::Call("get_time", r#"{"tz":"C"#)], End::Limit, stream);
+        let first = wire.answer(&[PARIS, ReplyPart::Call("get_time", r#"{"tz":"C"#)], End::Limit, stream);
         let (time, rome) = (r#"{"tz":"CET"}"#, r#"{"city":"Rome"}"#);
-        let calls = [Said::Call("get_time", time), Said::Call("get_weather", rome)];
+        let calls = [ReplyPart::Call("get_time", time), ReplyPart::Call("get_weather", rome)];
         let rest = wire.answer(&calls, End::Calls, stream);
         let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
@@ -395,16 +402,16 @@ async fn an_error_beside_the_finish_reason_reaches_the_client() {
         format!("data: {chunk}\n\n")
     };
     let wire = Wire::Chat;
-    for (said, word) in
-        [(Said::Text("The harb"), "error"), (PARIS, "error"), (Said::Text("The harb"), "stop")]
+    for (parts, word) in
+        [(ReplyPart::Text("The harb"), "error"), (PARIS, "error"), (ReplyPart::Text("The harb"), "stop")]
     {
         for mode in ["on", "warn"] {
-            let mut frames = wire.frames(&[said], None);
+            let mut frames = wire.frames(&[parts], None);
             frames.extend([failed(word), "data: [DONE]\n\n".to_owned()]);
             let endmark = start_before(Answer::sse(frames)).await;
             let request = Request::post(endmark.address, wire.path(true)).header("x-endmark-resume", mode);
             let reply = request.json(&wire.request(true)).send().await.read().await;
-            let what = format!("{said:?} {word} {mode}: {}", reply.text());
+            let what = format!("{parts:?} {word} {mode}: {}", reply.text());
             assert!(wire.hear(&reply).error.is_some(), "{what}");
             assert!(reply.text().contains("Provider disconnected unexpectedly"), "{what}");
             assert!(!reply.text().contains("[DONE]"), "{what}");

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
-const TEXT: [Said<'static>; 1] = [Said::Text("The harbour was quiet and the")];
+const TEXT: [ReplyPart<'static>; 1] = [ReplyPart::Text("The harbour was quiet and the")];
 
 /// What the client gets is what the upstream sent, and the upstream was asked once.
 async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
@@ -81,12 +81,12 @@ async fn a_full_context_window_is_disclosed_without_a_continuation() {
         let endmark = Endmark::start(Script::new().then(answer)).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
         assert_eq!((heard.stop.as_deref(), endmark.calls()), (Some(full), 1), "{}", reply.text());
-        let told = heard.endmark.unwrap_or_default();
-        let said = |name: &str| {
+        let disclosed = heard.endmark.unwrap_or_default();
+        let field = |name: &str| {
             let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
-            told[name].as_str().map(str::to_owned).or(header)
+            disclosed[name].as_str().map(str::to_owned).or(header)
         };
-        assert_eq!((said("outcome").as_deref(), said("cut").as_deref()), (Some("cut"), Some("window")));
+        assert_eq!((field("outcome").as_deref(), field("cut").as_deref()), (Some("cut"), Some("window")));
     }
 }
 
@@ -96,14 +96,14 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
     frames.push(wire.error_frame(kind, "too much to do"));
     let broken = || Answer::sse(frames.clone());
     // Where the rest is there, nobody hears of it.
-    let rest = wire.answer(&[Said::Text(" boats were in.")], End::Turn, true);
+    let rest = wire.answer(&[ReplyPart::Text(" boats were in.")], End::Turn, true);
     let endmark = Endmark::start(Script::new().then(broken()).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!(heard.text, "The harbour was quiet and the boats were in.", "{}", reply.text());
     assert_eq!((heard.error, heard.stop.as_deref()), (None, Some(wire.word(End::Turn))), "{}", reply.text());
     assert!(!reply.text().contains("too much to do"), "{}", reply.text());
-    let told = heard.endmark.unwrap();
-    let shown = endmark.store.show(told["request"].as_str().unwrap()).unwrap().unwrap();
+    let disclosed = heard.endmark.unwrap();
+    let shown = endmark.store.show(disclosed["request"].as_str().unwrap()).unwrap().unwrap();
     assert_eq!(shown.pieces[0].piece.ending, "upstream_error");
     // Where it is not, the upstream's own word is the last.
     let refused = Answer::error(400, "invalid_request_error", None, "no");

@@ -20,7 +20,7 @@ mod tally;
 use serde_json::Value;
 use testkit::{Begins, Dialect, Manner, RepeatedReply, Style};
 
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 use behaviours::Behaviour;
 use dice::Dice;
 use documents::Kind;
@@ -147,10 +147,10 @@ fn recorded_replies(file: &str) -> Vec<String> {
     const SHORT_CHARS: usize = 200;
     let conversations: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let messages = conversations.as_array().unwrap().iter().flat_map(|one| one["traj"].as_array().unwrap());
-    let said = messages
+    let texts = messages
         .filter(|message| message["role"] == "assistant")
         .filter_map(|message| message["content"].as_str());
-    said.filter(|text| text.chars().count() > SHORT_CHARS).map(str::to_owned).collect()
+    texts.filter(|text| text.chars().count() > SHORT_CHARS).map(str::to_owned).collect()
 }
 
 /// What a real model wrote, cut anywhere; the rest is exactly what follows the place that the model is shown.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 
 fn message(content: &Value) -> Value {
     json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content,
@@ -34,18 +34,18 @@ fn grounded_candidate() -> Value {
 /// What is told of a reply that no request could go on with.
 fn assert_disclosed(reply: &Reply, what: &str) {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-    let told = if streams {
+    let disclosed = if streams {
         let events = reply.json_events();
-        let told = |event: &Value| [&event["endmark"], &event["response"]["endmark"]].map(Clone::clone);
-        let told = events.iter().flat_map(told).find(Value::is_object).unwrap_or_default();
-        let reason = told["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("no request can show"), "{what}: {told}");
-        ["outcome", "cut"].map(|name| told[name].as_str().map(str::to_owned))
+        let disclosed = |event: &Value| [&event["endmark"], &event["response"]["endmark"]].map(Clone::clone);
+        let disclosed = events.iter().flat_map(disclosed).find(Value::is_object).unwrap_or_default();
+        let reason = disclosed["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("no request can show"), "{what}: {disclosed}");
+        ["outcome", "cut"].map(|name| disclosed[name].as_str().map(str::to_owned))
     } else {
         ["outcome", "cut"].map(|name| reply.header(&format!("x-endmark-{name}")).map(str::to_owned))
     };
     assert_eq!(
-        told.each_ref().map(Option::as_deref),
+        disclosed.each_ref().map(Option::as_deref),
         [Some("cut"), Some("limit")],
         "{what}: {}",
         reply.text()
@@ -68,7 +68,7 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
     let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
     let text = json!({"type": "text", "text": "I search."});
-    let said = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
+    let message_item = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
                       "content": [{"type": "output_text", "text": "I search.", "annotations": []}]});
     let looked = json!({"type": "web_search_call", "id": "w", "status": "completed"});
     let (messages, responses, gemini) =
@@ -80,8 +80,8 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
         (messages, message(&json!([text, search, found])), "content"),
         (messages, message(&json!([search, found, text])), "content"),
         (messages, message(&json!([search, found])), "content"),
-        (responses, response(&json!([said, looked])), "output"),
-        (responses, response(&json!([looked, said])), "output"),
+        (responses, response(&json!([message_item, looked])), "output"),
+        (responses, response(&json!([looked, message_item])), "output"),
         (gemini, candidate(&json!([{"text": "Code:"}, {"executableCode": {"code": "pri"}}])), "candidates"),
         (gemini, candidate(&json!([{"inlineData": {"data": "AA"}}, {"text": "A ha"}])), "candidates"),
         (
@@ -236,12 +236,12 @@ async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     let thought = json!({"type": "thinking", "thinking": "Let me", "signature": ""});
     let text = json!({"type": "text", "text": "The answer is "});
     let item = json!({"type": "reasoning", "id": "i", "summary": []});
-    let said = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
+    let message_item = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
                       "content": [{"type": "output_text", "text": "The answer is ", "annotations": []}]});
     let parts = json!([{"text": "The answer is "}, {"text": "Let me", "thought": true}]);
     for (dialect, reply) in [
         (Dialect::Messages, message(&json!([text, thought]))),
-        (Dialect::Responses, response(&json!([said, item]))),
+        (Dialect::Responses, response(&json!([message_item, item]))),
         (Dialect::Gemini, candidate(&parts)),
     ] {
         let endmark = Endmark::start_resuming(Script::new().then(Answer::json(200, &reply))).await;
@@ -328,7 +328,7 @@ async fn a_chat_stream_with_an_image_or_a_server_tool_is_not_continued() {
             frames.extend([chunk(&json!({}), Some("length")), "data: [DONE]\n\n".to_owned()]);
             let events: Vec<Value> =
                 frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
-            let rest = Wire::Chat.answer(&[], crate::support::spoken::End::Turn, false);
+            let rest = Wire::Chat.answer(&[], crate::support::wire_replies::End::Turn, false);
             let endmark =
                 Endmark::start_resuming(Script::new().then(Answer::sse(frames)).default_answer(rest)).await;
             let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;

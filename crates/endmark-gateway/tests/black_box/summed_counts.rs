@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
@@ -15,9 +15,9 @@ fn field(wire: Wire) -> &'static str {
 
 /// The usage of a reply whose two calls were counted so, and the reply as it is written.
 async fn counted_reply(wire: Wire, first: &Value, rest: &Value) -> (Value, String) {
-    let mut cut = wire.whole_reply(&[Said::Text("The harbour was")], wire.word(End::Limit));
+    let mut cut = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.word(End::Limit));
     cut[field(wire)] = first.clone();
-    let mut end = wire.whole_reply(&[Said::Text(" quiet.")], wire.word(End::Turn));
+    let mut end = wire.whole_reply(&[ReplyPart::Text(" quiet.")], wire.word(End::Turn));
     end[field(wire)] = rest.clone();
     let script = Script::new().then(Answer::json(200, &cut)).default_answer(Answer::json(200, &end));
     let endmark = Endmark::start_resuming(script).await;
@@ -53,7 +53,7 @@ async fn cache_writes_are_summed_by_lifetime() {
 async fn counts_from_the_start_of_a_stream_are_in_the_sum() {
     let creation = |short: u64| json!({"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": 0});
     let stream = |text: &str, end, short: u64| {
-        let frames = MESSAGES.frames(&[Said::Text(text)], Some(end)).into_iter().map(|frame| {
+        let frames = MESSAGES.frames(&[ReplyPart::Text(text)], Some(end)).into_iter().map(|frame| {
             let usage = json!({"input_tokens": 5, "cache_creation_input_tokens": short, "cache_read_input_tokens": 0,
                 "cache_creation": creation(short), "output_tokens": 1});
             let own = r#""usage":{"input_tokens":5,"output_tokens":7}"#;

@@ -251,11 +251,12 @@ async fn methods_that_could_echo_a_key_are_refused() {
             let target = if method == "CONNECT" { "localhost:80" } else { path };
             let host = if method == "CONNECT" { "localhost:80" } else { "localhost" };
             let bytes = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-            let said = raw_answer(gate.endmark.address, bytes).await;
-            assert!(said.starts_with("HTTP/1.1 405 "), "{method} {path}: {said}");
+            let response = raw_answer(gate.endmark.address, bytes).await;
+            assert!(response.starts_with("HTTP/1.1 405 "), "{method} {path}: {response}");
             assert!(
-                said.contains("allow: GET, HEAD, POST") && said.contains("endmark_method_not_allowed"),
-                "{said}"
+                response.contains("allow: GET, HEAD, POST")
+                    && response.contains("endmark_method_not_allowed"),
+                "{response}"
             );
         }
     }

@@ -82,13 +82,13 @@ async fn http2(
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let mut connection = h2::server::handshake(stream).await.unwrap();
-                while let Some(Ok((asked, mut respond))) = connection.accept().await {
+                while let Some(Ok((sent_requests, mut respond))) = connection.accept().await {
                     let index = count.fetch_add(1, Ordering::SeqCst);
                     match manners.get(index).copied().unwrap_or(Manner::Answers) {
                         Manner::RefusesStream => respond.send_reset(Reason::REFUSED_STREAM),
                         Manner::GoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
                         manner => {
-                            assert_eq!(asked.version(), Version::HTTP_2);
+                            assert_eq!(sent_requests.version(), Version::HTTP_2);
                             let kind =
                                 if body.starts_with(b"{") { "application/json" } else { "text/event-stream" };
                             let mut head = Response::builder().header("content-type", kind);
@@ -147,8 +147,8 @@ async fn http2_is_used_if_the_upstream_supports_it() {
     let (address, taken) = http2(&certified, Vec::new(), reply()).await;
     let endmark = start_before(address, own()).await;
     // Many at once over one connection.
-    let asked: Vec<_> = (0..20).map(|_| endmark.chat(&request(50)).send()).collect();
-    for reply in asked {
+    let sent_requests: Vec<_> = (0..20).map(|_| endmark.chat(&request(50)).send()).collect();
+    for reply in sent_requests {
         assert_eq!(text(&reply.await.read().await), "Yes.");
     }
     assert_eq!(taken.load(Ordering::SeqCst), 20);
@@ -182,18 +182,18 @@ async fn an_http2_head_has_the_same_limit_and_is_not_requested_twice() {
         let (address, taken) = http2(&certified, manners, reply()).await;
         let endmark = start_before(address, own.clone()).await;
         let answer = endmark.ask(&request(50)).await;
-        let said = answer.text();
+        let answer_text = answer.text();
         if is_read {
-            assert_eq!(text(&answer), "Yes.", "{said}");
+            assert_eq!(text(&answer), "Yes.", "{answer_text}");
         } else {
             assert_eq!(
                 (answer.status, answer.json()["error"]["type"].as_str()),
                 (502, Some("endmark_upstream_unreadable")),
-                "{said}"
+                "{answer_text}"
             );
-            assert!(said.contains("32768 bytes"), "{said}");
+            assert!(answer_text.contains("32768 bytes"), "{answer_text}");
         }
-        assert_eq!(taken.load(Ordering::SeqCst), 1, "{kilobytes}: {said}");
+        assert_eq!(taken.load(Ordering::SeqCst), 1, "{kilobytes}: {answer_text}");
     }
 }
 
@@ -249,12 +249,12 @@ async fn tls_passes_through_the_proxy_tunnel_unread() {
 
 #[tokio::test]
 async fn an_unreachable_proxy_is_named() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for scheme in ["http", "https"] {
         let endmark = Endmark::start_with(Script::new().default_answer(Answer::html(200)), |settings| {
             settings.retry.max_retries = 0;
             settings.upstreams = vec![Target {
-                proxy: Some(format!("http://me:secret@{nobody}").parse().unwrap()),
+                proxy: Some(format!("http://me:secret@{closed_port}").parse().unwrap()),
                 ..Target::new("far", format!("{scheme}://upstream.invalid/v1").parse().unwrap())
             }];
         })
@@ -262,7 +262,7 @@ async fn an_unreachable_proxy_is_named() {
         let reply = endmark.ask(&request(50)).await;
         assert_eq!(reply.status, 502);
         let message = reply.text();
-        assert!(message.contains(&format!("through the proxy http://***@{nobody}")), "{message}");
+        assert!(message.contains(&format!("through the proxy http://***@{closed_port}")), "{message}");
     }
 }
 

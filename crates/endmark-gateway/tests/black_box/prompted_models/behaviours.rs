@@ -152,24 +152,24 @@ impl Behaviour {
         // As told, mostly: texts from the anchor on, and JSON without it.
         let as_told = kind.is_prose() != dice.happens(20);
         let begins = if as_told { Begins::Anchor } else { Begins::Shown };
-        let told = Style { start: begins, ..Style::default() };
+        let style = Style { start: begins, ..Style::default() };
         Manner::Continues(match self {
-            Self::Anchor => Style { start: Begins::Anchor, ..told },
-            Self::Shown => Style { start: Begins::Shown, ..told },
-            Self::Cut => Style { start: Begins::Cut, ..told },
-            Self::Announced => Style { before: dice.pick(&ANNOUNCEMENTS), ..told },
-            Self::Remark => Style { suffix: dice.pick(&REMARKS), ..told },
-            Self::Fenced => Style { fence: Some(kind.fence()), ..told },
-            Self::SpaceLost => Style { seam: Seam::SpaceLost, ..told },
-            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.pick(&[" ", "\n", "\n\n"])), ..told },
-            Self::Rewritten => Style { seam: Seam::WordRewritten, ..told },
-            Self::CutAgain => Style { stops_after: Some(dice.range(60, 160)), ..told },
-            Self::Anew => Style { start: Begins::Document, ..told },
+            Self::Anchor => Style { start: Begins::Anchor, ..style },
+            Self::Shown => Style { start: Begins::Shown, ..style },
+            Self::Cut => Style { start: Begins::Cut, ..style },
+            Self::Announced => Style { before: dice.pick(&ANNOUNCEMENTS), ..style },
+            Self::Remark => Style { suffix: dice.pick(&REMARKS), ..style },
+            Self::Fenced => Style { fence: Some(kind.fence()), ..style },
+            Self::SpaceLost => Style { seam: Seam::SpaceLost, ..style },
+            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.pick(&[" ", "\n", "\n\n"])), ..style },
+            Self::Rewritten => Style { seam: Seam::WordRewritten, ..style },
+            Self::CutAgain => Style { stops_after: Some(dice.range(60, 160)), ..style },
+            Self::Anew => Style { start: Begins::Document, ..style },
             Self::AboutTheCut | Self::AgainShort | Self::AgainOther => {
                 return Manner::Says(dice.pick(&ABOUT_THE_CUT));
             }
             Self::Nothing => return Manner::Says(dice.pick(&NOTHING)),
-            Self::Reasons => Style { before: dice.pick(&REASONS), ..told },
+            Self::Reasons => Style { before: dice.pick(&REASONS), ..style },
             Self::Loops => return Manner::Loops(dice.pick(&LOOPS)),
         })
     }

@@ -95,9 +95,9 @@ async fn one_empty_line_before_a_request_is_accepted() {
     let get = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n";
     for empty in ["\r\n", "\n"] {
         let bytes = format!("{empty}{get}\r\n{empty}{get}connection: close\r\n\r\n");
-        let said = raw::answer(endmark.address, bytes.as_bytes()).await;
-        assert_eq!(said.matches("HTTP/1.1 200").count(), 2, "{empty:?}: {said}");
+        let response = raw::answer(endmark.address, bytes.as_bytes()).await;
+        assert_eq!(response.matches("HTTP/1.1 200").count(), 2, "{empty:?}: {response}");
     }
-    let said = raw::answer(endmark.address, format!("\r\n\r\n{get}\r\n").as_bytes()).await;
-    assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+    let response = raw::answer(endmark.address, format!("\r\n\r\n{get}\r\n").as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 400"), "{response}");
 }

@@ -118,11 +118,11 @@ mod tests {
     }
 
     fn wakes_itself(times: usize) -> impl Future<Output = usize> {
-        let mut asked = 0;
+        let mut polled = 0;
         poll_fn(move |context| {
-            asked += 1;
-            if asked > times {
-                return Poll::Ready(asked);
+            polled += 1;
+            if polled > times {
+                return Poll::Ready(polled);
             }
             let own = context.waker().clone();
             own.wake_by_ref();
@@ -136,8 +136,8 @@ mod tests {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN - 1));
-        let asked = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
-        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN), 0));
+        let polled = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
+        assert_eq!((polled, count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN), 0));
     }
 
     #[test]

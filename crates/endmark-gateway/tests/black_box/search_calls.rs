@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Heard, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
@@ -23,8 +23,8 @@ fn search_result(wire: Wire) -> Value {
 }
 
 /// An answer that says this behind a search.
-fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
-    let mut whole = wire.whole_reply(&[said], wire.word(end));
+fn answer(wire: Wire, part: ReplyPart<'_>, end: End, stream: bool) -> Answer {
+    let mut whole = wire.whole_reply(&[part], wire.word(end));
     let parts = match wire {
         MESSAGES => &mut whole["content"],
         RESPONSES => &mut whole["output"],
@@ -36,7 +36,7 @@ fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
     if !stream {
         return Answer::json(200, &whole);
     }
-    let mut frames = wire.frames(&[said], Some(end));
+    let mut frames = wire.frames(&[part], Some(end));
     let event =
         |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
     let shifted = |frame: &String| {
@@ -90,7 +90,7 @@ fn wires_and_modes() -> impl Iterator<Item = (Wire, bool)> {
 async fn a_cut_call_after_a_search_is_not_taken_for_whole() {
     for (wire, stream) in wires_and_modes() {
         for arguments in ["", r#"{"city":"Par"#] {
-            let cut = answer(wire, Said::Call("get_weather", arguments), End::Limit, stream);
+            let cut = answer(wire, ReplyPart::Call("get_weather", arguments), End::Limit, stream);
             let (reply, heard) = hear_reply(wire, cut, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {arguments:?}: {}", reply.text());
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
@@ -118,17 +118,18 @@ async fn a_false_finish_reason_after_a_search_is_corrected() {
                 request["output_config"] = json!({"format": format});
             }
         }
-        let lie = answer(wire, Said::Text(r#"{"a": [1, "#), End::Turn, stream);
+        let lie = answer(wire, ReplyPart::Text(r#"{"a": [1, "#), End::Turn, stream);
         let (reply, heard) = hear_reply(wire, lie, &request, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
 
         // And what is whole passes as it came.
-        for said in [Said::Text(r#"{"a": [1]}"#), Said::Call("get_weather", r#"{"city":"Paris"}"#)] {
-            let whole = answer(wire, said, End::Calls, stream);
+        for part in [ReplyPart::Text(r#"{"a": [1]}"#), ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)]
+        {
+            let whole = answer(wire, part, End::Calls, stream);
             let bytes = whole.body();
             let (reply, _) = self::hear_reply(wire, whole, &request, stream).await;
-            assert_eq!(reply.body, bytes, "{wire:?} {stream} {said:?}: {}", reply.text());
+            assert_eq!(reply.body, bytes, "{wire:?} {stream} {part:?}: {}", reply.text());
         }
     }
 }

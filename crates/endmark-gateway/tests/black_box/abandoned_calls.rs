@@ -13,7 +13,7 @@ use testkit::{Answer, Fault, Request, Script};
 use tokio::net::TcpListener;
 
 use crate::support::Endmark;
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 
 /// Room for a few calls, each of which holds some 8,300 tokens and is estimated with less than a hundred.
 const LIMIT: u64 = 8_500;
@@ -56,17 +56,17 @@ async fn clients_that_leave_early_use_up_their_budget() {
         let silent = Script::new().default_answer(Answer::without_status(Fault::Stall));
         let endmark = Endmark::start_with(silent, with_a_session_budget).await;
         let body = wire.request(stream);
-        let asked = || Request::post(endmark.address, wire.path(stream)).json(&body);
+        let prepared_request = || Request::post(endmark.address, wire.path(stream)).json(&body);
         let what = format!("{wire:?} {stream}");
         let (mut rows, mut budget, mut left) = (Vec::new(), None::<BudgetRow>, 0);
         while !budget.as_ref().is_some_and(|budget| budget.is_closed) {
             assert!(left < 9, "{what}: it is never used up: {rows:?}");
-            leave(&endmark, asked()).await;
+            leave(&endmark, prepared_request()).await;
             left += 1;
             let settled = settled_calls(&endmark, left).await;
             (rows, budget) = (settled.0, Some(settled.1));
         }
-        let refused = asked().send().await.read().await;
+        let refused = prepared_request().send().await.read().await;
         assert_eq!(refused.status, 402, "{what}: {}", refused.text());
         let estimated: u64 = rows.iter().filter_map(|row| row.estimate).map(|estimate| estimate.prompt).sum();
         assert_eq!(refused.json()["endmark"]["spent"], estimated, "{what}");
@@ -140,7 +140,7 @@ async fn unsent_calls_and_provider_failures_cost_nothing() {
 }
 
 over_postgresql! {
-    "left_calls.rs":
+    "abandoned_calls.rs":
     clients_that_leave_early_use_up_their_budget,
     a_stream_abandoned_before_its_first_event_costs_its_prompt,
     an_abandoned_upstream_call_costs_its_prompt,

@@ -109,8 +109,8 @@ fn prose(dice: &mut Dice) -> String {
 }
 
 fn markdown(dice: &mut Dice) -> String {
-    let mut said = sentences("en", 14, dice).into_iter();
-    let mut text = format!("# {}\n\n{}\n", title(dice), said.next().unwrap());
+    let mut sentences_left = sentences("en", 14, dice).into_iter();
+    let mut text = format!("# {}\n\n{}\n", title(dice), sentences_left.next().unwrap());
     for _ in 0..dice.range(2, 4) {
         let _ = write!(text, "\n## {}\n\n", title(dice));
         match dice.below(5) {
@@ -129,12 +129,12 @@ fn markdown(dice: &mut Dice) -> String {
                 let _ = write!(text, "```python\n{}```\n", function(dice));
             }
             3 => {
-                for (at, sentence) in said.by_ref().take(3).enumerate() {
+                for (at, sentence) in sentences_left.by_ref().take(3).enumerate() {
                     let _ = writeln!(text, "{}. {sentence}", at + 1);
                 }
             }
             _ => {
-                let some: Vec<String> = said.by_ref().take(3).collect();
+                let some: Vec<String> = sentences_left.by_ref().take(3).collect();
                 let _ = writeln!(text, "{} *{}*", some.join(" "), dice.pick(&WORDS));
             }
         }

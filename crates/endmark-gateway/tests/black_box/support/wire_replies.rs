@@ -14,7 +14,7 @@ pub(crate) enum Wire {
 
 /// A part of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said<'a> {
+pub(crate) enum ReplyPart<'a> {
     Text(&'a str),
     /// A call of a function: its name, and its arguments as far as they came.
     Call(&'a str, &'a str),
@@ -76,21 +76,24 @@ impl Wire {
     }
 
     /// The answer that says this.
-    pub(crate) fn answer(self, said: &[Said<'_>], end: End, stream: bool) -> Answer {
+    pub(crate) fn answer(self, reply_parts: &[ReplyPart<'_>], end: End, stream: bool) -> Answer {
         if stream {
-            Answer::sse(self.frames(said, Some(end)))
+            Answer::sse(self.frames(reply_parts, Some(end)))
         } else {
-            Answer::json(200, &self.whole_reply(said, self.word(end)))
+            Answer::json(200, &self.whole_reply(reply_parts, self.word(end)))
         }
     }
 
     /// The reply that says this, not streamed.
-    pub(crate) fn whole_reply(self, said: &[Said<'_>], word: &str) -> Value {
-        let texts: String = said
+    pub(crate) fn whole_reply(self, reply_parts: &[ReplyPart<'_>], word: &str) -> Value {
+        let texts: String = reply_parts
             .iter()
-            .filter_map(|said| if let Said::Text(text) = said { Some(*text) } else { None })
+            .filter_map(
+                |reply_parts| if let ReplyPart::Text(text) = reply_parts { Some(*text) } else { None },
+            )
             .collect();
-        let parts: Vec<Value> = said.iter().enumerate().map(|(at, said)| self.part(at, *said)).collect();
+        let parts: Vec<Value> =
+            reply_parts.iter().enumerate().map(|(at, reply_parts)| self.part(at, *reply_parts)).collect();
         match self {
             Self::Chat => {
                 let calls: Vec<Value> = parts.into_iter().filter(Value::is_object).collect();
@@ -123,45 +126,45 @@ impl Wire {
     }
 
     /// A part as it stands in a whole reply; what is cut of an object is not in it.
-    fn part(self, at: usize, said: Said<'_>) -> Value {
+    fn part(self, at: usize, reply_parts: ReplyPart<'_>) -> Value {
         let object = |arguments: &str| serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let id = format!("call_{at}");
-        match (self, said) {
-            (Self::Chat, Said::Text(_)) => Value::Null,
-            (Self::Chat, Said::Call(name, arguments)) => {
+        match (self, reply_parts) {
+            (Self::Chat, ReplyPart::Text(_)) => Value::Null,
+            (Self::Chat, ReplyPart::Call(name, arguments)) => {
                 json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
             }
-            (Self::Other(Dialect::Responses), Said::Text(text)) => json!({
+            (Self::Other(Dialect::Responses), ReplyPart::Text(text)) => json!({
                 "id": format!("msg_{at}"), "type": "message", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "annotations": [], "text": text}],
             }),
-            (Self::Other(Dialect::Responses), Said::Call(name, arguments)) => json!({
+            (Self::Other(Dialect::Responses), ReplyPart::Call(name, arguments)) => json!({
                 "id": format!("fc_{at}"), "type": "function_call", "status": "completed", "call_id": id,
                 "name": name, "arguments": arguments,
             }),
-            (Self::Other(Dialect::Messages), Said::Text(text)) => json!({"type": "text", "text": text}),
-            (Self::Other(Dialect::Messages), Said::Call(name, arguments)) => {
+            (Self::Other(Dialect::Messages), ReplyPart::Text(text)) => json!({"type": "text", "text": text}),
+            (Self::Other(Dialect::Messages), ReplyPart::Call(name, arguments)) => {
                 json!({"type": "tool_use", "id": id, "name": name, "input": object(arguments)})
             }
-            (Self::Other(Dialect::Gemini), Said::Text(text)) => json!({"text": text}),
-            (Self::Other(Dialect::Gemini), Said::Call(name, arguments)) => {
+            (Self::Other(Dialect::Gemini), ReplyPart::Text(text)) => json!({"text": text}),
+            (Self::Other(Dialect::Gemini), ReplyPart::Call(name, arguments)) => {
                 json!({"functionCall": {"name": name, "args": object(arguments)}})
             }
         }
     }
 
     /// The events of a stream that says this; without an end it just stops behind the last part.
-    pub(crate) fn frames(self, said: &[Said<'_>], end: Option<End>) -> Vec<String> {
+    pub(crate) fn frames(self, reply_parts: &[ReplyPart<'_>], end: Option<End>) -> Vec<String> {
         let word = end.map(|end| self.word(end));
         let mut events = Vec::new();
         match self {
             Self::Chat => {
                 let mut calls = 0..;
-                for (at, said) in said.iter().enumerate() {
-                    let delta = match said {
-                        Said::Text(text) => json!({"content": text}),
-                        Said::Call(..) => {
-                            let mut call = self.part(at, *said);
+                for (at, reply_parts) in reply_parts.iter().enumerate() {
+                    let delta = match reply_parts {
+                        ReplyPart::Text(text) => json!({"content": text}),
+                        ReplyPart::Call(..) => {
+                            let mut call = self.part(at, *reply_parts);
                             call["index"] = json!(calls.next().unwrap());
                             json!({"tool_calls": [call]})
                         }
@@ -172,13 +175,14 @@ impl Wire {
                 let data = events.iter().map(|event| format!("data: {event}\n\n"));
                 return data.chain(word.map(|_| "data: [DONE]\n\n".to_owned())).collect();
             }
-            Self::Other(Dialect::Responses) => self.responses(said, word, &mut events),
-            Self::Other(Dialect::Messages) => self.messages(said, word, &mut events),
+            Self::Other(Dialect::Responses) => self.responses(reply_parts, word, &mut events),
+            Self::Other(Dialect::Messages) => self.messages(reply_parts, word, &mut events),
             Self::Other(Dialect::Gemini) => {
                 // The last part and the end come in one.
-                let (alone, last) = said.split_at(said.len().saturating_sub(word.map_or(0, |_| 1)));
-                for (at, said) in alone.iter().enumerate() {
-                    let content = json!({"role": "model", "parts": [self.part(at, *said)]});
+                let (alone, last) =
+                    reply_parts.split_at(reply_parts.len().saturating_sub(word.map_or(0, |_| 1)));
+                for (at, reply_parts) in alone.iter().enumerate() {
+                    let content = json!({"role": "model", "parts": [self.part(at, *reply_parts)]});
                     events.push(
                         json!({"candidates": [{"index": 0, "content": content}], "modelVersion": "scripted"}),
                     );
@@ -190,12 +194,12 @@ impl Wire {
         events.iter().map(event_name).collect()
     }
 
-    fn responses(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
-        let mut begun = self.whole_reply(&[], "in_progress");
-        begun["usage"] = Value::Null;
-        events.push(json!({"type": "response.created", "response": begun}));
-        for (at, said) in said.iter().enumerate() {
-            let item = self.part(at, *said);
+    fn responses(self, reply_parts: &[ReplyPart<'_>], word: Option<&str>, events: &mut Vec<Value>) {
+        let mut opening = self.whole_reply(&[], "in_progress");
+        opening["usage"] = Value::Null;
+        events.push(json!({"type": "response.created", "response": opening}));
+        for (at, reply_parts) in reply_parts.iter().enumerate() {
+            let item = self.part(at, *reply_parts);
             let mut bare = item.clone();
             bare["status"] = json!("in_progress");
             let place = |kind: &str| json!({"type": kind, "output_index": at, "item_id": item["id"]});
@@ -203,8 +207,8 @@ impl Wire {
                 event[name] = value;
                 event
             };
-            match said {
-                Said::Text(text) => {
+            match reply_parts {
+                ReplyPart::Text(text) => {
                     bare["content"] = json!([]);
                     events.push(
                         json!({"type": "response.output_item.added", "output_index": at, "item": bare}),
@@ -215,7 +219,7 @@ impl Wire {
                     let delta = with(place("response.output_text.delta"), "delta", json!(text));
                     events.push(with(delta, "content_index", json!(0)));
                 }
-                Said::Call(_, arguments) => {
+                ReplyPart::Call(_, arguments) => {
                     bare["arguments"] = json!("");
                     events.push(
                         json!({"type": "response.output_item.added", "output_index": at, "item": bare}),
@@ -229,23 +233,24 @@ impl Wire {
             events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
         }
         if let Some(word) = word {
-            events
-                .push(json!({"type": format!("response.{word}"), "response": self.whole_reply(said, word)}));
+            events.push(
+                json!({"type": format!("response.{word}"), "response": self.whole_reply(reply_parts, word)}),
+            );
         }
     }
 
-    fn messages(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
-        let mut begun = self.whole_reply(&[], "");
-        begun["stop_reason"] = Value::Null;
-        events.push(json!({"type": "message_start", "message": begun}));
-        for (at, said) in said.iter().enumerate() {
-            let mut block = self.part(at, *said);
-            let delta = match said {
-                Said::Text(text) => {
+    fn messages(self, reply_parts: &[ReplyPart<'_>], word: Option<&str>, events: &mut Vec<Value>) {
+        let mut opening = self.whole_reply(&[], "");
+        opening["stop_reason"] = Value::Null;
+        events.push(json!({"type": "message_start", "message": opening}));
+        for (at, reply_parts) in reply_parts.iter().enumerate() {
+            let mut block = self.part(at, *reply_parts);
+            let delta = match reply_parts {
+                ReplyPart::Text(text) => {
                     block["text"] = json!("");
                     json!({"type": "text_delta", "text": text})
                 }
-                Said::Call(_, arguments) => {
+                ReplyPart::Call(_, arguments) => {
                     block["input"] = json!({});
                     json!({"type": "input_json_delta", "partial_json": arguments})
                 }

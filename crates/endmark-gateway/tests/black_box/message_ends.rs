@@ -1,7 +1,7 @@
 //! Messages: the end of a stream, what was counted before it broke off, and refusals that no other way of asking mends.
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Fault, Reply, Request, Script};
 
@@ -56,10 +56,10 @@ async fn a_stream_without_its_last_event_gets_one() {
 /// What was read of the prompt was counted, and paid for, though the end of the stream did not come; its output is estimated.
 #[tokio::test]
 async fn the_tokens_of_a_broken_stream_are_counted() {
-    let mut begun = frames("The harbour was quiet", "end_turn");
-    begun.truncate(3);
-    let length = begun.concat().len();
-    let first = Answer::sse(begun).fault(length, Fault::Reset);
+    let mut broken = frames("The harbour was quiet", "end_turn");
+    broken.truncate(3);
+    let length = broken.concat().len();
+    let first = Answer::sse(broken).fault(length, Fault::Reset);
     let rest = Answer::sse(frames(" that morning.", "end_turn"));
     let endmark = Endmark::start(Script::new().then(first).default_answer(rest)).await;
     let reply = ask(&endmark).await;
@@ -86,16 +86,16 @@ async fn the_tokens_of_a_broken_stream_are_counted() {
 /// Where nobody gave the rest, the end does not say that nothing was counted.
 #[tokio::test]
 async fn the_tokens_of_a_whole_call_before_a_break_are_reported() {
-    let mut begun = frames("", "end_turn");
+    let mut broken = frames("", "end_turn");
     let call = json!({"type": "tool_use", "id": "t", "name": "f", "input": {}});
-    begun.truncate(1);
-    begun.push(event(&json!({"type": "content_block_start", "index": 0, "content_block": call})));
+    broken.truncate(1);
+    broken.push(event(&json!({"type": "content_block_start", "index": 0, "content_block": call})));
     let delta = json!({"type": "input_json_delta", "partial_json": "{\"a\": 1}"});
-    begun.push(event(&json!({"type": "content_block_delta", "index": 0, "delta": delta})));
-    begun.push(event(&json!({"type": "content_block_stop", "index": 0})));
-    let length = begun.concat().len();
+    broken.push(event(&json!({"type": "content_block_delta", "index": 0, "delta": delta})));
+    broken.push(event(&json!({"type": "content_block_stop", "index": 0})));
+    let length = broken.concat().len();
     let endmark =
-        Endmark::start(Script::new().default_answer(Answer::sse(begun).fault(length, Fault::Reset))).await;
+        Endmark::start(Script::new().default_answer(Answer::sse(broken).fault(length, Fault::Reset))).await;
     let reply = ask(&endmark).await;
     let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta").unwrap();
     assert_eq!(
@@ -136,8 +136,8 @@ async fn paused_turns_and_refusals_pass_unchanged() {
 async fn a_paused_turn_passes_even_if_a_format_is_required() {
     let wire = Wire::Other(Dialect::Messages);
     for (stop, is_paused) in [("pause_turn", true), ("max_tokens", false)] {
-        let whole = wire.whole_reply(&[Said::Text("{\"a\": [1, ")], stop);
-        let rest = wire.answer(&[Said::Text("2]}")], End::Turn, false);
+        let whole = wire.whole_reply(&[ReplyPart::Text("{\"a\": [1, ")], stop);
+        let rest = wire.answer(&[ReplyPart::Text("2]}")], End::Turn, false);
         let endmark =
             Endmark::start_resuming(Script::new().then(Answer::json(200, &whole)).default_answer(rest)).await;
         let request = Request::post(endmark.address, wire.path(false)).header("x-endmark-format", "json");
@@ -154,16 +154,16 @@ async fn a_paused_turn_passes_even_if_a_format_is_required() {
 async fn a_stop_sequence_of_the_continuation_is_named() {
     let wire = Wire::Other(Dialect::Messages);
     for stream in [false, true] {
-        let first = wire.answer(&[Said::Text("The harbour was qu")], End::Limit, stream);
+        let first = wire.answer(&[ReplyPart::Text("The harbour was qu")], End::Limit, stream);
         let rest = if stream {
             let met = |frame: String| {
                 let frame =
                     frame.replace("\"stop_reason\":\"end_turn\"", "\"stop_reason\":\"stop_sequence\"");
                 frame.replace("\"stop_sequence\":null}", "\"stop_sequence\":\"END\"}")
             };
-            Answer::sse(wire.frames(&[Said::Text("iet.")], Some(End::Turn)).into_iter().map(met))
+            Answer::sse(wire.frames(&[ReplyPart::Text("iet.")], Some(End::Turn)).into_iter().map(met))
         } else {
-            let mut rest = wire.whole_reply(&[Said::Text("iet.")], "stop_sequence");
+            let mut rest = wire.whole_reply(&[ReplyPart::Text("iet.")], "stop_sequence");
             rest["stop_sequence"] = json!("END");
             Answer::json(200, &rest)
         };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 
@@ -15,14 +15,14 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 fn with_a_search(stream: bool) -> Answer {
     let search =
         json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
-    let said = [Said::Text(" quiet")];
+    let parts = [ReplyPart::Text(" quiet")];
     if !stream {
-        let mut whole = MESSAGES.whole_reply(&said, "pause_turn");
+        let mut whole = MESSAGES.whole_reply(&parts, "pause_turn");
         whole["content"].as_array_mut().unwrap().push(search);
         whole["usage"] = json!({"input_tokens": 1000, "output_tokens": 500});
         return Answer::json(200, &whole);
     }
-    let mut frames = MESSAGES.frames(&said, None);
+    let mut frames = MESSAGES.frames(&parts, None);
     let usage = json!({"input_tokens": 1000, "output_tokens": 500});
     let paused = json!({"stop_reason": "pause_turn", "stop_sequence": null});
     for event in [
@@ -46,7 +46,7 @@ fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) 
 #[tokio::test]
 async fn an_unjoinable_continuation_is_counted_and_not_requested_twice() {
     for stream in [true, false] {
-        let first = MESSAGES.answer(&[Said::Text("The harbour was")], End::Limit, stream);
+        let first = MESSAGES.answer(&[ReplyPart::Text("The harbour was")], End::Limit, stream);
         let script = Script::new().then(first).default_answer(with_a_search(stream));
         let endmark = Endmark::start_resuming(script).await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
@@ -64,11 +64,11 @@ async fn an_unjoinable_continuation_is_counted_and_not_requested_twice() {
 async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
     for stream in [true, false] {
         let first = MESSAGES.answer(
-            &[Said::Text("All of the boats had come in, and the harbour was quiet ")],
+            &[ReplyPart::Text("All of the boats had come in, and the harbour was quiet ")],
             End::Limit,
             stream,
         );
-        let rest = MESSAGES.answer(&[Said::Text("and calm.")], End::Turn, stream);
+        let rest = MESSAGES.answer(&[ReplyPart::Text("and calm.")], End::Turn, stream);
         // What goes on from the cut, and not from what was shown, is believed when it is said twice.
         let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
             settings.resume.mode = Mode::On;
@@ -89,8 +89,8 @@ async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
 }
 
 /// The reply that says this, with what it cost or without.
-fn whole_answer(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> Answer {
-    let mut whole = wire.whole_reply(said, wire.word(end));
+fn whole_answer(wire: Wire, parts: &[ReplyPart<'_>], end: End, is_counted: bool) -> Answer {
+    let mut whole = wire.whole_reply(parts, wire.word(end));
     if !is_counted {
         whole.as_object_mut().unwrap().retain(|name, _| !name.starts_with("usage"));
     }
@@ -101,16 +101,16 @@ fn whole_answer(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> An
 async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         for is_counted in [true, false] {
-            let first = wire.answer(&[Said::Text("The harbour was")], End::Limit, stream);
-            let rest = whole_answer(wire, &[Said::Text(" quiet.")], End::Turn, is_counted);
+            let first = wire.answer(&[ReplyPart::Text("The harbour was")], End::Limit, stream);
+            let rest = whole_answer(wire, &[ReplyPart::Text(" quiet.")], End::Turn, is_counted);
             let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(rest)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {is_counted}: {}", reply.text());
             // Of a stream of Chat whose client did not ask for it, nothing is counted.
             let gets_counts = !stream || wire != Wire::Chat;
             let is_told = !is_counted && gets_counts;
-            let said = disclosed_value(&reply, heard.endmark.as_ref(), "usage");
-            assert_eq!(said == "at_least", is_told, "{what}");
+            let parts = disclosed_value(&reply, heard.endmark.as_ref(), "usage");
+            assert_eq!(parts == "at_least", is_told, "{what}");
             assert_eq!(heard.text, "The harbour was quiet.", "{what}");
         }
     }
@@ -120,8 +120,8 @@ async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
 #[tokio::test]
 async fn a_broken_stream_makes_the_sum_a_minimum() {
     for wire in Wire::ALL {
-        let first = Answer::sse(wire.frames(&[Said::Text("The harbour was")], None));
-        let rest = whole_answer(wire, &[Said::Text(" quiet.")], End::Turn, true);
+        let first = Answer::sse(wire.frames(&[ReplyPart::Text("The harbour was")], None));
+        let rest = whole_answer(wire, &[ReplyPart::Text(" quiet.")], End::Turn, true);
         let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(rest)).await;
         let mut body = wire.request(true);
         if wire == Wire::Chat {
@@ -136,8 +136,8 @@ async fn a_broken_stream_makes_the_sum_a_minimum() {
 
 #[tokio::test]
 async fn an_unsent_continuation_is_not_disclosed_as_an_attempt() {
-    let first = Wire::Chat.answer(&[Said::Text("I'll wri")], End::Limit, true);
-    let cut = [Said::Text("te it."), Said::Call("get_weather", r#"{"city": "Ber"#)];
+    let first = Wire::Chat.answer(&[ReplyPart::Text("I'll wri")], End::Limit, true);
+    let cut = [ReplyPart::Text("te it."), ReplyPart::Call("get_weather", r#"{"city": "Ber"#)];
     let script = Script::new()
         .then(first)
         .then(Wire::Chat.answer(&cut, End::Limit, true))

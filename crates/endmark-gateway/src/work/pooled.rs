@@ -81,9 +81,9 @@ where
             this.state = match std::mem::replace(&mut this.state, State::Over) {
                 State::OnThisThread(mut future) => {
                     if !this.is_large() {
-                        let within = CurrentScope::new(Current::OnThread { asked: false });
+                        let within = CurrentScope::new(Current::OnThread { is_requested: false });
                         let polled = future.as_mut().poll(context);
-                        let is_asked = matches!(within.end(), Current::OnThread { asked: true });
+                        let is_asked = matches!(within.end(), Current::OnThread { is_requested: true });
                         if polled.is_ready() {
                             return polled;
                         }

@@ -6,14 +6,14 @@ use testkit::{Answer, Dialect, Script};
 
 use super::compacted_conversations::{ask, conversation, field, turns};
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const TOLD: &str =
     "- The orders were looked at in detail, and every amount agrees.\n- The next step of the list follows.";
 const MODEL: &str = "small-one";
 
 async fn start_before(wire: Wire, script: Script) -> Endmark {
-    let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+    let answer = wire.answer(&[ReplyPart::Text("I see.")], End::Turn, false);
     Endmark::start_with(script.default_answer(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;
         settings.compact.window.budget_tokens = 8_000;
@@ -44,7 +44,8 @@ fn question(wire: Wire, body: &[u8]) -> String {
 async fn the_summary_model_is_asked_once() {
     for wire in Wire::ALL {
         let endmark =
-            start_before(wire, Script::new().then(wire.answer(&[Said::Text(TOLD)], End::Turn, false))).await;
+            start_before(wire, Script::new().then(wire.answer(&[ReplyPart::Text(TOLD)], End::Turn, false)))
+                .await;
         let reply = ask(endmark.address, wire, Some("on"), &conversation(wire, 60)).await;
         assert_eq!(reply.status, 200, "{wire:?}");
         let disclosed = reply.header("x-endmark-compacted").unwrap();
@@ -55,10 +56,11 @@ async fn the_summary_model_is_asked_once() {
         assert_eq!(again.status, 200, "{wire:?}");
         let requests = endmark.upstream.requests();
         assert_eq!(requests.len(), 3, "{wire:?}: it is asked once");
-        let asked = question(wire, &requests[0].body);
+        let summary_question = question(wire, &requests[0].body);
         assert!(
-            asked.contains("Order A-7 was looked at") && asked.contains("user: Go on with step 3"),
-            "{asked}"
+            summary_question.contains("Order A-7 was looked at")
+                && summary_question.contains("user: Go on with step 3"),
+            "{summary_question}"
         );
         match wire {
             Wire::Other(Dialect::Gemini) => {
@@ -96,13 +98,13 @@ async fn an_invalid_answer_of_the_summary_model_is_not_used() {
                 404,
                 &json!({"error": {"message": "no such model", "type": "invalid_request_error"}}),
             ),
-            wire.answer(&[Said::Text("I'm sorry, I cannot help with that request.")], End::Turn, false),
+            wire.answer(&[ReplyPart::Text("I'm sorry, I cannot help with that request.")], End::Turn, false),
             wire.answer(
-                &[Said::Text("The orders were looked at in detail, and every am")],
+                &[ReplyPart::Text("The orders were looked at in detail, and every am")],
                 End::Limit,
                 false,
             ),
-            wire.answer(&[Said::Text("")], End::Turn, false),
+            wire.answer(&[ReplyPart::Text("")], End::Turn, false),
         ]
     };
     for wire in Wire::ALL {

@@ -1,7 +1,7 @@
 //! What a provider says of the end of a reply, and what the text and the count of tokens say.
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use endmark_gateway::Mode;
 use serde_json::{Value, json};
 use testkit::{Dialect, Script};
@@ -23,11 +23,11 @@ fn limited_request(wire: Wire, stream: bool) -> Value {
 /// llama.cpp calls a response `completed` that its client's limit has cut.
 #[tokio::test]
 async fn a_reply_cut_by_its_limit_is_not_called_finished() {
-    let said = [Said::Text("The harbour was quiet that")];
+    let parts = [ReplyPart::Text("The harbour was quiet that")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let mut answer = wire.answer(&said, End::Turn, stream);
+        let mut answer = wire.answer(&parts, End::Turn, stream);
         if wire == Wire::Chat && stream {
-            let mut frames = wire.frames(&said, Some(End::Turn));
+            let mut frames = wire.frames(&parts, Some(End::Turn));
             let counted = json!({"id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
                 "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}});
             frames.insert(frames.len() - 1, format!("data: {counted}\n\n"));
@@ -37,10 +37,10 @@ async fn a_reply_cut_by_its_limit_is_not_called_finished() {
         let (reply, heard) = wire.ask(&endmark, &limited_request(wire, stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
         assert_eq!((heard.text.as_str(), endmark.calls()), ("The harbour was quiet that", 1));
-        let told = reply.header("x-endmark-outcome").map(str::to_owned);
-        let told =
-            told.or_else(|| heard.endmark.map(|endmark| endmark["outcome"].as_str().unwrap().to_owned()));
-        assert_eq!(told.as_deref(), Some("cut"), "{wire:?}");
+        let outcome = reply.header("x-endmark-outcome").map(str::to_owned);
+        let outcome =
+            outcome.or_else(|| heard.endmark.map(|endmark| endmark["outcome"].as_str().unwrap().to_owned()));
+        assert_eq!(outcome.as_deref(), Some("cut"), "{wire:?}");
         if wire == Wire::Other(Dialect::Responses) {
             let last =
                 if stream { reply.json_events().pop().unwrap() } else { json!({"response": reply.json()}) };
@@ -70,7 +70,7 @@ async fn a_reply_that_stays_cut_is_not_called_finished() {
         if wire == Wire::Chat && stream {
             continue;
         }
-        let answer = wire.answer(&[Said::Text("The harbour was quiet that")], End::Turn, stream);
+        let answer = wire.answer(&[ReplyPart::Text("The harbour was quiet that")], End::Turn, stream);
         let refused =
             testkit::Answer::json(400, &json!({"error": {"type": "invalid_request_error", "message": "no"}}));
         let script = Script::new().then(answer).default_answer(refused);
@@ -85,7 +85,7 @@ async fn a_reply_that_stays_cut_is_not_called_finished() {
 #[tokio::test]
 async fn a_document_that_ends_at_its_limit_is_whole() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let answer = wire.answer(&[Said::Text("{\"a\": 1}")], End::Turn, stream);
+        let answer = wire.answer(&[ReplyPart::Text("{\"a\": 1}")], End::Turn, stream);
         let body = answer.body();
         let endmark = Endmark::start(Script::new().default_answer(answer)).await;
         let mut request = limited_request(wire, stream);
@@ -109,7 +109,7 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
 /// Who counted far more than the limit has not counted against it.
 #[tokio::test]
 async fn a_count_beyond_the_limit_proves_nothing() {
-    let said = [Said::Text("The harbour was quiet that")];
+    let parts = [ReplyPart::Text("The harbour was quiet that")];
     for wire in Wire::ALL {
         let mut body = limited_request(wire, false);
         match wire {
@@ -118,7 +118,8 @@ async fn a_count_beyond_the_limit_proves_nothing() {
             Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(2),
         }
         let endmark =
-            Endmark::start_resuming(Script::new().default_answer(wire.answer(&said, End::Turn, false))).await;
+            Endmark::start_resuming(Script::new().default_answer(wire.answer(&parts, End::Turn, false)))
+                .await;
         let (reply, heard) = wire.ask(&endmark, &body, false).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?} {}", reply.text());
         assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (None, 1), "{wire:?}");

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::documents::Kind;
 use crate::support::Endmark;
-use crate::support::spoken::{End, Wire};
+use crate::support::wire_replies::{End, Wire};
 
 /// How many requests are under way at a time.
 const AT_A_TIME: usize = 4;
@@ -140,11 +140,11 @@ impl Exchange {
         let heard = self.wire.hear(&reply);
         let model = library.model(&self.first_message());
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
-        let meant = model.intended_texts();
-        let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str());
-        let outcome = told.or(reply.header("x-endmark-outcome")).map(str::to_owned);
+        let intended = model.intended_texts();
+        let disclosed = heard.endmark.as_ref().and_then(|disclosed| disclosed["outcome"].as_str());
+        let outcome = disclosed.or(reply.header("x-endmark-outcome")).map(str::to_owned);
         let is_restarted = outcome.as_deref() == Some("restarted");
-        let fate = match self.fate(&heard.text, says_whole, &meant) {
+        let fate = match self.fate(&heard.text, says_whole, &intended) {
             // Another text than had been received, and said to be one.
             Fate::Wrong(_, why) if is_restarted => Fate::Refused(format!("{why}, generated again")),
             fate => fate,
@@ -152,7 +152,7 @@ impl Exchange {
         let left_out = heard
             .endmark
             .as_ref()
-            .and_then(|told| told["left_out"].as_u64())
+            .and_then(|disclosed| disclosed["left_out"].as_u64())
             .or_else(|| reply.header("x-endmark-left-out")?.parse().ok());
         // Whatever became of it: what was received is delivered, or what is missing of it is reported.
         let is_told = is_restarted || outcome.as_deref() == Some("corrected") || left_out.is_some();
@@ -165,7 +165,7 @@ impl Exchange {
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
         let remark_left_in = fate != Fate::Whole
             && self.kind.is_prose()
-            && without_remark.is_some_and(|text| self.fate(text, says_whole, &meant) == Fate::Whole);
+            && without_remark.is_some_and(|text| self.fate(text, says_whole, &intended) == Fate::Whole);
         let fate = if remark_left_in { Fate::Whole } else { fate };
         let calls = model.calls();
         let further = calls.get(1..).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Exchange {
         Played { fate, remark_left_in, strategies: strategies.join(", "), extra_tokens }
     }
 
-    fn fate(&self, text: &str, says_whole: bool, meant: &[String]) -> Fate {
+    fn fate(&self, text: &str, says_whole: bool, intended: &[String]) -> Fate {
         let value = |text: &str| -> Option<Vec<Value>> {
             match self.kind {
                 Kind::Json => Some(vec![serde_json::from_str(text).ok()?]),
@@ -195,30 +195,34 @@ impl Exchange {
                 Kind::Prose | Kind::Markdown | Kind::Code | Kind::Tags => None,
             }
         };
-        let is_same = |meant: &String| {
+        let is_same = |intended: &String| {
             // What stands at the very end is no more than a line end.
-            let same_value = value(text).is_some_and(|got| Some(got) == value(meant));
-            meant.trim_end() == text.trim_end() || same_value
+            let same_value = value(text).is_some_and(|got| Some(got) == value(intended));
+            intended.trim_end() == text.trim_end() || same_value
         };
         let differs = || {
-            let common = |meant: &str| -> usize {
-                let pairs = meant.chars().zip(text.chars());
-                pairs.take_while(|(meant, got)| meant == got).map(|(meant, _)| meant.len_utf8()).sum()
+            let common = |intended: &str| -> usize {
+                let pairs = intended.chars().zip(text.chars());
+                pairs
+                    .take_while(|(intended, got)| intended == got)
+                    .map(|(intended, _)| intended.len_utf8())
+                    .sum()
             };
-            let Some((at, nearest)) = meant.iter().map(|meant| (common(meant), meant)).max() else {
+            let Some((at, nearest)) = intended.iter().map(|intended| (common(intended), intended)).max()
+            else {
                 return String::new();
             };
             let ahead = |text: &str| text[at..].chars().take(60).collect::<String>();
             format!("  {:?} of {} bytes, and not {:?}", ahead(text), text.len(), ahead(nearest))
         };
         if says_whole {
-            if meant.iter().any(is_same) {
+            if intended.iter().any(is_same) {
                 return Fate::Whole;
             }
-            let is_beginning = meant.iter().any(|meant| meant.starts_with(text.trim_end()));
+            let is_beginning = intended.iter().any(|intended| intended.starts_with(text.trim_end()));
             return Fate::Wrong(if is_beginning { Harm::EndLost } else { Harm::Changed }, differs());
         }
-        if meant.iter().any(|meant| meant.starts_with(text)) {
+        if intended.iter().any(|intended| intended.starts_with(text)) {
             Fate::Refused(differs())
         } else {
             Fate::Wrong(Harm::Changed, format!("{}, told as cut", differs()))

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use testkit::{Answer, Fault, Script};
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, stream_request};
 
 const BEGINNING: &str = "The harbour was quiet";
 
 /// A stream that breaks off.
 fn broken_stream() -> Answer {
-    let frames = Wire::Chat.frames(&[Said::Text(BEGINNING)], None);
+    let frames = Wire::Chat.frames(&[ReplyPart::Text(BEGINNING)], None);
     let length = frames.concat().len();
     Answer::sse(frames).fault(length, Fault::Reset)
 }
@@ -38,7 +38,7 @@ async fn all_continuations_of_a_reply_share_one_waiting_time() {
 async fn an_overloaded_upstream_is_asked_again_at_its_retry_time() {
     for status in [429, 503, 529] {
         let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
-        let rest = Wire::Chat.answer(&[Said::Text(" and grey.")], End::Turn, true);
+        let rest = Wire::Chat.answer(&[ReplyPart::Text(" and grey.")], End::Turn, true);
         let script =
             Script::new().then(broken_stream()).then(overloaded.header("retry-after", "1")).then(rest);
         let endmark = Endmark::start(script).await;

@@ -3,13 +3,13 @@
 use testkit::{Heard, Request, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const CALL: Said<'static> = Said::Call("get_time", "{}");
+const CALL: ReplyPart<'static> = ReplyPart::Call("get_time", "{}");
 
 /// What a client hears that demands this format, of a text that reaches the limit and is followed by nothing but a call.
 async fn hear_reply(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (Heard, String, String) {
-    let script = Script::new().then(wire.answer(&[Said::Text(text)], End::Limit, stream));
+    let script = Script::new().then(wire.answer(&[ReplyPart::Text(text)], End::Limit, stream));
     let script = script.default_answer(wire.answer(&[CALL], End::Calls, stream));
     let endmark = Endmark::start_resuming(script).await;
     let mut request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
@@ -18,8 +18,9 @@ async fn hear_reply(wire: Wire, text: &str, format: Option<&str>, stream: bool) 
     }
     let reply = request.send().await.read().await;
     let heard = wire.hear(&reply);
-    let told = heard.endmark.clone().unwrap_or_default();
-    let outcome = told["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome")).unwrap_or_default();
+    let disclosed = heard.endmark.clone().unwrap_or_default();
+    let outcome =
+        disclosed["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome")).unwrap_or_default();
     (heard, outcome.to_owned(), format!("{wire:?} {stream}: {}", reply.text()))
 }
 
@@ -54,8 +55,8 @@ async fn a_text_cut_in_a_word_before_a_call_is_not_whole() {
 #[tokio::test]
 async fn a_lone_number_at_the_limit_is_continued() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-        let script = Script::new().then(wire.answer(&[Said::Text("12")], End::Limit, stream));
-        let script = script.default_answer(wire.answer(&[Said::Text("34")], End::Turn, stream));
+        let script = Script::new().then(wire.answer(&[ReplyPart::Text("12")], End::Limit, stream));
+        let script = script.default_answer(wire.answer(&[ReplyPart::Text("34")], End::Turn, stream));
         let endmark = Endmark::start_resuming(script).await;
         let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
         let reply = request.header("x-endmark-format", "json").send().await.read().await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use testkit::Dialect;
 
 use super::exchange::{Exchange, Fate, Harm, Played};
-use crate::support::spoken::Wire;
+use crate::support::wire_replies::Wire;
 
 /// Whole, refused, and silently wrong.
 #[derive(Debug, Clone, Copy, Default)]

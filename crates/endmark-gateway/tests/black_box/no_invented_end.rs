@@ -5,7 +5,7 @@ use endmark_recovery::Strategies;
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream};
 
 /// Rows and elements have no end of their own: behind the last one more may be to come.
@@ -15,8 +15,8 @@ async fn limited_rows_and_elements_continue_after_the_last_one() {
     let elements = ("tags", "<row>1</row>\n<row>2</row>\n", "<row>3</row>\n");
     for (format, begun, rest) in [rows, elements] {
         for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
-            let script = Script::new().then(wire.answer(&[Said::Text(begun)], End::Limit, stream));
-            let script = script.default_answer(wire.answer(&[Said::Text(rest)], End::Turn, stream));
+            let script = Script::new().then(wire.answer(&[ReplyPart::Text(begun)], End::Limit, stream));
+            let script = script.default_answer(wire.answer(&[ReplyPart::Text(rest)], End::Turn, stream));
             // The script knows the rest alone, and says it however it is asked.
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
@@ -60,8 +60,8 @@ async fn a_stream_without_one_of_its_choices_is_not_whole() {
 async fn a_whole_stream_with_comments_and_pings_is_unchanged() {
     let idle = [": still here\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"];
     for wire in Wire::ALL {
-        let said = [Said::Text("The harbour."), Said::Call("get_time", "{}")];
-        let frames = wire.frames(&said, Some(End::Calls));
+        let parts = [ReplyPart::Text("The harbour."), ReplyPart::Call("get_time", "{}")];
+        let frames = wire.frames(&parts, Some(End::Calls));
         let pings = if wire == Wire::Other(Dialect::Messages) { &idle[..] } else { &idle[..1] };
         for (idle, at) in pings.iter().flat_map(|idle| (0..frames.len()).map(move |at| (idle, at))) {
             let mut frames = frames.clone();
@@ -79,7 +79,7 @@ async fn a_whole_stream_with_comments_and_pings_is_unchanged() {
 #[tokio::test]
 async fn no_end_is_added_after_an_error_event() {
     for wire in Wire::ALL {
-        let mut frames = wire.frames(&[Said::Text("The harbour.")], Some(End::Turn));
+        let mut frames = wire.frames(&[ReplyPart::Text("The harbour.")], Some(End::Turn));
         // The last events of these two only say that the stream is over.
         if matches!(wire, Wire::Chat | Wire::Other(Dialect::Messages)) {
             frames.pop();

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use testkit::{Answer, Script};
 
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, stream_request};
 
 const LETTER: &str = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay st";
@@ -19,11 +19,11 @@ async fn resume_streaming(endmark: &Endmark) -> (String, Value) {
 }
 
 fn cut(text: &str) -> Answer {
-    Wire::Chat.answer(&[Said::Text(text)], End::Limit, true)
+    Wire::Chat.answer(&[ReplyPart::Text(text)], End::Limit, true)
 }
 
 fn whole_answer(text: &str) -> Answer {
-    Wire::Chat.answer(&[Said::Text(text)], End::Turn, true)
+    Wire::Chat.answer(&[ReplyPart::Text(text)], End::Turn, true)
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 /// A reply that spent so many tokens on thoughts, and said nothing.
 fn thoughts(wire: Wire, tokens: u64) -> Value {
@@ -53,7 +53,7 @@ fn requested_limit(wire: Wire, body: &Value) -> Option<u64> {
 async fn a_new_request_without_a_client_limit_gets_more_room() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
         let script = Script::new().then(Answer::json(200, &thoughts(wire, 9_000))).then(wire.answer(
-            &[Said::Text("Hello.")],
+            &[ReplyPart::Text("Hello.")],
             End::Turn,
             false,
         ));
@@ -62,8 +62,8 @@ async fn a_new_request_without_a_client_limit_gets_more_room() {
         let what = format!("{wire:?}: {}", reply.text());
         assert_eq!(endmark.calls(), 2, "{what}");
         assert!(heard.text.ends_with("Hello."), "{what}");
-        let asked = endmark.upstream.requests()[1].json();
-        assert!(requested_limit(wire, &asked).is_none_or(|limit| limit > 9_000), "{asked}");
+        let second_request = endmark.upstream.requests()[1].json();
+        assert!(requested_limit(wire, &second_request).is_none_or(|limit| limit > 9_000), "{second_request}");
     }
 }
 
@@ -85,7 +85,7 @@ async fn no_limit_is_set_if_the_model_rejects_it() {
     let script = Script::new()
         .then(Answer::json(200, &thoughts(wire, 8_000)))
         .then(Answer::error(400, "invalid_request_error", None, "max_tokens is too large: 16384"))
-        .then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
+        .then(wire.answer(&[ReplyPart::Text("Hello.")], End::Turn, false));
     let endmark = Endmark::start(script).await;
     let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
     assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 3), "{}", reply.text());
@@ -98,7 +98,8 @@ async fn a_text_that_replaces_an_empty_reply_has_no_call_list() {
     let wire = Wire::Chat;
     let empty = Answer::json(200, &wire.whole_reply(&[], wire.word(End::Limit)));
     for first in [Answer::json(200, &thoughts(wire, 9_000)), empty] {
-        let script = Script::new().then(first).then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
+        let script =
+            Script::new().then(first).then(wire.answer(&[ReplyPart::Text("Hello.")], End::Turn, false));
         let endmark = Endmark::start(script).await;
         let (reply, heard) = wire.ask(&endmark, &request_without_limit(wire), false).await;
         assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 2), "{}", reply.text());
@@ -110,7 +111,7 @@ async fn a_text_that_replaces_an_empty_reply_has_no_call_list() {
 #[tokio::test]
 async fn cut_thoughts_are_replaced_by_those_of_the_new_reply() {
     for (said, end) in
-        [(Said::Text("Hello."), End::Turn), (Said::Call("get_time", r#"{"tz":"CET"}"#), End::Calls)]
+        [(ReplyPart::Text("Hello."), End::Turn), (ReplyPart::Call("get_time", r#"{"tz":"CET"}"#), End::Calls)]
     {
         let wire = Wire::Other(Dialect::Messages);
         let mut again = wire.whole_reply(&[said], wire.word(end));
@@ -153,7 +154,7 @@ async fn nothing_follows_a_cut_streamed_thought() {
         let mut frames = wire.frames(&[], Some(End::Limit));
         frames.splice(1..1, started(signature));
         let script = Script::new().then(Answer::sse(frames)).then(wire.answer(
-            &[Said::Text("Hello.")],
+            &[ReplyPart::Text("Hello.")],
             End::Turn,
             true,
         ));

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
-const HALF: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin"}"#);
-const NOTHING: Said<'static> = Said::Call("get_weather", "{}");
-const WHOLE: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
-const TIME: Said<'static> = Said::Call("get_time", r#"{"city":"Berlin","unit":"hours"}"#);
-const LOOK: Said<'static> = Said::Text("Let me look.");
+const HALF: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Berlin"}"#);
+const NOTHING: ReplyPart<'static> = ReplyPart::Call("get_weather", "{}");
+const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
+const TIME: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"city":"Berlin","unit":"hours"}"#);
+const LOOK: ReplyPart<'static> = ReplyPart::Text("Let me look.");
 
 /// A request whose functions require a city and a unit.
 fn request(stream: bool) -> Value {
@@ -23,8 +23,8 @@ fn request(stream: bool) -> Value {
 }
 
 /// A stream that says each part in a chunk of its own, then these chunks, and how it ended in the last.
-fn answer_in_chunks(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
-    let mut frames = GEMINI.frames(said, None);
+fn answer_in_chunks(reply_parts: &[ReplyPart<'_>], chunks: &[Value], word: &str) -> Answer {
+    let mut frames = GEMINI.frames(reply_parts, None);
     let end = json!({"candidates": [{"index": 0, "finishReason": word}], "usageMetadata": {
         "promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12,
     }});
@@ -50,15 +50,15 @@ fn calls(reply: &Reply) -> Vec<Value> {
 async fn a_call_that_stays_cut_is_not_delivered() {
     for cut in [HALF, NOTHING] {
         for (before, stream) in [(None, false), (Some(LOOK), false), (None, true), (Some(LOOK), true)] {
-            let said: Vec<Said<'_>> = before.into_iter().chain([cut]).collect();
+            let reply_parts: Vec<ReplyPart<'_>> = before.into_iter().chain([cut]).collect();
             let answers = if stream {
                 vec![
-                    GEMINI.answer(&said, End::Limit, true),
-                    answer_in_chunks(&said, &[], "MAX_TOKENS"),
-                    answer_in_chunks(&said, &[bare_chunk()], "MAX_TOKENS"),
+                    GEMINI.answer(&reply_parts, End::Limit, true),
+                    answer_in_chunks(&reply_parts, &[], "MAX_TOKENS"),
+                    answer_in_chunks(&reply_parts, &[bare_chunk()], "MAX_TOKENS"),
                 ]
             } else {
-                vec![GEMINI.answer(&said, End::Limit, false)]
+                vec![GEMINI.answer(&reply_parts, End::Limit, false)]
             };
             for first in answers {
                 let refused = Answer::error(400, "invalid_request_error", None, "no");
@@ -67,12 +67,12 @@ async fn a_call_that_stays_cut_is_not_delivered() {
                 let what = format!("{cut:?} {stream}: {}", reply.text());
                 assert_eq!(calls(&reply), Vec::<Value>::new(), "{what}");
                 assert_eq!((heard.stop.as_deref(), heard.error), (Some("MAX_TOKENS"), None), "{what}");
-                let said = if before.is_some() {
+                let reply_parts = if before.is_some() {
                     "Let me look."
                 } else {
                     "[A call of get_weather was cut off here, and is left out.]"
                 };
-                assert_eq!(heard.text, said, "{what}");
+                assert_eq!(heard.text, reply_parts, "{what}");
             }
         }
     }
@@ -83,7 +83,7 @@ async fn a_call_that_stays_cut_is_not_delivered() {
 async fn an_empty_call_at_the_limit_is_cut() {
     for (first, stream) in [
         (GEMINI.answer(&[LOOK, NOTHING], End::Limit, false), false),
-        (GEMINI.answer(&[LOOK, NOTHING, Said::Text("")], End::Limit, false), false),
+        (GEMINI.answer(&[LOOK, NOTHING, ReplyPart::Text("")], End::Limit, false), false),
         (GEMINI.answer(&[LOOK, NOTHING], End::Limit, true), true),
         (answer_in_chunks(&[LOOK, NOTHING], &[], "MAX_TOKENS"), true),
         (answer_in_chunks(&[LOOK, NOTHING], &[bare_chunk()], "MAX_TOKENS"), true),
@@ -126,22 +126,23 @@ async fn a_cut_call_in_its_own_chunk_is_requested_again() {
 #[tokio::test]
 async fn a_call_followed_by_more_output_is_unchanged() {
     for cut in [HALF, NOTHING] {
-        for (said, chunks, word) in [
+        for (reply_parts, chunks, word) in [
             (vec![cut], vec![], "STOP"),
             (vec![LOOK, cut], vec![bare_chunk()], "STOP"),
             (vec![cut, TIME], vec![], "STOP"),
             (vec![cut, TIME], vec![bare_chunk()], "STOP"),
             (vec![cut, cut, LOOK, TIME], vec![], "STOP"),
         ] {
-            let first = answer_in_chunks(&said, &chunks, word);
+            let first = answer_in_chunks(&reply_parts, &chunks, word);
             let refused = Answer::error(400, "invalid_request_error", None, "no");
             let endmark = Endmark::start(Script::new().then(first).default_answer(refused)).await;
             let (reply, heard) = GEMINI.ask(&endmark, &request(true), true).await;
-            let what = format!("{said:?}: {}", reply.text());
-            let given = said.iter().filter(|said| matches!(said, Said::Call(..))).count();
+            let what = format!("{reply_parts:?}: {}", reply.text());
+            let given =
+                reply_parts.iter().filter(|reply_parts| matches!(reply_parts, ReplyPart::Call(..))).count();
             assert_eq!((calls(&reply).len(), heard.stop.as_deref()), (given, Some(word)), "{what}");
             // The last call is corrected where that can be, as in a reply that is not streamed.
-            let is_followed = said.last() == Some(&TIME);
+            let is_followed = reply_parts.last() == Some(&TIME);
             assert_eq!(endmark.calls(), if is_followed { 1 } else { 2 }, "{what}");
         }
     }

@@ -5,19 +5,19 @@ use endmark_recovery::Strategies;
 use testkit::{Answer, Dialect, Received, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{End, Said, Wire};
+use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
-const NOTHING_YET: Said<'static> = Said::Call("get_time", "");
+const PARIS: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
+const NOTHING_YET: ReplyPart<'static> = ReplyPart::Call("get_time", "");
 
 /// What the client has of the cut call at the end: nothing that could be carried out.
 fn assert_honest(
     wire: Wire,
-    begun: &[Said<'_>],
-    answered: &[Said<'_>],
+    first_parts: &[ReplyPart<'_>],
+    answered: &[ReplyPart<'_>],
     stream: bool,
 ) -> impl Future<Output = (String, String)> {
-    let first = wire.answer(begun, End::Limit, stream);
+    let first = wire.answer(first_parts, End::Limit, stream);
     let whole = wire.answer(answered, End::Calls, false);
     let streamed = wire.answer(answered, End::Calls, true);
     let is_first = std::sync::atomic::AtomicBool::new(true);
@@ -28,34 +28,42 @@ fn assert_honest(
         let streams = request.json()["stream"] == true || request.path.contains("alt=sse");
         if streams { streamed.clone() } else { whole.clone() }
     };
-    let what = format!("{wire:?} {stream} {begun:?} {answered:?}");
+    let what = format!("{wire:?} {stream} {first_parts:?} {answered:?}");
     async move {
         let endmark = Endmark::start(respond).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         let what = format!("{what}: {}", reply.text());
         assert!(endmark.calls() > 1, "{what}");
-        let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str().map(str::to_owned));
-        let told = told.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned));
-        assert_eq!(told.as_deref(), Some("exhausted"), "{what}");
+        let disclosed =
+            heard.endmark.as_ref().and_then(|disclosed| disclosed["outcome"].as_str().map(str::to_owned));
+        let disclosed = disclosed.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned));
+        assert_eq!(disclosed.as_deref(), Some("exhausted"), "{what}");
         assert!(heard.stop.is_none() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
         (what, reply.text())
     }
 }
 
 async fn assert_no_foreign_text(stream: bool) {
-    let begun: [&[Said<'_>]; 2] = [&[Said::Text("Let me look."), NOTHING_YET], &[PARIS, NOTHING_YET]];
-    let others: [&[Said<'_>]; 4] = [
-        &[Said::Call("get_weather", r#"{"city":"STOLEN"}"#)],
-        &[Said::Text(r#"{"oops":"STOLEN"}"#)],
+    let first_parts: [&[ReplyPart<'_>]; 2] =
+        [&[ReplyPart::Text("Let me look."), NOTHING_YET], &[PARIS, NOTHING_YET]];
+    let others: [&[ReplyPart<'_>]; 4] = [
+        &[ReplyPart::Call("get_weather", r#"{"city":"STOLEN"}"#)],
+        &[ReplyPart::Text(r#"{"oops":"STOLEN"}"#)],
         // The same calls, in another order: where the cut call stands first, that is the rest of it.
-        &[Said::Call("get_time", r#"{"tz":"STOLEN"}"#), Said::Call("get_weather", r#"{"tz":"STOLEN"}"#)],
+        &[
+            ReplyPart::Call("get_time", r#"{"tz":"STOLEN"}"#),
+            ReplyPart::Call("get_weather", r#"{"tz":"STOLEN"}"#),
+        ],
         // The same place, behind another call than the one that the client has.
-        &[Said::Call("get_weather", r#"{"city":"Rome"}"#), Said::Call("get_time", r#"{"tz":"STOLEN"}"#)],
+        &[
+            ReplyPart::Call("get_weather", r#"{"city":"Rome"}"#),
+            ReplyPart::Call("get_time", r#"{"tz":"STOLEN"}"#),
+        ],
     ];
     for wire in Wire::ALL {
-        for (begun, others) in [(begun[0], &others[..2]), (begun[1], &others[..])] {
+        for (first_parts, others) in [(first_parts[0], &others[..2]), (first_parts[1], &others[..])] {
             for answered in others {
-                let (what, came) = assert_honest(wire, begun, answered, stream).await;
+                let (what, came) = assert_honest(wire, first_parts, answered, stream).await;
                 assert!(!came.contains("STOLEN"), "{what}");
             }
         }
@@ -76,13 +84,13 @@ async fn a_streamed_call_of_another_function_is_not_a_continuation() {
 async fn a_continued_call_does_not_become_the_end_of_another_call() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]] {
         for stream in [false, true] {
-            let begun = [Said::Call("get_weather", r#"{"path":"/a","mo"#)];
-            let answered = [Said::Call("get_time", r#"{"path":"/a","mode":"STOLEN"}"#)];
+            let first_parts = [ReplyPart::Call("get_weather", r#"{"path":"/a","mo"#)];
+            let answered = [ReplyPart::Call("get_time", r#"{"path":"/a","mode":"STOLEN"}"#)];
             if wire == Wire::ALL[2] && !stream {
                 // Not streamed, Messages has no beginning of an input.
                 continue;
             }
-            let (what, came) = assert_honest(wire, &begun, &answered, stream).await;
+            let (what, came) = assert_honest(wire, &first_parts, &answered, stream).await;
             assert!(!came.contains("STOLEN"), "{what}");
         }
     }
@@ -95,8 +103,8 @@ async fn the_same_call_after_the_same_calls_is_a_continuation() {
         for stream in [false, true] {
             // The whitespace is not the same, and the ids are not.
             let again = [
-                Said::Call("get_weather", r#"{ "city": "Paris" }"#),
-                Said::Call("get_time", r#"{"tz":"CET"}"#),
+                ReplyPart::Call("get_weather", r#"{ "city": "Paris" }"#),
+                ReplyPart::Call("get_time", r#"{"tz":"CET"}"#),
             ];
             let script = Script::new()
                 .then(wire.answer(&[PARIS, NOTHING_YET], End::Limit, stream))
@@ -120,13 +128,14 @@ async fn the_same_call_after_the_same_calls_is_a_continuation() {
 /// A message without content is refused when a client sends it back in its conversation.
 #[tokio::test]
 async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
-    let told = "[A call of get_weather was cut off here, and is left out.]";
-    let cut = [Said::Call("get_weather", "{\"city\": \"Ber")];
+    let disclosed = "[A call of get_weather was cut off here, and is left out.]";
+    let cut = [ReplyPart::Call("get_weather", "{\"city\": \"Ber")];
     for wire in [Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
-        for (said, expected) in [(&cut[..], told), (&[Said::Text("One moment."), cut[0]][..], "One moment.")]
+        for (said, expected) in
+            [(&cut[..], disclosed), (&[ReplyPart::Text("One moment."), cut[0]][..], "One moment.")]
         {
             let first = wire.answer(said, End::Limit, false);
-            let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, false);
+            let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, false);
             let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(other)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
             assert_eq!((heard.text.as_str(), heard.calls.len()), (expected, 0), "{}", reply.text());
@@ -136,14 +145,14 @@ async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
     // In a stream it is left out where it was held back.
     let wire = Wire::Other(Dialect::Messages);
     let first = wire.answer(&cut, End::Limit, true);
-    let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, true);
+    let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, true);
     let endmark = Endmark::start_with(Script::new().then(first).default_answer(other), |settings| {
         settings.resume.mode = Mode::On;
         settings.tools.hold = true;
     })
     .await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
-    assert_eq!((heard.text.as_str(), heard.calls.len()), (told, 0), "{}", reply.text());
+    assert_eq!((heard.text.as_str(), heard.calls.len()), (disclosed, 0), "{}", reply.text());
     assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
 }
 
@@ -153,18 +162,18 @@ async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
     let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;
     let wire = Wire::ALL[0];
     for stream in [false, true] {
-        let call = |made: &str, end| wire.answer(&[Said::Call("get_weather", made)], end, stream);
+        let call = |made: &str, end| wire.answer(&[ReplyPart::Call("get_weather", made)], end, stream);
         let cuts = [call("{", End::Limit), call(r#"{"city":"Ber"#, End::Limit)];
         let whole = call(arguments, End::Calls);
-        let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, stream);
-        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let other = wire.answer(&[ReplyPart::Text("Sorry.")], End::Turn, stream);
+        let request_count = std::sync::atomic::AtomicUsize::new(0);
         let respond = move |request: &Received| {
             let last = request.json()["messages"].as_array().unwrap().last().unwrap().clone();
             let content = last["content"].as_str().unwrap_or_default();
             if last["tool_calls"].is_array() {
                 Answer::error(400, "invalid_request_error", None, "Cannot continue a message with calls.")
             } else if content == "Tell." {
-                cuts[asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed)].clone()
+                cuts[request_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed)].clone()
             } else if content.starts_with("<tool_call>") && content.ends_with("Ber") {
                 whole.clone()
             } else {
