@@ -10,11 +10,11 @@ use serde_json::{Number, Value};
 #[derive(Clone, Copy)]
 pub struct Closer {
     pub name: &'static str,
-    pub close: fn(&[u8]) -> Option<Said>,
+    pub close: fn(&[u8]) -> Option<ClosedText>,
 }
 
 /// The result of a closer for a document.
-pub struct Said {
+pub struct ClosedText {
     pub value: Value,
     /// Pointers of the values marked as unfinished. `None` if the closer marks nothing.
     pub unfinished: Option<BTreeSet<String>>,
@@ -27,7 +27,7 @@ pub const CLOSERS: [Closer; 3] = [
     Closer { name: "jiter 0.18, partial", close: partial },
 ];
 
-fn endmark(cut: &[u8]) -> Option<Said> {
+fn endmark(cut: &[u8]) -> Option<ClosedText> {
     let completed = match complete(cut, &Format::Json) {
         Ok(completed) => completed,
         Err(CompleteError::NoValue) => return None,
@@ -35,20 +35,20 @@ fn endmark(cut: &[u8]) -> Option<Said> {
     };
     let unfinished = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
     let value = serde_json::from_str(&completed.text).expect("a closed text is JSON");
-    Some(Said { value, unfinished: Some(unfinished) })
+    Some(ClosedText { value, unfinished: Some(unfinished) })
 }
 
-fn trailing_strings(cut: &[u8]) -> Option<Said> {
+fn trailing_strings(cut: &[u8]) -> Option<ClosedText> {
     jiter(cut, PartialMode::TrailingStrings)
 }
 
-fn partial(cut: &[u8]) -> Option<Said> {
+fn partial(cut: &[u8]) -> Option<ClosedText> {
     jiter(cut, PartialMode::On)
 }
 
-fn jiter(cut: &[u8], mode: PartialMode) -> Option<Said> {
+fn jiter(cut: &[u8], mode: PartialMode) -> Option<ClosedText> {
     let value = JsonValue::parse_with_config(cut, false, mode).ok()?;
-    Some(Said { value: value_of(&value), unfinished: None })
+    Some(ClosedText { value: value_of(&value), unfinished: None })
 }
 
 /// Converts a `jiter` value to the same `serde_json` value.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::Cut;
-use crate::closer::Said;
+use crate::closer::ClosedText;
 
 /// How a closer handled a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,81 +23,81 @@ pub enum Judgement {
 }
 
 /// Judges the result of a closer.
-pub fn judge(said: Option<&Said>, cut: &Cut) -> Judgement {
-    let Some(said) = said else { return Judgement::Nothing };
-    if invents(&said.value, &cut.document) {
+pub fn judge(closed: Option<&ClosedText>, cut: &Cut) -> Judgement {
+    let Some(closed) = closed else { return Judgement::Nothing };
+    if invents(&closed.value, &cut.document) {
         return Judgement::Invented;
     }
-    let is_true = match &said.unfinished {
-        None => is_beginning(&said.value, &cut.document),
-        Some(marked) => is_marked_beginning(&said.value, &cut.document, "", marked),
+    let is_true = match &closed.unfinished {
+        None => is_beginning(&closed.value, &cut.document),
+        Some(marked) => is_marked_beginning(&closed.value, &cut.document, "", marked),
     };
     match cut.must_have {
         _ if !is_true => Judgement::Untrue,
-        Some(name) if said.value.get(name).is_none() => Judgement::Dropped,
+        Some(name) if closed.value.get(name).is_none() => Judgement::Dropped,
         _ => Judgement::TrueBeginning,
     }
 }
 
 /// Whether the value has a name that the document does not have at the same place.
-fn invents(said: &Value, meant: &Value) -> bool {
-    match (said, meant) {
-        (Value::Object(said), Value::Object(meant)) => {
-            said.iter().any(|(name, said)| meant.get(name).is_none_or(|meant| invents(said, meant)))
+fn invents(closed: &Value, intended: &Value) -> bool {
+    match (closed, intended) {
+        (Value::Object(closed), Value::Object(intended)) => {
+            closed.iter().any(|(name, closed)| intended.get(name).is_none_or(|intended| invents(closed, intended)))
         }
-        (Value::Array(said), Value::Array(meant)) => {
-            said.iter().zip(meant).any(|(said, meant)| invents(said, meant))
+        (Value::Array(closed), Value::Array(intended)) => {
+            closed.iter().zip(intended).any(|(closed, intended)| invents(closed, intended))
         }
         _ => false,
     }
 }
 
 /// Whether the value is a beginning, for a closer without marks: only the last value may be unfinished.
-fn is_beginning(said: &Value, meant: &Value) -> bool {
-    let is_one = |index: usize, count: usize, said: &Value, meant: &Value| {
-        if index + 1 == count { is_beginning(said, meant) } else { said == meant }
+fn is_beginning(closed: &Value, intended: &Value) -> bool {
+    let is_one = |index: usize, count: usize, closed: &Value, intended: &Value| {
+        if index + 1 == count { is_beginning(closed, intended) } else { closed == intended }
     };
-    match (said, meant) {
-        (Value::String(said), Value::String(meant)) => meant.starts_with(said.as_str()),
-        (Value::Array(said), Value::Array(meant)) => {
-            let mut pairs = said.iter().zip(meant).enumerate();
-            said.len() <= meant.len()
-                && pairs.all(|(index, (one, other))| is_one(index, said.len(), one, other))
+    match (closed, intended) {
+        (Value::String(closed), Value::String(intended)) => intended.starts_with(closed.as_str()),
+        (Value::Array(closed), Value::Array(intended)) => {
+            let mut pairs = closed.iter().zip(intended).enumerate();
+            closed.len() <= intended.len()
+                && pairs.all(|(index, (one, other))| is_one(index, closed.len(), one, other))
         }
-        (Value::Object(said), Value::Object(meant)) => {
-            let mut pairs = said.iter().zip(meant).enumerate();
-            said.len() <= meant.len()
+        (Value::Object(closed), Value::Object(intended)) => {
+            let mut pairs = closed.iter().zip(intended).enumerate();
+            closed.len() <= intended.len()
                 && pairs.all(|(index, (one, other))| {
-                    one.0 == other.0 && is_one(index, said.len(), one.1, other.1)
+                    one.0 == other.0 && is_one(index, closed.len(), one.1, other.1)
                 })
         }
-        _ => said == meant,
+        _ => closed == intended,
     }
 }
 
 /// Whether marked values are beginnings and all other values are equal.
-fn is_marked_beginning(said: &Value, meant: &Value, pointer: &str, marked: &BTreeSet<String>) -> bool {
+fn is_marked_beginning(closed: &Value, intended: &Value, pointer: &str, marked: &BTreeSet<String>) -> bool {
     let is_marked = marked.contains(pointer);
-    match (said, meant) {
-        (Value::String(said), Value::String(meant)) if is_marked => meant.starts_with(said.as_str()),
+    match (closed, intended) {
+        (Value::String(closed), Value::String(intended)) if is_marked => intended.starts_with(closed.as_str()),
         // A number that is the whole text is marked, because more digits could follow.
         (Value::Number(_), Value::Number(_)) if is_marked && pointer.is_empty() => true,
-        (Value::Array(said), Value::Array(meant)) => {
-            let fits = said.len() == meant.len() || is_marked && said.len() < meant.len();
-            let mut pairs = said.iter().zip(meant).enumerate();
-            fits && pairs.all(|(index, (said, meant))| {
-                is_marked_beginning(said, meant, &format!("{pointer}/{index}"), marked)
+        (Value::Array(closed), Value::Array(intended)) => {
+            let fits = closed.len() == intended.len() || is_marked && closed.len() < intended.len();
+            let mut pairs = closed.iter().zip(intended).enumerate();
+            fits && pairs.all(|(index, (closed, intended))| {
+                is_marked_beginning(closed, intended, &format!("{pointer}/{index}"), marked)
             })
         }
-        (Value::Object(said), Value::Object(meant)) => {
-            let fits = said.len() == meant.len() || is_marked && said.len() < meant.len();
-            let mut pairs = said.iter().zip(meant);
-            fits && pairs.all(|((said_name, said), (meant_name, meant))| {
+        (Value::Object(closed), Value::Object(intended)) => {
+            let fits = closed.len() == intended.len() || is_marked && closed.len() < intended.len();
+            let mut pairs = closed.iter().zip(intended);
+            fits && pairs.all(|((said_name, closed), (meant_name, intended))| {
                 let step = meant_name.replace('~', "~0").replace('/', "~1");
                 said_name == meant_name
-                    && is_marked_beginning(said, meant, &format!("{pointer}/{step}"), marked)
+                    && is_marked_beginning(closed, intended, &format!("{pointer}/{step}"), marked)
             })
         }
-        _ => said == meant,
+        _ => closed == intended,
     }
 }
