@@ -85,15 +85,15 @@ fn responses() -> Reply {
         named(name, &format!(r#"{{"type":"{name}","sequence_number":{number},{fields}}}"#))
     };
     let in_part = |fields: &str| format!(r#""item_id":"{ITEM}","output_index":0,"content_index":0,{fields}"#);
-    let begun = response("in_progress", "", "null");
-    let said = PIECE.repeat(PIECES);
-    let (done, last) = (item("completed", &part(&said)), PIECES + 4);
+    let opening = response("in_progress", "", "null");
+    let repeated_text = PIECE.repeat(PIECES);
+    let (done, last) = (item("completed", &part(&repeated_text)), PIECES + 4);
     reply(
         whole,
         around(
             vec![
-                event(0, "response.created", format!(r#""response":{begun}"#)),
-                event(1, "response.in_progress", format!(r#""response":{begun}"#)),
+                event(0, "response.created", format!(r#""response":{opening}"#)),
+                event(1, "response.in_progress", format!(r#""response":{opening}"#)),
                 event(
                     2,
                     "response.output_item.added",
@@ -109,9 +109,9 @@ fn responses() -> Reply {
                 event(
                     last,
                     "response.output_text.done",
-                    in_part(&format!(r#""text":"{said}","logprobs":[]"#)),
+                    in_part(&format!(r#""text":"{repeated_text}","logprobs":[]"#)),
                 ),
-                event(last + 1, "response.content_part.done", in_part(&format!(r#""part":{}"#, part(&said)))),
+                event(last + 1, "response.content_part.done", in_part(&format!(r#""part":{}"#, part(&repeated_text)))),
                 event(last + 2, "response.output_item.done", format!(r#""output_index":0,"item":{done}"#)),
                 event(
                     last + 3,
