@@ -78,9 +78,9 @@ fn seams(rounds: usize, part_of_name: &str) {
 /// Returns the processor time of the fastest round in ms.
 fn fastest(cut: &Cut, rounds: usize) -> f64 {
     let time = || {
-        let begun = ThreadTime::now();
+        let started = ThreadTime::now();
         cut.stitch();
-        begun.elapsed().as_secs_f64() * 1e3
+        started.elapsed().as_secs_f64() * 1e3
     };
     (0..=rounds).map(|_| time()).fold(f64::INFINITY, f64::min)
 }

@@ -26,10 +26,10 @@ pub fn measure(contenders: &[Contender<'_>], rounds: usize) -> Vec<Measured> {
     let mut times: Vec<Vec<Duration>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
         for (contender, times) in contenders.iter().zip(&mut times) {
-            let begun = Instant::now();
+            let started = Instant::now();
             (contender.run)();
             if round > 0 {
-                times.push(begun.elapsed());
+                times.push(started.elapsed());
             }
         }
     }
