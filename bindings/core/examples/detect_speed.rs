@@ -15,9 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let raw = fs::read(file)?;
     let mut shortest = Duration::MAX;
     for _ in 0..CALLS {
-        let begun = Instant::now();
+        let started = Instant::now();
         black_box(endmark::detect(black_box(&raw), &endmark::Format::Json));
-        shortest = shortest.min(begun.elapsed());
+        shortest = shortest.min(started.elapsed());
     }
     println!("{}", shortest.as_nanos());
     Ok(())

@@ -87,9 +87,9 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let limits = options.limits()?;
     let name = options.format.as_deref().unwrap_or("auto");
     let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
-    let asked = RequestedFormat::from_name(name)
+    let requested_format = RequestedFormat::from_name(name)
         .ok_or_else(|| Failure::invalid("invalid_format", unknown()).about(&["format"]))?;
-    let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| cap_failure(&error))?;
+    let capped = endmark::context::cap::cap(raw, requested_format, &limits).map_err(|error| cap_failure(&error))?;
     answer(&Capped {
         text: &capped.text,
         format: capped.format.name(),

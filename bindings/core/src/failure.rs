@@ -55,8 +55,8 @@ impl Failure {
         Self::new(FailureKind::Invalid, code, message)
     }
 
-    pub(crate) fn internal(said: &str) -> Self {
-        let message = format!("a bug in Endmark; please report it with the input that causes it: {said}");
+    pub(crate) fn internal(detail: &str) -> Self {
+        let message = format!("a bug in Endmark; please report it with the input that causes it: {detail}");
         Self::new(FailureKind::Bug, "bug", message)
     }
 

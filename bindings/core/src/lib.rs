@@ -138,9 +138,9 @@ impl Object {
 /// A panic is a bug of Endmark's, and must not end the process of its user.
 fn catch_panic<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
-        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(Failure::internal(&said))
+        let panic_message = panic.downcast_ref::<&str>().map(|panic_message| (*panic_message).to_owned());
+        let panic_message = panic_message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Failure::internal(&panic_message))
     })
 }
 

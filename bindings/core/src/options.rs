@@ -52,15 +52,15 @@ fn quoted_words(message: &str) -> impl Iterator<Item = &str> {
 fn unknown_option(path: &str, known: &[&str]) -> Failure {
     let (before, name) = path.rsplit_once('.').map_or(("", path), |(before, name)| (before, name));
     let full = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
-    let Some(meant) = nearest(name, known.iter().map(ToString::to_string)) else {
+    let Some(suggestion) = nearest(name, known.iter().map(ToString::to_string)) else {
         let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         let message = format!("unknown option `{path}`: use {}", names.join(", "));
         let mentioned: Vec<&str> = [path].into_iter().chain(known.iter().copied()).collect();
         return Failure::invalid("invalid_options", message).about(&mentioned);
     };
-    let meant = full(&meant);
-    let message = format!("unknown option `{path}`: did you mean `{meant}`?");
-    Failure::invalid("invalid_options", message).about(&[path, &meant])
+    let suggestion = full(&suggestion);
+    let message = format!("unknown option `{path}`: did you mean `{suggestion}`?");
+    Failure::invalid("invalid_options", message).about(&[path, &suggestion])
 }
 
 #[derive(Deserialize)]

@@ -211,8 +211,8 @@ impl AgentRun {
     ) -> String {
         let attempt = (self.run.attempt(), self.run.limits().attempts.get());
         let (verdict, evidence) = (judged.verdict, judged.evidence.as_slice());
-        let said = self.stream.last_message();
-        RetryPrompt { path, artifact, report, attempt, verdict, evidence, last_message: said, task }.text()
+        let message = self.stream.last_message();
+        RetryPrompt { path, artifact, report, attempt, verdict, evidence, last_message: message, task }.text()
     }
 
     fn to_json(&self, notices: &[Notice], ended: Option<Ended<'_>>) -> Result<String, Failure> {
