@@ -136,11 +136,11 @@ impl Audit {
         before: Option<Self>,
         folder: &Path,
         name: &str,
-        said: &str,
+        message: &str,
         is_required: bool,
     ) -> Result<Option<Self>, CommandError> {
         let Some(file) = Self::next_file(before.as_ref(), folder, name) else { return Ok(None) };
-        let mut transcript = read(said.as_bytes());
+        let mut transcript = read(message.as_bytes());
         let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
             || !transcript.checkpoints.is_empty();
         // Ignores sub-agents without a task to find anything.
@@ -148,7 +148,7 @@ impl Audit {
             return Ok(None);
         }
         let Some(result) = transcript.results.pop() else { return Ok(None) };
-        put(&file, said.as_bytes()).map_err(|error| unusable(&file, &error))?;
+        put(&file, message.as_bytes()).map_err(|error| unusable(&file, &error))?;
         Ok(Some(Self::add_result(before, name, file, result)))
     }
 

@@ -85,9 +85,9 @@ impl ResultCapping<'_> {
     }
 
     fn cap_text(&mut self, text: &str, most: usize) -> Result<String, CommandError> {
-        let mut asked = self.request.clone();
-        asked.limits.most = most;
-        let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
+        let mut cap_request = self.request.clone();
+        cap_request.limits.most = most;
+        let (capped, _) = cap_and_keep(text.as_bytes(), cap_request, Some(self.keeper))?;
         let not_kept = capped.warnings.iter().find(|warning| warning.code == "NOT_KEPT");
         self.store_failure =
             self.store_failure.take().or_else(|| not_kept.map(|warning| warning.message.clone()));

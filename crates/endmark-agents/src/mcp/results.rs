@@ -66,20 +66,20 @@ pub(super) fn cap_message(
     line: &[u8],
     is_whole_bounded: bool,
     schema: Option<&Validator>,
-    asked: &CapRequest,
+    cap_request: &CapRequest,
     keeper: &mut Keeper,
 ) -> Result<Option<ChangedMessage>, ResultError> {
-    let mut capping = ResultCapping { request: asked, keeper, schema, warnings: Vec::new() };
+    let mut capping = ResultCapping { request: cap_request, keeper, schema, warnings: Vec::new() };
     let shortened = capping.shorten_known_parts(line)?;
     let changed = |line: String, capping: ResultCapping<'_>| {
         Ok(Some(ChangedMessage { line, warnings: capping.warnings }))
     };
     let text = shortened.as_deref().map_or(line, str::as_bytes);
-    let bound = asked.limits.most.saturating_mul(LIMITED_PARTS + 1);
+    let bound = cap_request.limits.most.saturating_mul(LIMITED_PARTS + 1);
     let is_bounded = |text: &[u8]| {
         let rest = || Value::parse(text).map(without_media);
         // In no unit is a text longer than its number of bytes.
-        text.len() <= bound || rest().is_ok_and(|rest| size(&rest, asked.limits.unit) <= bound)
+        text.len() <= bound || rest().is_ok_and(|rest| size(&rest, cap_request.limits.unit) <= bound)
     };
     if !is_whole_bounded || is_bounded(text) {
         return shortened.map_or(Ok(None), |line| changed(line, capping));
@@ -160,9 +160,9 @@ impl ResultCapping<'_> {
         let (most, unit) = (self.request.limits.most, self.request.limits.unit);
         let value = result.field("structuredContent").filter(|value| size(value.raw(), unit) > most);
         let Some(value) = value else { return Ok(None) };
-        let mut asked = self.request.clone();
-        (asked.format, asked.limits.keeps_types) = (Format::Json, true);
-        let (capped, handle) = cap_and_keep(value.raw().as_bytes(), asked, Some(self.keeper))?;
+        let mut cap_request = self.request.clone();
+        (cap_request.format, cap_request.limits.keeps_types) = (Format::Json, true);
+        let (capped, handle) = cap_and_keep(value.raw().as_bytes(), cap_request, Some(self.keeper))?;
         self.keep_warnings(&capped);
         let way = handle.map(|handle| format!(" {READ_TOOL} {}", handle.as_str())).unwrap_or_default();
         let is_object = Value::parse_str(&capped.text).is_ok_and(|value| value.kind() == Kind::Object);
@@ -196,9 +196,9 @@ impl ResultCapping<'_> {
     }
 
     fn cap_message(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
-        let mut asked = self.request.clone();
-        (asked.format, asked.limits.most) = (format, most);
-        let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
+        let mut cap_request = self.request.clone();
+        (cap_request.format, cap_request.limits.most) = (format, most);
+        let (capped, _) = cap_and_keep(text.as_bytes(), cap_request, Some(self.keeper))?;
         self.keep_warnings(&capped);
         Ok(capped.text)
     }

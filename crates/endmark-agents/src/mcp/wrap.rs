@@ -69,10 +69,10 @@ impl WrapState {
 pub fn wrap(
     command: &[OsString],
     settings: &Settings,
-    mut asked: CapRequest,
+    mut cap_request: CapRequest,
     warn: &Warn,
 ) -> Result<(), CommandError> {
-    asked.limits.way = ReadMethod::Tool;
+    cap_request.limits.way = ReadMethod::Tool;
     let failed = |error: io::Error| {
         let body = not_started(&name(command), &error);
         CommandError::Upstream {
@@ -99,13 +99,14 @@ pub fn wrap(
         is_client_gone: Mutex::new(false),
     });
     if let Some(input) = input {
-        let (shared, settings, limits) = (Arc::clone(&shared), settings.clone(), asked.limits.clone());
+        let (shared, settings, limits) = (Arc::clone(&shared), settings.clone(), cap_request.limits.clone());
         let warn = Arc::clone(warn);
         thread::spawn(move || from_client(input, &shared, &settings, &limits, &warn));
     }
     let mut keeper = settings.keeper();
     let passed = output.map_or(Ok(()), |output| {
-        let mut passing = ServerDirection { shared: &shared, request: &asked, keeper: &mut keeper, warn };
+        let mut passing =
+            ServerDirection { shared: &shared, request: &cap_request, keeper: &mut keeper, warn };
         passing.pass(BufReader::new(output))
     });
     keeper.close();

@@ -49,10 +49,10 @@ pub(super) fn record(
         record.artifact
     );
     let event = RunEventRecord { name: notice.name().to_owned(), message };
-    let said = |error: StoreError| error.to_string();
-    let store = Store::open_for_runs(&settings.files.store).map_err(said)?;
+    let describe = |error: StoreError| error.to_string();
+    let store = Store::open_for_runs(&settings.files.store).map_err(describe)?;
     let runtime = runtime::new().map_err(|error| error.to_string())?;
     let recorded = runtime.block_on(store.recorder(NoSecrets).record_run(run, vec![event]));
     runtime.block_on(store.close());
-    recorded.map_err(said)
+    recorded.map_err(describe)
 }
