@@ -24,11 +24,11 @@ pub(crate) fn check_configuration(effective: &Effective, environment: &Environme
             settings.upstreams.iter().find(|other| Some(&other.name) == upstream.fallback.as_ref());
         if let Some(fallback) = fallback {
             let name = format!("upstreams.{}.fallback", upstream.name);
-            let asked = match &fallback.api_key {
+            let key_source = match &fallback.api_key {
                 Some(_) => "with its own key",
                 None => "without a key: it does not receive the client's credentials",
             };
-            checks.push(Check::passed(name, format!("the fallback is `{}`, {asked}", fallback.name)));
+            checks.push(Check::passed(name, format!("the fallback is `{}`, {key_source}", fallback.name)));
         }
         if let Some(source) = &upstream.api_key {
             let name = format!("upstreams.{}.api_key", upstream.name);

@@ -43,8 +43,8 @@ pub(crate) fn begin(
         (false, 1) => "info,endmark=debug,endmark_gateway=debug,endmark_store=debug",
         (false, _) => "trace",
     };
-    let said = environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
-    let filter = said.unwrap_or_else(|| EnvFilter::new(level));
+    let configured = environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
+    let filter = configured.unwrap_or_else(|| EnvFilter::new(level));
     if format == LogFormat::Json {
         IS_JSON.store(true, Ordering::Relaxed);
     }

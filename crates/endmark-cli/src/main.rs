@@ -20,10 +20,10 @@ mod saved;
 #[cfg(test)]
 mod schemas;
 mod serving;
-mod since;
 mod standard_error;
 mod supervision;
 mod telemetry;
+mod time_span;
 mod view;
 
 use std::process::ExitCode;

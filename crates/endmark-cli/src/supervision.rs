@@ -3,11 +3,11 @@
 mod answer;
 mod kept;
 mod many;
+mod run_options;
+mod run_reporter;
 mod span;
 mod spec;
 mod take_up;
-mod telling;
-mod wish;
 
 use std::cell::RefCell;
 use std::io;
@@ -31,9 +31,9 @@ use crate::view::answer::Answer;
 #[cfg(test)]
 pub(crate) use answer::Report;
 use many::FinishedRuns;
+use run_options::{RunOptions, Shared};
+use run_reporter::RunReporter;
 pub(crate) use take_up::resume_runs;
-use telling::RunReporter;
-use wish::{RunOptions, Shared};
 
 /// How long the process waits at its end for webhook events in flight.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);

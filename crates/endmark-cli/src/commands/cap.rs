@@ -19,16 +19,16 @@ use crate::view::answer::{Answer, Outcome, to_data};
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let asked = limits::from_arguments(arguments, settings)?;
+    let cap_request = limits::from_arguments(arguments, settings)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     let mut keeper = settings.keeper();
     let outcome = if arguments.batch {
-        batch::run(input, &asked, (!arguments.no_store).then_some(&mut keeper)).map(Outcome::Streamed)
+        batch::run(input, &cap_request, (!arguments.no_store).then_some(&mut keeper)).map(Outcome::Streamed)
     } else if arguments.no_store {
-        cap_input(input, asked).and_then(|capped| answer(&capped, None)).map(Outcome::from)
+        cap_input(input, cap_request).and_then(|capped| answer(&capped, None)).map(Outcome::from)
     } else {
         let called = FieldPath::data().key("text");
-        cap_chunks_and_keep(|take| input.each_chunk(take), asked, called, &mut keeper).and_then(
+        cap_chunks_and_keep(|take| input.each_chunk(take), cap_request, called, &mut keeper).and_then(
             |(capped, handle)| answer(&capped, handle.as_ref().map(Handle::as_str)).map(Outcome::from),
         )
     };
@@ -39,8 +39,8 @@ pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, Command
     })
 }
 
-fn cap_input(input: Input, asked: CapRequest) -> Result<Capped, CommandError> {
-    let capper = Capper::new(asked.format, asked.limits).map_err(|error| cap_error(&error))?;
+fn cap_input(input: Input, cap_request: CapRequest) -> Result<Capped, CommandError> {
+    let capper = Capper::new(cap_request.format, cap_request.limits).map_err(|error| cap_error(&error))?;
     let mut capper = capper.with_path(FieldPath::data().key("text"));
     input.each_chunk(|chunk| capper.push(chunk).map_err(|error| cap_error(&error)))?;
     capper.finish().map_err(|error| cap_error(&error))

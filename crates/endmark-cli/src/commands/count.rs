@@ -52,8 +52,8 @@ pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, Comman
         counted_as: Family::of(model).name(),
         prices_as_of: models.as_of().to_owned(),
     };
-    let said = describe(&report);
-    Ok(Answer::yes(to_data(&report)?, said).with_warnings(configuration_warnings(&effective)))
+    let description = describe(&report);
+    Ok(Answer::yes(to_data(&report)?, description).with_warnings(configuration_warnings(&effective)))
 }
 
 /// Counts a conversation. The count does not depend on its wire format, but the named format is validated.

@@ -20,13 +20,13 @@ const SEAM: &str = "∎";
 
 /// Runs the demonstration. The answer is negative if a reply is not whole.
 pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
-    let told = runtime::block_on(demo::run_story())?.map_err(|message| CommandError::Upstream {
+    let story = runtime::block_on(demo::run_story())?.map_err(|message| CommandError::Upstream {
         message: format!("the demonstration failed: {message}"),
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
-    let data = to_data(&Report::new(&told))?;
-    let text = text(&told, context.terminal.tables());
-    Ok(match told.scenes.iter().filter(|scene| !scene.is_whole()).count() {
+    let data = to_data(&Report::new(&story))?;
+    let text = text(&story, context.terminal.tables());
+    Ok(match story.scenes.iter().filter(|scene| !scene.is_whole()).count() {
         0 => Answer::yes(data, text),
         cut => Answer::no_in_text(data, text, "not_whole", format!("{cut} replies are not whole")),
     })
@@ -62,7 +62,7 @@ struct ReplyReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(told: &'a PlayedStory) -> Self {
+    fn new(story: &'a PlayedStory) -> Self {
         let scene = |scene: &'a Scene| SceneReport {
             title: scene.title,
             asked: &scene.request,
@@ -73,8 +73,8 @@ impl<'a> Report<'a> {
             recovery: scene.recovery.as_ref().map(recoveries::recovery_report),
         };
         Self {
-            scenes: told.scenes.iter().map(scene).collect(),
-            log: told.log.iter().map(recoveries::RecoveryEntry::new).collect(),
+            scenes: story.scenes.iter().map(scene).collect(),
+            log: story.log.iter().map(recoveries::RecoveryEntry::new).collect(),
         }
     }
 }
@@ -89,15 +89,15 @@ impl<'a> ReplyReport<'a> {
     }
 }
 
-fn text(told: &PlayedStory, layout: Layout) -> String {
+fn text(story: &PlayedStory, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text =
         format!("A server cuts every reply on purpose, at a small token limit. {SEAM} marks the seam.\n");
-    for (number, scene) in (1..).zip(&told.scenes) {
+    for (number, scene) in (1..).zip(&story.scenes) {
         text.push_str(&scene_text(number, scene, painter));
     }
     text.extend(["\n", &painter.paint(Paint::Strong, "What Endmark recorded"), " (`endmark log`)\n\n"]);
-    text.push_str(&recoveries_view::text(&told.log, layout));
+    text.push_str(&recoveries_view::text(&story.log, layout));
     text.push_str("\nWith a server of your own:\n\n  endmark serve --upstream http://127.0.0.1:8080/v1\n");
     text
 }

@@ -9,7 +9,7 @@ use endmark_store::Reader;
 
 use crate::arguments::Report as Arguments;
 use crate::context::{Context, report_warnings};
-use crate::since::seconds;
+use crate::time_span::seconds;
 use crate::view::answer::{Answer, to_data};
 
 /// Reads the ledger and summarises it.

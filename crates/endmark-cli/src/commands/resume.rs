@@ -204,9 +204,13 @@ impl Server {
         let response = self.client.send(request, self.timeout).await;
         let response = response.map_err(|error| AskFailure::Lost(error.to_string()))?;
         if response.status() != StatusCode::OK {
-            let said =
+            let error_message =
                 read_error(response.body()).map(|error| format!(": {}", error.message)).unwrap_or_default();
-            return Err(AskFailure::Rejected(format!("{} answers {}{said}", self.url, response.status())));
+            return Err(AskFailure::Rejected(format!(
+                "{} answers {}{error_message}",
+                self.url,
+                response.status()
+            )));
         }
         self.read(response.body())
     }

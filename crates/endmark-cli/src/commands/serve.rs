@@ -155,9 +155,9 @@ fn timeout_handler(
     address: SocketAddr,
 ) -> Box<dyn FnOnce(SignalAction, Duration) -> Exit + Send> {
     let (server, began) = (Arc::clone(server), Instant::now());
-    Box::new(move |asked, waited| {
+    Box::new(move |signal, waited| {
         let message = ServeError::NotDrained { left: server.busy(), waited }.to_string();
-        let shown = match asked {
+        let shown = match signal {
             SignalAction::Interrupt => {
                 terminal.warn(&message);
                 Err(CommandError::Interrupted)

@@ -68,8 +68,8 @@ fn parse_stream(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<St
     while let Some(frame) = decoder.next_frame() {
         stream.read_frame(&frame).map_err(|error| error.to_string())?;
         let chunk = frame.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data).ok());
-        let told = chunk.and_then(|chunk| chunk["endmark"]["request"].as_str().map(str::to_owned));
-        request_id = told.or(request_id);
+        let reported_id = chunk.and_then(|chunk| chunk["endmark"]["request"].as_str().map(str::to_owned));
+        request_id = reported_id.or(request_id);
     }
     let choice = stream.choice_at(0).cloned().ok_or_else(|| "the stream has no choice".to_owned())?;
     Ok((choice, request_id))

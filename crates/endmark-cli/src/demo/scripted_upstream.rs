@@ -28,7 +28,7 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 pub(crate) struct Model {
     pub(crate) name: &'static str,
     /// Its complete reply, as text or as the arguments of its tool call.
-    pub(crate) says: &'static str,
+    pub(crate) reply_text: &'static str,
     /// The tool that it calls if the request offers tools.
     pub(crate) tool: Option<&'static str>,
     pub(crate) manner: Manner,
@@ -125,21 +125,21 @@ impl Turn {
         let last = messages.last().ok_or("there is no message")?;
         let earlier = messages.iter().rfind(|message| message["role"] == "assistant");
         let so_far = earlier.and_then(|message| message["content"].as_str()).unwrap_or_default();
-        let (_, rest) = model.says.split_at(count_known_bytes(model.says, so_far));
+        let (_, rest) = model.reply_text.split_at(count_known_bytes(model.reply_text, so_far));
         let is_prefill = last["role"] == "assistant";
-        let (echo, says) = match (model.manner, is_prefill, rest.len() < model.says.len()) {
+        let (echo, reply_text) = match (model.manner, is_prefill, rest.len() < model.reply_text.len()) {
             (Manner::Chats, true, _) => return Err("the last message must be the user's"),
             (Manner::Echoes, true, true) => (so_far, rest.to_owned()),
             (Manner::Chats, false, true) => ("", format!("Sure, here is the rest:\n\n```\n{rest}\n```")),
-            _ => ("", model.says.to_owned()),
+            _ => ("", model.reply_text.to_owned()),
         };
         let limit = ["max_completion_tokens", "max_tokens"].iter().find_map(|name| request[name].as_u64());
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let all: Vec<&str> = words(&says).collect();
+        let all: Vec<&str> = words(&reply_text).collect();
         let echoed = Some(echo.to_owned()).filter(|echo| !echo.is_empty());
-        let said = all.iter().take(limit).map(|word| (*word).to_owned());
+        let reply_words = all.iter().take(limit).map(|word| (*word).to_owned());
         Ok(Self {
-            tokens: echoed.into_iter().chain(said).collect(),
+            tokens: echoed.into_iter().chain(reply_words).collect(),
             wants_usage: request["stream_options"]["include_usage"] == true,
             is_cut: all.len() > limit,
             is_tool_call: model.tool.is_some() && request.get("tools").is_some(),
@@ -165,10 +165,12 @@ impl Turn {
     }
 
     fn reply(&self, model: &Model) -> Value {
-        let said = self.tokens.concat();
+        let reply_words = self.tokens.concat();
         let message = match model.tool.filter(|_| self.is_tool_call) {
-            Some(tool) => json!({"role": "assistant", "content": null, "tool_calls": [call(tool, &said)]}),
-            None => json!({"role": "assistant", "content": said}),
+            Some(tool) => {
+                json!({"role": "assistant", "content": null, "tool_calls": [call(tool, &reply_words)]})
+            }
+            None => json!({"role": "assistant", "content": reply_words}),
         };
         let choice = json!({"index": 0, "message": message, "finish_reason": self.finish_reason()});
         json!({
@@ -219,9 +221,9 @@ fn call(tool: &str, arguments: &str) -> Value {
 }
 
 /// Returns how many bytes of its text a model finds in `shown`, at any position.
-fn count_known_bytes(says: &str, shown: &str) -> usize {
+fn count_known_bytes(reply_text: &str, shown: &str) -> usize {
     let common = |start: usize| {
-        let pairs = says.chars().zip(shown[start..].chars());
+        let pairs = reply_text.chars().zip(shown[start..].chars());
         pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum::<usize>()
     };
     shown.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)

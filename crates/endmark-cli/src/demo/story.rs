@@ -56,10 +56,10 @@ const TRIP: &str = r#"{"from": "Lisbon", "to": "Oslo", "nights": 4, "hotels": ["
 const EDIT: &str = r#"{"path": "src/harbour.rs", "find": "fn tide() -> f64 {", "replace": "/// Metres above chart datum.\npub fn tide(hour: f64) -> f64 {"}"#;
 
 static MODELS: [Model; 4] = [
-    Model { name: "essay", says: MOON, tool: None, manner: Manner::Echoes },
-    Model { name: "stream", says: TIDE, tool: None, manner: Manner::Echoes },
-    Model { name: "planner", says: TRIP, tool: None, manner: Manner::Chats },
-    Model { name: "coder", says: EDIT, tool: Some("edit_file"), manner: Manner::Chats },
+    Model { name: "essay", reply_text: MOON, tool: None, manner: Manner::Echoes },
+    Model { name: "stream", reply_text: TIDE, tool: None, manner: Manner::Echoes },
+    Model { name: "planner", reply_text: TRIP, tool: None, manner: Manner::Chats },
+    Model { name: "coder", reply_text: EDIT, tool: Some("edit_file"), manner: Manner::Chats },
 ];
 
 /// Returns the requests; each has a limit that is too small on purpose.

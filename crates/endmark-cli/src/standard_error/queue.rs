@@ -76,7 +76,7 @@ impl Queue {
 
 /// Writes entries until every sender is gone.
 fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, tell: impl Fn(u64)) {
-    let mut told = 0;
+    let mut reported = 0;
     while let Ok(first) = entries.recv() {
         let mut lines = Vec::new();
         let mut marks = Vec::new();
@@ -92,9 +92,9 @@ fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, t
         let _ = output.write_all(&lines).and_then(|()| output.flush());
         state.waiting_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
         let lost = state.lost_pushes.load(Ordering::Relaxed);
-        if lost > told {
-            tell(lost - told);
-            told = lost;
+        if lost > reported {
+            tell(lost - reported);
+            reported = lost;
         }
         drop(marks);
     }
@@ -132,16 +132,16 @@ mod tests {
     fn slow(room: usize) -> (Queue, SyncSender<()>, Arc<Mutex<Vec<u8>>>, Told) {
         let (sender, tokens) = mpsc::sync_channel(100);
         let written = Arc::default();
-        let told = Told::default();
-        let heard = Arc::clone(&told);
+        let reported = Told::default();
+        let heard = Arc::clone(&reported);
         let output = Slow { tokens, written: Arc::clone(&written) };
         let queue = Queue::start(output, room, move |lost| heard.lock().unwrap().push(lost)).unwrap();
-        (queue, sender, written, told)
+        (queue, sender, written, reported)
     }
 
     #[test]
     fn writers_never_wait_and_lost_lines_are_reported_once() {
-        let (queue, tokens, written, told) = slow(10);
+        let (queue, tokens, written, reported) = slow(10);
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             queue.push(line.as_bytes().to_vec());
         }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(written.lock().unwrap().as_slice(), b"one\ntwo\n4\n");
         queue.push(b"five\n".to_vec());
         queue.flush(TEST_TIMEOUT);
-        assert_eq!(told.lock().unwrap().as_slice(), [1]);
+        assert_eq!(reported.lock().unwrap().as_slice(), [1]);
         assert!(written.lock().unwrap().ends_with(b"4\nfive\n"));
     }
 

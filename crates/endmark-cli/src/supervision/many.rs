@@ -11,7 +11,7 @@ use endmark_runs::{AgentRun, RunEventReport, RunOutcome, Task, Watch, supervise}
 use endmark_store::Recorder;
 use tokio::task::{JoinSet, LocalSet};
 
-use super::telling::RunReporter;
+use super::run_reporter::RunReporter;
 
 /// A finished run.
 pub(super) struct FinishedRun {
@@ -47,10 +47,10 @@ pub(super) async fn supervise_all(
                     let Some((index, task)) = waiting.next() else { break };
                     let mut signals = Signals::watch()?;
                     let recorder = recorder.clone();
-                    let mut told = RunWatcher { reporter: Rc::clone(telling) };
+                    let mut watcher = RunWatcher { reporter: Rc::clone(telling) };
                     under_way.spawn_local(async move {
                         let outcome =
-                            Box::pin(supervise(&task, Some(recorder), &mut told, &mut signals)).await;
+                            Box::pin(supervise(&task, Some(recorder), &mut watcher, &mut signals)).await;
                         (index, FinishedRun { transcripts: task.transcripts, outcome })
                     });
                 }

@@ -8,7 +8,7 @@ use endmark_runs::Task;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::wish::{RunOptions, Shared};
+use super::run_options::{RunOptions, Shared};
 use crate::input::Input;
 
 /// The content of the file.

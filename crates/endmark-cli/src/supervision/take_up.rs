@@ -11,8 +11,8 @@ use endmark_failure::CommandError;
 use endmark_runs::{ResumedProgress, Task};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
 
-use super::telling::RunReporter;
-use super::wish::{RunOptions, Shared};
+use super::run_options::{RunOptions, Shared};
+use super::run_reporter::RunReporter;
 use super::{answer, open_store, runs_folder, runtime, supervise_tasks};
 use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};

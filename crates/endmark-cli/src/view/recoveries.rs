@@ -29,12 +29,12 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 ///
 /// Each reason appears once.
 pub(crate) fn reasons(rows: &[LogRow]) -> String {
-    let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
+    let mut explained: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {
         let Some(reason) = NotAsked::from_row(row) else { continue };
-        match told.iter_mut().find(|(known, _)| *known == reason) {
+        match explained.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, ids)) => ids.push(row.id.to_string()),
-            None => told.push((reason, vec![row.id.to_string()])),
+            None => explained.push((reason, vec![row.id.to_string()])),
         }
     }
     let line = |(reason, ids): &(NotAsked, Vec<String>)| {
@@ -45,7 +45,7 @@ pub(crate) fn reasons(rows: &[LogRow]) -> String {
             reason.remedy
         )
     };
-    told.iter().map(line).collect()
+    explained.iter().map(line).collect()
 }
 
 fn cells(row: &LogRow) -> [Cell; 8] {

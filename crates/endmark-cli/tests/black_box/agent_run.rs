@@ -60,9 +60,9 @@ fn a_stub_is_finished_at_the_second_attempt() {
     assert_eq!((ran.code, &run_in(&envelope)["state"]), (0, &Value::from("succeeded")));
     assert_eq!(run_in(&envelope)["attempt"], 2);
     // The feedback to the agent lists what is present, what is missing, and where.
-    let told = fs::read_to_string(place.path().join("told")).unwrap();
+    let prompts = fs::read_to_string(place.path().join("told")).unwrap();
     for part in ["`report.md` is not finished", "- section: Summary", "placeholder: line 5, `TBD`"] {
-        assert!(told.contains(part), "{part} is not in {told}");
+        assert!(prompts.contains(part), "{part} is not in {prompts}");
     }
     assert_eq!(events(&place), ["started", "retry_queued", "started", "succeeded"]);
     let lines = fs::read_to_string(place.path().join("events.jsonl")).unwrap();
@@ -227,13 +227,13 @@ fn an_agent_continues_its_session_with_the_missing_points() {
     let place = place("claude", &script);
     let command = ["./claude", "-p", "{prompt}", "--output-format", "stream-json"];
     supervise(&place, &["--prompt", "Write the report.", "--max-attempts", "2"], &command);
-    let said = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
-    let first = said(1);
+    let prompt_of = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
+    let first = prompt_of(1);
     assert!(
         first.starts_with("-p\nWrite the report.\n--output-format\nstream-json\n--session-id\n"),
         "{first}"
     );
-    let second = said(2);
+    let second = prompt_of(2);
     assert!(second.starts_with("-p\nThe file `report.md` is not finished"), "{second}");
     assert!(second.ends_with("--resume\nours\n") && !second.contains("Write the report."), "{second}");
 }
@@ -266,7 +266,7 @@ fn an_agent_that_prints_endlessly_is_ended_by_a_named_limit() {
 #[test]
 fn invalid_options_are_refused_before_the_start() {
     let place = place("agent.sh", "touch started\n").with_file("none.yaml", "");
-    for (options, command, said) in [
+    for (options, command, prompt_of) in [
         (&["--max-time", "0s"][..], &["./agent.sh"][..], "is not a time span"),
         (&["--max-attempts", "0"], &["./agent.sh"], "0 is not in"),
         (&["--max-usd", "0"], &["./agent.sh"], "is not a valid amount"),
@@ -280,7 +280,7 @@ fn invalid_options_are_refused_before_the_start() {
     ] {
         let ran = supervise(&place, options, command);
         assert_eq!(ran.code, 2, "{options:?}: {}", ran.output);
-        assert!(ran.output.contains(said), "{options:?}: {}", ran.output);
+        assert!(ran.output.contains(prompt_of), "{options:?}: {}", ran.output);
     }
     assert!(!place.path().join("started").exists());
     let ran = supervise(&place, &[], &["./nowhere"]);
@@ -356,17 +356,18 @@ fn a_lost_session_is_restarted_with_the_task() {
     let place = place("claude", &script);
     let command = ["./claude", "-p", "{prompt}", "--output-format", "stream-json"];
     supervise(&place, &["--prompt", "Write the report."], &command);
-    let said = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
-    assert!(said(2).contains("--resume\nours\n"), "{}", said(2));
-    let third = said(3);
+    let prompt_of = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
+    assert!(prompt_of(2).contains("--resume\nours\n"), "{}", prompt_of(2));
+    let third = prompt_of(3);
     assert!(third.starts_with("-p\nWrite the report.\n") && third.contains("was begun already"), "{third}");
     assert!(third.contains("--session-id\n") && third.contains("is not finished"), "{third}");
 }
 
 #[test]
 fn usage_is_visible_while_the_agent_works() {
-    let said = claude(90_000);
-    let script = format!("{{\n{said}}} | head -2\nwhile ! [ -e go ]; do sleep 0.1; done\n{WHOLE}{said}");
+    let prompt_of = claude(90_000);
+    let script =
+        format!("{{\n{prompt_of}}} | head -2\nwhile ! [ -e go ]; do sleep 0.1; done\n{WHOLE}{prompt_of}");
     let place = place("claude", &script);
     let arguments =
         ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./claude", "stream-json"];

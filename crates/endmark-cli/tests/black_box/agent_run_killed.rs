@@ -30,13 +30,13 @@ fn a_killed_supervisor_leaves_no_process_and_loses_no_data() {
     let threads: Vec<_> = (0..AT_ONCE)
         .map(|first| {
             thread::spawn(move || {
-                (first..kills).step_by(AT_ONCE).map(kill_once).filter(|begun| *begun).count()
+                (first..kills).step_by(AT_ONCE).map(kill_once).filter(|started| *started).count()
             })
         })
         .collect();
-    let begun: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     // If every kill came before the agent's start, the test would prove nothing.
-    assert!(begun > 0, "no agent was started in {kills} runs");
+    assert!(started > 0, "no agent was started in {kills} runs");
 }
 
 /// Kills one supervisor. Returns whether its agent had been started.
@@ -58,9 +58,13 @@ fn kill_once(number: usize) -> bool {
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
 
-    let begun = Instant::now();
+    let started = Instant::now();
     while !marked_processes(&mark).is_empty() {
-        assert!(begun.elapsed() < TIMEOUT, "left after a kill at {moment} ms: {:?}", marked_processes(&mark));
+        assert!(
+            started.elapsed() < TIMEOUT,
+            "left after a kill at {moment} ms: {:?}",
+            marked_processes(&mark)
+        );
         thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(fs::read_to_string(place.path().join("report.md")).unwrap(), ARTIFACT);

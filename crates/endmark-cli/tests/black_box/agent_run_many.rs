@@ -95,8 +95,8 @@ fn runs_of_a_file_are_parallel_and_the_worst_outcome_counts() {
         fs::remove_file(place.path().join(run)).unwrap();
     }
     let ran = run(&place, &[]);
-    for said in ["succeeded", "stub.md:5:1 placeholder", "1 of 3 runs succeeded"] {
-        assert!(ran.output.contains(said), "{said} is not in {}", ran.output);
+    for expected_text in ["succeeded", "stub.md:5:1 placeholder", "1 of 3 runs succeeded"] {
+        assert!(ran.output.contains(expected_text), "{expected_text} is not in {}", ran.output);
     }
 }
 
@@ -105,7 +105,7 @@ fn an_invalid_file_starts_nothing_and_its_line_is_named() {
     let script = "touch started\n";
     let good =
         "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"good.md\"\ncommand = [\"./agent.sh\"]\n\n";
-    for (second, line, said) in [
+    for (second, line, expected_text) in [
         ("[[run]]\ntemplate = \"criteria.yaml\"\ncommand = [\"./agent.sh\"]\n", 6, "artifact is missing"),
         (
             "[[run]]\ntemplate = \"none.yaml\"\nartifact = \"a.md\"\ncommand = [\"./agent.sh\"]\n",
@@ -140,7 +140,10 @@ fn an_invalid_file_starts_nothing_and_its_line_is_named() {
         let envelope = ran.envelope();
         let message = envelope["error"]["message"].as_str().unwrap();
         assert_eq!(ran.code, 2, "{message}");
-        assert!(message.starts_with(&format!("runs.toml:{line}: ")) && message.contains(said), "{message}");
+        assert!(
+            message.starts_with(&format!("runs.toml:{line}: ")) && message.contains(expected_text),
+            "{message}"
+        );
         assert!(!place.path().join("started").exists());
         assert!(!place.path().join("endmark.db").exists());
     }

@@ -66,10 +66,10 @@ fn a_killed_run_resumes_its_session_and_its_allowance() {
     // The killed attempt does not count as an attempt, but its tokens count: three times 100 tokens, two attempts.
     assert_eq!((&run["attempt"], &run["tokenUsage"]["total"]), (&2.into(), &300.into()));
     assert_eq!(fs::read_to_string(place.path().join("told.1.0")).unwrap(), "Write the report.");
-    let told = fs::read_to_string(place.path().join("told.1.1")).unwrap();
+    let prompt = fs::read_to_string(place.path().join("told.1.1")).unwrap();
     assert!(
-        told.contains("`report.md` is not finished (attempt 1 of 2)") && told.contains("supervisor"),
-        "{told}"
+        prompt.contains("`report.md` is not finished (attempt 1 of 2)") && prompt.contains("supervisor"),
+        "{prompt}"
     );
     assert!(fs::read_to_string(place.path().join("arguments")).unwrap().contains("--resume\nours\n"));
     let again = place.run(&["runs", "resume", &id]);

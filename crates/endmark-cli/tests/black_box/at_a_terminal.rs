@@ -24,13 +24,13 @@ fn terminal() -> (File, File) {
 }
 
 /// Reads until `text` appears, or to the end.
-fn read_until(screen: &mut File, said: &mut String, text: &str) {
+fn read_until(screen: &mut File, screen_text: &mut String, text: &str) {
     let mut bytes = [0; 1024];
-    while !said.contains(text) {
+    while !screen_text.contains(text) {
         // After the last process closes a terminal, reading from it fails.
         match screen.read(&mut bytes) {
             Ok(0) | Err(_) => return,
-            Ok(read) => said.push_str(&String::from_utf8_lossy(&bytes[..read])),
+            Ok(read) => screen_text.push_str(&String::from_utf8_lossy(&bytes[..read])),
         }
     }
 }
@@ -44,25 +44,28 @@ fn serve_prints_its_address_and_logs_in_colour() {
     command.env("TERM", "xterm").stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "Ctrl-C stops.");
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "Ctrl-C stops.");
     let listens = concat!("Endmark ", env!("CARGO_PKG_VERSION"), " listens on http://");
-    assert!(said.starts_with(listens), "{said}");
-    let address = said.split("http://").nth(1).unwrap().split(". ").next().unwrap();
-    assert!(said.contains(&format!("export OPENAI_BASE_URL=http://{address}/v1")), "{said}");
+    assert!(screen_text.starts_with(listens), "{screen_text}");
+    let address = screen_text.split("http://").nth(1).unwrap().split(". ").next().unwrap();
+    assert!(screen_text.contains(&format!("export OPENAI_BASE_URL=http://{address}/v1")), "{screen_text}");
     let near = format!("export ANTHROPIC_BASE_URL=http://{address}");
-    assert!(said.contains(&near), "a server on this machine gets requests of every format: {said}");
+    assert!(
+        screen_text.contains(&near),
+        "a server on this machine gets requests of every format: {screen_text}"
+    );
     let address = address.parse().unwrap();
     in_runtime(async move {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
         Request::post(address, "/v1/chat/completions").json(&body).send().await.read().await;
     });
-    read_until(&mut screen, &mut said, "cannot be reached");
-    assert!(said.contains("\u{1b}["), "a line of the log has colours: {said}");
+    read_until(&mut screen, &mut screen_text, "cannot be reached");
+    assert!(screen_text.contains("\u{1b}["), "a line of the log has colours: {screen_text}");
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    read_until(&mut screen, &mut said, "\0");
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
-    assert!(!said.contains("panicked") && !said.contains("feature"), "{said}");
+    read_until(&mut screen, &mut screen_text, "\0");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{screen_text}");
+    assert!(!screen_text.contains("panicked") && !screen_text.contains("feature"), "{screen_text}");
 }
 
 #[test]
@@ -74,10 +77,10 @@ fn printed_text_is_escaped_and_ends_with_a_line_break() {
     command.stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
     let mut cap = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "\0");
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "\0");
     assert_eq!(cap.wait().unwrap().code(), Some(0));
-    assert_eq!(said, "a\\u{202e}b\\u{1b}[2Jc\\u{9b}d\r\n");
+    assert_eq!(screen_text, "a\\u{202e}b\\u{1b}[2Jc\\u{9b}d\r\n");
     // Through a pipe every byte is unchanged.
     assert_eq!(place.run(&["cap", "--no-store", "text.txt"]).output, text);
 }
@@ -89,10 +92,10 @@ fn run_at_terminal(place: &Place, arguments: &[&str], input: Stdio) -> String {
     command.stdin(input).stdout(process).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "\0");
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
-    said
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "\0");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{screen_text}");
+    screen_text
 }
 
 #[test]
@@ -109,13 +112,13 @@ fn binary_and_json_output_is_escaped_at_a_terminal() {
     let place = place.with_file("line", "{\"id\": \"a\u{202e}b\u{9b}2J\", \"text\": \"x\"}\n");
     let batch = ["detect", "--batch"];
     let line = || Stdio::from(File::open(place.path().join("line")).unwrap());
-    let said = run_at_terminal(&place, &batch, line());
-    assert!(said.contains(r#""a\u202eb\u009b2J""#), "{said}");
+    let screen_text = run_at_terminal(&place, &batch, line());
+    assert!(screen_text.contains(r#""a\u202eb\u009b2J""#), "{screen_text}");
     let piped = place.command(&batch).stdin(line()).output().unwrap();
     assert!(String::from_utf8(piped.stdout).unwrap().contains("\"a\u{202e}b\u{9b}2J\""));
     let place = place.with_file("text", "a\u{202e}b");
-    let said = run_at_terminal(&place, &["cap", "--json", "--no-store", "text"], Stdio::null());
-    assert!(said.contains(r"a\u202eb") && !said.contains('\u{202e}'), "{said}");
+    let screen_text = run_at_terminal(&place, &["cap", "--json", "--no-store", "text"], Stdio::null());
+    assert!(screen_text.contains(r"a\u202eb") && !screen_text.contains('\u{202e}'), "{screen_text}");
 }
 
 #[test]
@@ -132,12 +135,12 @@ fn watched_runs_are_redrawn_in_place() {
     command.env("TERM", "xterm").stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
     let mut watch = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "running");
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "running");
     std::fs::write(place.path().join("go"), "").unwrap();
-    read_until(&mut screen, &mut said, "succeeded");
-    assert!(said.contains("1/3") && said.contains("report.md"), "{said}");
-    assert!(said.contains("\u{1b}[2A"), "the head and one run are drawn over: {said}");
+    read_until(&mut screen, &mut screen_text, "succeeded");
+    assert!(screen_text.contains("1/3") && screen_text.contains("report.md"), "{screen_text}");
+    assert!(screen_text.contains("\u{1b}[2A"), "the head and one run are drawn over: {screen_text}");
     assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
 }
 
@@ -152,10 +155,10 @@ fn run_at_width(place: &Place, columns: u16, variables: &[(&str, &str)], argumen
     command.stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "\0");
-    assert!(child.wait().unwrap().success(), "{said}");
-    said
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "\0");
+    assert!(child.wait().unwrap().success(), "{screen_text}");
+    screen_text
 }
 
 #[test]
@@ -166,10 +169,10 @@ fn tables_fit_the_terminal_and_colours_can_be_disabled() {
         [&["log"], &["usage", "--since", "3650d", "--by", "model"], &["report", "--since", "3650d"]];
     for command in commands {
         for columns in [80, 120] {
-            let said = run_at_width(&place, columns, &[("NO_COLOR", "1")], command);
-            assert!(!said.contains('\u{1b}'), "{said}");
-            assert!(said.contains('…'), "{said}");
-            let table = said.lines().filter(|line| line.contains('…'));
+            let screen_text = run_at_width(&place, columns, &[("NO_COLOR", "1")], command);
+            assert!(!screen_text.contains('\u{1b}'), "{screen_text}");
+            assert!(screen_text.contains('…'), "{screen_text}");
+            let table = screen_text.lines().filter(|line| line.contains('…'));
             for line in table {
                 assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
             }
@@ -189,13 +192,13 @@ fn long_work_shows_progress_and_erases_it() {
     command.env("TERM", "xterm").stderr(process).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "MB read");
-    assert!(said.starts_with("\r\u{1b}[Kdetect: 0 MB read, "), "{said:?}");
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "MB read");
+    assert!(screen_text.starts_with("\r\u{1b}[Kdetect: 0 MB read, "), "{screen_text:?}");
     drop(child.stdin.take());
-    read_until(&mut screen, &mut said, "\0");
+    read_until(&mut screen, &mut screen_text, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(said.ends_with("\r\u{1b}[K"), "{said:?}");
+    assert!(screen_text.ends_with("\r\u{1b}[K"), "{screen_text:?}");
 }
 
 #[test]
@@ -215,11 +218,14 @@ fn a_batch_shows_progress_if_its_answers_go_elsewhere() {
         std::thread::sleep(std::time::Duration::from_millis(2_600));
         input.write_all(line.as_bytes()).unwrap();
     });
-    let mut said = String::new();
-    read_until(&mut screen, &mut said, "\0");
+    let mut screen_text = String::new();
+    read_until(&mut screen, &mut screen_text, "\0");
     write.join().unwrap();
     child.wait().unwrap();
-    assert!(said.starts_with("\r\u{1b}[Kdetect: 1 MB read, ") && said.ends_with("\r\u{1b}[K"), "{said:?}");
+    assert!(
+        screen_text.starts_with("\r\u{1b}[Kdetect: 1 MB read, ") && screen_text.ends_with("\r\u{1b}[K"),
+        "{screen_text:?}"
+    );
 }
 
 #[test]
@@ -232,9 +238,9 @@ fn a_global_stop_hook_is_written_only_after_confirmation() {
         command.stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         drop(command);
-        let mut said = String::new();
-        read_until(&mut screen, &mut said, "[y/N]");
-        assert!(said.contains("in every project"), "{said}");
+        let mut screen_text = String::new();
+        read_until(&mut screen, &mut screen_text, "[y/N]");
+        assert!(screen_text.contains("in every project"), "{screen_text}");
         std::io::Write::write_all(&mut screen, answer.as_bytes()).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(if is_written { 0 } else { 2 }));
         assert_eq!(place.path().join(".claude/settings.json").exists(), is_written);

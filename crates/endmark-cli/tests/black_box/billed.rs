@@ -165,8 +165,8 @@ impl Billing {
     fn answer(&self, request: &Received) -> Answer {
         let of = |stream: bool| {
             let path = |dialect: &Dialect| dialect.path(stream).split('?').next().unwrap().to_owned();
-            let asked = request.path.split('?').next().unwrap().to_owned();
-            self.others.iter().find(|(dialect, _)| same_method(&path(dialect), &asked))
+            let client_request = request.path.split('?').next().unwrap().to_owned();
+            self.others.iter().find(|(dialect, _)| same_method(&path(dialect), &client_request))
         };
         match of(false).or_else(|| of(true)) {
             Some((_, model)) => model.respond(request),
@@ -289,12 +289,12 @@ impl ClientRequest {
 }
 
 /// Sends one request as its client would.
-async fn ask(asked: ClientRequest, request: Request, left: &Mutex<BTreeSet<String>>) {
-    let model = asked.model();
+async fn ask(client_request: ClientRequest, request: Request, left: &Mutex<BTreeSet<String>>) {
+    let model = client_request.model();
     if model.starts_with(LEFT) {
         let asking = tokio::spawn(request.try_send());
         while !left.lock().unwrap().contains(&model) {
-            assert!(!asking.is_finished(), "{asked:?} was answered");
+            assert!(!asking.is_finished(), "{client_request:?} was answered");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         return asking.abort();
@@ -307,7 +307,7 @@ async fn ask(asked: ClientRequest, request: Request, left: &Mutex<BTreeSet<Strin
     }
     let reply = open.read().await;
     let expected = if model.starts_with("refused") { 400 } else { 200 };
-    assert_eq!(reply.status, expected, "{asked:?}: {}", reply.text());
+    assert_eq!(reply.status, expected, "{client_request:?}: {}", reply.text());
 }
 
 fn parse_bill(row: &Value) -> Bill {
@@ -337,12 +337,12 @@ fn usage_and_budgets_equal_the_upstream_bill() {
         let at_once = Arc::new(Semaphore::new(32));
         let tasks: Vec<_> = (0..requests)
             .map(|number| {
-                let (asked, at_once, left) =
+                let (client_request, at_once, left) =
                     (ClientRequest::new(number), Arc::clone(&at_once), Arc::clone(&left));
-                let request = asked.request(&served);
+                let request = client_request.request(&served);
                 tokio::spawn(async move {
                     let _turn = at_once.acquire().await.unwrap();
-                    ask(asked, request, &left).await;
+                    ask(client_request, request, &left).await;
                 })
             })
             .collect();
@@ -413,13 +413,13 @@ fn budgets_after_a_kill_equal_the_bill_plus_calls_in_flight() {
             let served = Served::start(&place, &["--upstream", &url]);
             let tasks: Vec<_> = (0..IN_FLIGHT)
                 .map(|number| {
-                    let asked = ClientRequest {
+                    let client_request = ClientRequest {
                         number: number * 3 + 1,
                         format: None,
                         stream: number.is_multiple_of(2),
                     };
                     let body = json!({
-                        "model": "billed-0", "max_tokens": 4_096, "stream": asked.stream,
+                        "model": "billed-0", "max_tokens": 4_096, "stream": client_request.stream,
                         "stream_options": {"include_usage": true},
                         "messages": [{"role": "user", "content": format!("Tell {number}.")}],
                     });

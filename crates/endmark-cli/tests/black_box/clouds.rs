@@ -53,9 +53,9 @@ fn an_azure_deployment_returns_whole_replies() {
                 let (upstream, served, _place) = start(model(), "/openai/v1", settings).await;
                 let reply = post(&served, path, ("api-key", "of-the-client"), &chat(stream)).await;
                 assert_eq!((reply.status, chat_text(&reply).as_str()), (200, STORY), "{}", reply.text());
-                let asked: Vec<Received> = upstream.requests();
-                assert_eq!(asked.len(), 2, "the reply, and the rest of it");
-                for request in asked {
+                let sent_requests: Vec<Received> = upstream.requests();
+                assert_eq!(sent_requests.len(), 2, "the reply, and the rest of it");
+                for request in sent_requests {
                     assert_eq!((request.path.as_str(), request.header("api-key")), (path, Some(key)));
                     assert_eq!(request.header("authorization"), None);
                 }
@@ -99,9 +99,9 @@ fn a_vertex_ai_model_returns_whole_replies() {
                 let body = Dialect::Gemini.request(7, stream);
                 let reply = post(&served, &path, ("authorization", "Bearer of-the-client"), &body).await;
                 assert_eq!(Dialect::Gemini.hear(&reply).text, STORY, "{path}: {}", reply.text());
-                let asked = upstream.requests().split_off(before);
-                assert_eq!(asked.len(), 2, "{path}");
-                for request in asked {
+                let sent_requests = upstream.requests().split_off(before);
+                assert_eq!(sent_requests.len(), 2, "{path}");
+                for request in sent_requests {
                     assert_eq!(request.path, path);
                     assert_eq!(request.header("authorization"), Some("Bearer of-the-client"));
                 }
@@ -121,10 +121,10 @@ fn other_cloud_paths_pass_untouched() {
         ] {
             let before = upstream.requests().len();
             post(&served, &path, ("authorization", "Bearer t"), &json!({"contents": []})).await;
-            let asked = upstream.requests().split_off(before);
-            assert_eq!(asked.len(), 1, "{path}");
+            let sent_requests = upstream.requests().split_off(before);
+            assert_eq!(sent_requests.len(), 1, "{path}");
             assert_eq!(
-                (asked[0].path.as_str(), asked[0].body.as_slice()),
+                (sent_requests[0].path.as_str(), sent_requests[0].body.as_slice()),
                 (path.as_str(), br#"{"contents":[]}"#.as_slice())
             );
         }

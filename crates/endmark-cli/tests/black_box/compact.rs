@@ -65,15 +65,17 @@ fn a_condensed_history_keeps_what_its_agent_needs() {
 fn the_original_is_kept_under_the_handle_of_the_receipt() {
     let body = json!({"model": "m", "messages": messages()}).to_string();
     let place = Place::new().with_file("request.json", &body);
-    let asked = ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000", "--json"];
-    let kept = place.run(&asked).envelope();
+    let command_line =
+        ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000", "--json"];
+    let kept = place.run(&command_line).envelope();
     let handle = kept["data"]["receipt"]["handle"].as_str().unwrap();
     let read = place.run(&["read", handle, "--max-bytes", "10000000"]);
     assert_eq!((read.code, read.output), (0, body), "{}", read.errors);
-    let without = place.run(&[&asked[..], &["--no-store"]].concat()).envelope();
+    let without = place.run(&[&command_line[..], &["--no-store"]].concat()).envelope();
     assert_eq!(without["data"]["receipt"]["handle"], Value::Null);
     // If the original cannot be stored, the answer is complete all the same.
-    let nowhere = place.run(&[&asked[..], &["--store", "sqlite:/dev/null/endmark.db"]].concat()).envelope();
+    let nowhere =
+        place.run(&[&command_line[..], &["--store", "sqlite:/dev/null/endmark.db"]].concat()).envelope();
     assert_eq!(nowhere["warnings"][0]["code"], "NOT_KEPT", "{nowhere}");
     assert_eq!(nowhere["data"]["request"], kept["data"]["request"]);
 }

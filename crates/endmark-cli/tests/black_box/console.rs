@@ -31,14 +31,14 @@ async fn ask(served: &Served, model: &str, limit: u32) {
 
 /// Asserts that a command and a route return the same data, except for a local folder.
 async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
-    let mut told = place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
-    told.as_object_mut().and_then(|told| told.remove("output_folder"));
+    let mut printed = place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
+    printed.as_object_mut().and_then(|printed| printed.remove("output_folder"));
     let (status, mut shown) = get(served.address, path).await;
     assert_eq!(status, 200, "{path}: {shown}");
     if let Some(page) = shown.as_object_mut() {
         page.remove("next");
     }
-    assert_eq!(shown, told, "{path}");
+    assert_eq!(shown, printed, "{path}");
 }
 
 #[test]
@@ -201,8 +201,8 @@ fn run_events_are_streamed_and_resume_from_the_last_id() {
         tokio::time::timeout(Duration::from_mins(1), next).await.unwrap();
         let ids: Vec<i64> =
             text.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
-        let told = place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["id"].clone();
-        assert!(text.contains(&format!("\"run\":{told}")), "{text}");
+        let printed = place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["id"].clone();
+        assert!(text.contains(&format!("\"run\":{printed}")), "{text}");
         drop(live);
         let seen = ids[0].to_string();
         let request = Request::get(served.address, "/endmark/api/runs/events").header("last-event-id", &seen);
@@ -325,10 +325,11 @@ fn pages_show_the_command_figures_and_escape_hostile_text() {
         }
         let run = place.run(&[&RUN[..], &["exit 0 # <script>alert(2)</script>"]].concat());
         assert_eq!(run.code, 0, "{}", run.errors);
-        let told = |command: &[&str]| place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
+        let printed =
+            |command: &[&str]| place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
         let overview = page(served.address, "/endmark/").await;
-        let report = told(&["report", "--since", "7d"]);
-        let sums = told(&["usage", "--since", "7d"]);
+        let report = printed(&["report", "--since", "7d"]);
+        let sums = printed(&["usage", "--since", "7d"]);
         let usd = sums["total"]["usd_at_least"].as_str().unwrap().to_owned();
         for (id, expected) in [("cut", report["cut"].to_string()), ("usd", usd)] {
             assert!(
@@ -336,8 +337,9 @@ fn pages_show_the_command_figures_and_escape_hostile_text() {
                 "{id} is not {expected}: {overview}"
             );
         }
-        let run = told(&["runs"])["runs"][0]["id"].as_str().unwrap().to_owned();
-        let session = told(&["usage", "--by", "session"])["rows"][0]["session"].as_str().unwrap().to_owned();
+        let run = printed(&["runs"])["runs"][0]["id"].as_str().unwrap().to_owned();
+        let session =
+            printed(&["usage", "--by", "session"])["rows"][0]["session"].as_str().unwrap().to_owned();
         for path in [
             "/endmark/requests".to_owned(),
             "/endmark/requests?outcome=resumed".to_owned(),
@@ -371,7 +373,7 @@ fn pages_show_the_command_figures_and_escape_hostile_text() {
         };
         assert_eq!(raise("guessed").send().await.read().await.status, 403);
         assert_eq!(raise(token).send().await.read().await.status, 303);
-        let rows = told(&["budget"])["rows"].as_array().unwrap().clone();
+        let rows = printed(&["budget"])["rows"].as_array().unwrap().clone();
         assert_eq!(rows.iter().find(|row| row["subject"] == session.as_str()).unwrap()["extra"], 5000);
         for (path, status) in
             [("/endmark/nothing", 404), ("/endmark/runs/none", 404), ("/endmark/usage?by=x", 400)]

@@ -73,12 +73,12 @@ impl Running {
 
     /// Stops the gateway, and returns its output.
     fn stop(self, calls: usize) -> String {
-        let (code, said) = self.served.end("-TERM");
+        let (code, stderr_text) = self.served.end("-TERM");
         assert_eq!(code, Some(0));
         let reader = Reader::open(&StoreLocation::sqlite(self.place.store())).unwrap();
         assert_eq!(reader.check().unwrap(), Vec::<String>::new());
         assert_eq!(reader.recent_calls(100_000).unwrap().len(), calls);
-        said
+        stderr_text
     }
 }
 
@@ -91,9 +91,9 @@ impl Lock {
         let mut shell = shell.arg(database).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let typing = shell.stdin.as_mut().unwrap();
         typing.write_all(b".timeout 5000\nBEGIN IMMEDIATE;\nSELECT 'locked';\n").unwrap();
-        let mut said = String::new();
-        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert_eq!(said, "locked\n");
+        let mut stderr_text = String::new();
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut stderr_text).unwrap();
+        assert_eq!(stderr_text, "locked\n");
         Self(shell)
     }
 }
@@ -127,12 +127,13 @@ fn calls_during_a_store_failure_are_charged() {
         let sql = "DELETE FROM budget_entries WHERE request_id = (SELECT max(request_id) FROM usage);
             UPDATE budgets SET spent = (SELECT sum(spent) FROM budget_entries);";
         assert!(Command::new("sqlite3").arg(running.place.store()).arg(sql).status().unwrap().success());
-        let told = doctor();
-        assert_eq!(told.code, 1, "{}", told.output);
+        let doctor_report = doctor();
+        assert_eq!(doctor_report.code, 1, "{}", doctor_report.output);
         assert!(
-            told.output.contains("store.budgets") && told.output.contains("1 calls were not charged"),
+            doctor_report.output.contains("store.budgets")
+                && doctor_report.output.contains("1 calls were not charged"),
             "{}",
-            told.output
+            doctor_report.output
         );
     });
 }
@@ -192,9 +193,9 @@ impl Faults {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("strace is needed (apt-get install strace): {error}"));
-        let mut said = String::new();
-        BufReader::new(strace.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("attached"), "{said}");
+        let mut stderr_text = String::new();
+        BufReader::new(strace.stderr.as_mut().unwrap()).read_line(&mut stderr_text).unwrap();
+        assert!(stderr_text.contains("attached"), "{stderr_text}");
         Self(strace)
     }
 }
@@ -228,8 +229,8 @@ fn a_full_disk_is_reported_and_loses_no_data() {
             running.ask(false).await;
         }
         assert_eq!(running.metric("endmark_store_rows_lost_total").await, 0);
-        let said = running.stop(30);
-        assert!(said.contains("the store takes records again"), "{said}");
+        let stderr_text = running.stop(30);
+        assert!(stderr_text.contains("the store takes records again"), "{stderr_text}");
     });
 }
 
@@ -269,11 +270,11 @@ fn unsaved_rows_at_the_exit_are_reported_as_lost() {
             running.ask(false).await;
         }
         let Running { place, served, _upstream } = running;
-        let (code, said) = served.end("-TERM");
-        assert_eq!(code, Some(4), "{said}");
+        let (code, stderr_text) = served.end("-TERM");
+        assert_eq!(code, Some(4), "{stderr_text}");
         assert!(
-            said.contains("the rows of 6 upstream calls and the records of 0 cut replies are lost"),
-            "{said}"
+            stderr_text.contains("the rows of 6 upstream calls and the records of 0 cut replies are lost"),
+            "{stderr_text}"
         );
         drop(faults);
         let location = StoreLocation::sqlite(place.store());
@@ -296,9 +297,9 @@ fn rows_saved_on_the_slate_are_present_after_a_restart() {
             running.ask(false).await;
         }
         let Running { place, served, _upstream } = running;
-        let (code, said) = served.end("-TERM");
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("wait on the slate"), "{said}");
+        let (code, stderr_text) = served.end("-TERM");
+        assert_eq!(code, Some(0), "{stderr_text}");
+        assert!(stderr_text.contains("wait on the slate"), "{stderr_text}");
         drop(faults);
         let location = StoreLocation::sqlite(place.store());
         drop(endmark_store::Store::open(&location).unwrap());
@@ -332,9 +333,9 @@ fn records_during_a_full_disk_are_written_later_or_reported_lost() {
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         running.ask(true).await;
         let Running { place: _place, served, _upstream } = running;
-        let (code, said) = served.end("-TERM");
-        assert_eq!(code, Some(4), "{said}");
-        assert!(said.contains("the records of 1 cut replies are lost"), "{said}");
+        let (code, stderr_text) = served.end("-TERM");
+        assert_eq!(code, Some(4), "{stderr_text}");
+        assert!(stderr_text.contains("the records of 1 cut replies are lost"), "{stderr_text}");
         drop(faults);
     });
 }
@@ -344,15 +345,15 @@ fn a_disk_that_cannot_sync_is_reported_and_loses_no_data() {
     in_runtime(async {
         let running = Running::start().await;
         let faults = Faults::inject(running.served.id(), "fsync,fdatasync", "EIO");
-        let mut asked = 0;
+        let mut request_count = 0;
         while running.metric("endmark_store_failures_total").await == 0 {
             for _ in 0..20 {
                 running.ask(false).await;
                 // A short pause, so that the rows are committed one by one and the journal grows.
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
-            asked += 20;
-            assert!(asked < 4_000, "the journal is never moved into the file");
+            request_count += 20;
+            assert!(request_count < 4_000, "the journal is never moved into the file");
         }
         assert_eq!(running.ready().await["status"], "degraded");
         drop(faults);
@@ -361,7 +362,7 @@ fn a_disk_that_cannot_sync_is_reported_and_loses_no_data() {
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
         running.wait_until_ready().await;
-        let said = running.stop(asked + 20);
-        assert!(said.contains("the store fails"), "{said}");
+        let stderr_text = running.stop(request_count + 20);
+        assert!(stderr_text.contains("the store fails"), "{stderr_text}");
     });
 }

@@ -296,8 +296,8 @@ fn prose_cut_in_mid_sentence_is_undecided_for_detect_and_guard() {
         let stops = found.iter().any(|finding| finding["check"] == "mid_sentence");
         assert_eq!(stops, is_undecided, "{text}: {guard}");
     }
-    let said = place.run_with_input(&["detect"], prose).output;
-    assert!(said.starts_with("undecided: the last paragraph stops in mid-sentence"), "{said}");
+    let printed = place.run_with_input(&["detect"], prose).output;
+    assert!(printed.starts_with("undecided: the last paragraph stops in mid-sentence"), "{printed}");
     // The provider's finish reason decides, as in the gateway; so does the file extension of code.
     let reply = json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": prose}]});
     assert_eq!(place.run_with_input(&["detect"], reply.to_string()).code, 1);
@@ -333,8 +333,8 @@ fn raw_control_characters_are_repairable_and_optionally_accepted() {
         (&strict["data"]["verdict"], &strict["data"]["repairable"]),
         (&json!("malformed"), &json!(true))
     );
-    let said = place.run_with_input(&["detect", "--format", "json"], cut).output;
-    assert!(said.starts_with("malformed, repairable, at byte "), "{said}");
+    let printed = place.run_with_input(&["detect", "--format", "json"], cut).output;
+    assert!(printed.starts_with("malformed, repairable, at byte "), "{printed}");
     let broken = place.run_with_input(&["detect", "--json", "--format", "json"], "[1}").envelope();
     assert_eq!(broken["data"]["repairable"], false);
     let lenient = ["detect", "--json", "--lenient", "--format", "json"];

@@ -70,12 +70,12 @@ fn faults_between_endmark_and_the_client_reach_the_client() {
         assert!(TEXT.starts_with(&text(&reply)) && text(&reply) != TEXT, "{}", reply.text());
         served.end("-TERM");
 
-        let asked = upstream.requests().len();
+        let request_count = upstream.requests().len();
         let served = start(&place, &upstream, &["429@2s", "--fault-side", "client"]);
         let reply = ask(&served, false).await;
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("2")));
         assert_eq!(reply.json()["error"]["type"], "endmark_rehearsed_fault");
-        assert_eq!(upstream.requests().len(), asked, "no model is asked");
+        assert_eq!(upstream.requests().len(), request_count, "no model is asked");
         served.end("-TERM");
     });
 }

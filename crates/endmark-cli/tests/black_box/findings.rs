@@ -381,9 +381,9 @@ fn a_large_report_is_paged() {
 fn pages(place: &Place, arguments: &[&str]) -> Vec<Value> {
     let (mut cursor, mut pages) = (None::<String>, Vec::new());
     loop {
-        let mut asked = arguments.to_vec();
-        asked.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
-        let answer = place.run(&asked);
+        let mut command_line = arguments.to_vec();
+        command_line.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
+        let answer = place.run(&command_line);
         assert!(answer.output.len() <= 1_000_000, "{arguments:?}: {}", answer.output.len());
         let page = answer.envelope();
         let handles = page["warnings"].as_array().unwrap().iter();
@@ -496,19 +496,19 @@ fn a_cursor_continues_only_its_own_list() {
         .with_file("team.json", team("a"))
         .with_file("other.json", team("b"));
     for command in ["merge", "report"] {
-        let asked = ["findings", command, "a.txt", "--team", "team.json"];
-        let first = place.run(&[&asked[..], &["--json"]].concat()).envelope();
+        let command_line = ["findings", command, "a.txt", "--team", "team.json"];
+        let first = place.run(&[&command_line[..], &["--json"]].concat()).envelope();
         let warnings = first["warnings"].as_array().unwrap();
         let cursor = warnings.iter().find_map(|warning| warning["handle"].as_str()).unwrap();
-        let go_on =
+        let continue_reading =
             |more: &[&str]| place.run(&[&["findings", command, "a.txt", "--cursor", cursor], more].concat());
-        assert_eq!(go_on(&["--json", "--team", "team.json"]).envelope()["ok"], true, "{command}");
+        assert_eq!(continue_reading(&["--json", "--team", "team.json"]).envelope()["ok"], true, "{command}");
         for other in [
             &["--json", "--team", "other.json"][..],
             &["--json"],
             &["--json", "--team", "team.json", "--running"],
         ] {
-            let refused = go_on(other);
+            let refused = continue_reading(other);
             assert_eq!(
                 (refused.code, &refused.envelope()["error"]["code"]),
                 (2, &"INVALID_CURSOR".into()),
@@ -518,12 +518,12 @@ fn a_cursor_continues_only_its_own_list() {
             let hint = refused.envelope()["error"]["hint"].to_string();
             assert!(hint.contains("`handle`") && !hint.contains("next_cursor"), "{hint}");
         }
-        let refused = go_on(&["--team", "team.json"]);
+        let refused = continue_reading(&["--team", "team.json"]);
         assert_eq!((refused.code, refused.output.as_str()), (2, ""), "{command}");
         assert!(refused.errors.contains("Add --json"), "{}", refused.errors);
         // The content of the team's file counts, not only its name.
         std::fs::write(place.path().join("team.json"), team("c")).unwrap();
-        assert_eq!(go_on(&["--json", "--team", "team.json"]).code, 2, "{command}");
+        assert_eq!(continue_reading(&["--json", "--team", "team.json"]).code, 2, "{command}");
         std::fs::write(place.path().join("team.json"), team("a")).unwrap();
     }
     for command in [
@@ -960,8 +960,9 @@ fn more_findings_than_declared_are_reported() {
     for (command, code) in [("check", 1), ("merge", 0), ("report", 0)] {
         let run = place.run(&["findings", command, "a.txt"]);
         assert_eq!(run.code, code, "{command}");
-        let said = "a.txt: line 1, column 1: `0` is how many findings are declared, and there are more";
-        assert!(run.errors.contains(said), "{command}: {}", run.errors);
+        let expected_warning =
+            "a.txt: line 1, column 1: `0` is how many findings are declared, and there are more";
+        assert!(run.errors.contains(expected_warning), "{command}: {}", run.errors);
     }
 }
 

@@ -58,8 +58,8 @@ fn a_keyed_gateway_warns_of_an_upstream_without_a_key() {
         [upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
     let place = Place::new().with_file("endmark.toml", text);
     let mut served = Served::start(&place, &[]);
-    let said = served.wait_for_line("has no key");
-    assert!(said.contains("`far`") && said.contains("[upstreams.far] api_key"), "{said}");
+    let printed = served.wait_for_line("has no key");
+    assert!(printed.contains("`far`") && printed.contains("[upstreams.far] api_key"), "{printed}");
     let doctor = place.run(&["doctor"]);
     assert!(doctor.code == 1 && doctor.output.contains("require_key: "), "{}", doctor.output);
 }
@@ -73,15 +73,18 @@ fn a_new_key_is_printed_with_the_address_and_unusable_upstreams() {
         added.errors
     };
     let far = "listen = \"127.0.0.1:5151\"\n[upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
-    let said = add(far);
-    assert!(said.contains("OPENAI_BASE_URL=http://127.0.0.1:5151/v1 "), "{said}");
+    let printed = add(far);
+    assert!(printed.contains("OPENAI_BASE_URL=http://127.0.0.1:5151/v1 "), "{printed}");
     assert!(
-        said.contains("`far` has no key, so this key gets 403 there")
-            && said.contains("[upstreams.far] api_key"),
-        "{said}"
+        printed.contains("`far` has no key, so this key gets 403 there")
+            && printed.contains("[upstreams.far] api_key"),
+        "{printed}"
     );
-    let said = add(&format!("{far}api_key = \"its-own\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n"));
-    assert!(said.contains("OPENAI_BASE_URL=https://127.0.0.1:5151/v1 ") && !said.contains("403"), "{said}");
+    let printed = add(&format!("{far}api_key = \"its-own\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n"));
+    assert!(
+        printed.contains("OPENAI_BASE_URL=https://127.0.0.1:5151/v1 ") && !printed.contains("403"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -192,9 +195,9 @@ fn money_is_rounded_for_people_and_exact_for_programs() {
                     .max()
                     .unwrap_or_default()
             };
-            let said = place.run(&[command]).output;
-            let table = said.lines().take(3).collect::<Vec<_>>().join("\n");
-            assert!(longest(&table) <= 4, "{said}");
+            let printed = place.run(&[command]).output;
+            let table = printed.lines().take(3).collect::<Vec<_>>().join("\n");
+            assert!(longest(&table) <= 4, "{printed}");
         }
         let usd = place.run(&["usage", "--json"]).envelope()["data"]["total"]["usd"].clone();
         assert_eq!(usd.as_str().unwrap().split_once('.').unwrap().1.len(), 9, "{usd}");
@@ -244,14 +247,14 @@ fn the_log_has_one_line_per_unusual_request_or_error() {
         for _ in 0..3 {
             ask("gone", 500).await;
         }
-        let (_, said) = served.end("-TERM");
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains(" UTC  ")).collect();
-        assert_eq!(lines.len(), 3, "{said}");
+        let (_, printed) = served.end("-TERM");
+        let lines: Vec<&str> = printed.lines().filter(|line| line.contains(" UTC  ")).collect();
+        assert_eq!(lines.len(), 3, "{printed}");
         assert!(
             lines[0].contains("resumed    m at there, 2 calls, ") && lines[0].ends_with(&resumed),
-            "{said}"
+            "{printed}"
         );
-        assert!(lines[1].contains("error      the upstream `gone` at "), "{said}");
-        assert!(lines[2].ends_with("repeated once since the line above"), "{said}");
+        assert!(lines[1].contains("error      the upstream `gone` at "), "{printed}");
+        assert!(lines[2].ends_with("repeated once since the line above"), "{printed}");
     });
 }

@@ -100,11 +100,11 @@ fn a_reply_cut_by_its_limit_is_completed() {
                     let (reply, heard) = running.ask(dialect, 7, stream).await;
                     assert_eq!(heard.text, STORY, "{what}: {}", reply.text());
                     assert_eq!(heard.stop.as_deref(), Some(normal_end(dialect, false)), "{what}");
-                    let told = match &heard.endmark {
-                        Some(told) => told["outcome"].as_str().map(str::to_owned),
+                    let disclosed = match &heard.endmark {
+                        Some(disclosed) => disclosed["outcome"].as_str().map(str::to_owned),
                         None => reply.header("x-endmark-outcome").map(str::to_owned),
                     };
-                    assert_eq!(told.as_deref(), Some("resumed"), "{what}: {}", reply.text());
+                    assert_eq!(disclosed.as_deref(), Some("resumed"), "{what}: {}", reply.text());
                     assert!(heard.output_tokens >= Some(testkit::tokens(STORY).len() as u64), "{what}");
                 }
             }

@@ -31,10 +31,10 @@ fn the_path_determines_the_model_and_streaming() {
             let reply = Request::post(served.address, path).json(&Dialect::Gemini.request(7, streams));
             let reply = reply.send().await.read().await;
             assert_eq!(Dialect::Gemini.hear(&reply).text, STORY, "{path}: {}", reply.text());
-            let asked: Vec<Received> = upstream.requests().split_off(before);
+            let sent_requests: Vec<Received> = upstream.requests().split_off(before);
             let method = if streams { "streamGenerateContent" } else { "generateContent" };
-            assert_eq!(asked.len(), 2, "{path}");
-            for request in asked {
+            assert_eq!(sent_requests.len(), 2, "{path}");
+            for request in sent_requests {
                 assert!(
                     request.path.contains(method) && request.path.contains("gemini-x"),
                     "{}",
@@ -93,10 +93,10 @@ fn a_reply_with_a_token_is_continued_with_it() {
                 (heard.text.as_str(), heard.stop.as_deref()),
                 ("The harbour was quiet.", Some("STOP"))
             );
-            let asked = upstream.requests();
-            assert_eq!(asked.len(), 2);
-            assert_eq!(asked[1].json()["contents"], asked[0].json()["contents"]);
-            assert_eq!(asked[1].json()["generationConfig"]["maxOutputTokens"], 2_051);
+            let sent_requests = upstream.requests();
+            assert_eq!(sent_requests.len(), 2);
+            assert_eq!(sent_requests[1].json()["contents"], sent_requests[0].json()["contents"]);
+            assert_eq!(sent_requests[1].json()["generationConfig"]["maxOutputTokens"], 2_051);
         }
     });
 }

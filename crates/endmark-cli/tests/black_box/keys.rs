@@ -71,9 +71,12 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
             tokio::time::sleep(std::time::Duration::from_millis(25)).await;
         }
         assert_eq!(status, 401, "a second later");
-        let (code, said) = served.end("-TERM");
+        let (code, message) = served.end("-TERM");
         assert_eq!(code, Some(0));
-        assert!(![&secret, &bob].iter().any(|secret| said.contains(&secret["em_sk_".len()..])), "{said}");
+        assert!(
+            ![&secret, &bob].iter().any(|secret| message.contains(&secret["em_sk_".len()..])),
+            "{message}"
+        );
         let usage = place.run(&["usage", "--by", "key", "--json"]).envelope();
         assert_eq!(usage["data"]["rows"][0]["key"], "key:bob", "{usage}");
     });
@@ -83,7 +86,7 @@ fn keys_are_created_rotated_and_revoked_during_operation() {
 fn an_invalid_key_argument_is_refused_with_advice() {
     let place = Place::new();
     assert_eq!(place.run(&["keys", "add", "a"]).code, 0);
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["add", "a"][..], "already"),
         (&["add", "a b"], "letters, digits"),
         (&["add", "b", "--models", " "], "no model's name"),
@@ -102,7 +105,7 @@ fn an_invalid_key_argument_is_refused_with_advice() {
         let typed: Vec<&str> = ["keys"].into_iter().chain(arguments.iter().copied()).collect();
         let run = place.run(&typed);
         assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.output, run.errors);
-        assert!(run.errors.contains(said), "{arguments:?}: {}", run.errors);
+        assert!(run.errors.contains(message), "{arguments:?}: {}", run.errors);
     }
     let made = place.run(&["keys", "add", "free", "--budget-tokens", "0"]);
     assert_eq!(made.code, 0, "0 means no budget: {}", made.errors);
@@ -172,8 +175,8 @@ fn a_misplaced_key_is_neither_repeated_nor_forwarded() {
             assert!(!reply.text().contains(&secret[6..]), "{path} {header}: {}", reply.text());
         }
         assert_eq!(upstream.requests().len(), 0);
-        let (code, said) = served.end("-TERM");
-        assert_eq!(code, Some(0), "{said}");
-        assert!(!said.contains(&secret[6..]), "{said}");
+        let (code, message) = served.end("-TERM");
+        assert_eq!(code, Some(0), "{message}");
+        assert!(!message.contains(&secret[6..]), "{message}");
     });
 }

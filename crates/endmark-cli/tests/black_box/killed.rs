@@ -70,10 +70,10 @@ async fn kill_once(wait: Duration) {
     assert_eq!(whole.len(), 16);
     let waiting: Vec<_> = (0..IN_FLIGHT)
         .map(|number| {
-            let begun = number % 2 == 0;
-            let name = if begun { format!("begun-{number}") } else { format!("silent-{number}") };
+            let is_started = number % 2 == 0;
+            let name = if is_started { format!("begun-{number}") } else { format!("silent-{number}") };
             tokio::spawn(async move {
-                let request = Request::post(address, "/v1/chat/completions").json(&body(&name, begun));
+                let request = Request::post(address, "/v1/chat/completions").json(&body(&name, is_started));
                 // This request never ends by itself.
                 if let Ok(reply) = request.try_send().await {
                     reply.read().await;
@@ -117,11 +117,11 @@ fn check(reader: &Reader, whole: &[String], upstream: &Upstream) {
     }
     // The upstream's own record of requests: each one has a row.
     for request in upstream.requests() {
-        let asked = request.json()["model"].as_str().unwrap().to_owned();
-        let found = rows.get(&asked).map_or(&[][..], |found| found);
-        let [row] = found else { panic!("{asked} was asked for and has {} rows", found.len()) };
-        if asked.starts_with("begun") || asked.starts_with("silent") {
-            assert_eq!((row.ending.as_str(), &row.ended_at), ("interrupted", &None), "{asked}");
+        let requested_model = request.json()["model"].as_str().unwrap().to_owned();
+        let found = rows.get(&requested_model).map_or(&[][..], |found| found);
+        let [row] = found else { panic!("{requested_model} was asked for and has {} rows", found.len()) };
+        if requested_model.starts_with("begun") || requested_model.starts_with("silent") {
+            assert_eq!((row.ending.as_str(), &row.ended_at), ("interrupted", &None), "{requested_model}");
         }
     }
 }

@@ -157,13 +157,13 @@ async fn leave_cut(mode: &str) -> (String, serde_json::Value) {
     let body = json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
     let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
     let reply = request.json(&body).send().await.read().await;
-    let told = reply.header("x-endmark-outcome").unwrap().to_owned();
+    let header_outcome = reply.header("x-endmark-outcome").unwrap().to_owned();
     assert_eq!(upstream.requests().len(), 1);
     let id = reply.header("x-endmark-request").unwrap().to_owned();
     assert_eq!(served.end("-TERM").0, Some(0));
     let table = place.run(&["log"]).output;
     let columns: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!((told.as_str(), columns[3]), ("cut", "cut"), "the client's word for it: {table}");
+    assert_eq!((header_outcome.as_str(), columns[3]), ("cut", "cut"), "the client's word for it: {table}");
     assert!(table.contains("\nNo continuation was requested for 1: the "), "the list says why: {table}");
     let shown = place.run(&["log", "show", &id]);
     let row = place.run(&["log", "show", &id, "--json"]).envelope()["data"]["rows"][0].clone();

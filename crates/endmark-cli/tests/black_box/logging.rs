@@ -16,9 +16,9 @@ async fn ask(served: &Served, max_tokens: Option<u32>) -> Reply {
 }
 
 /// Parses every line of the process's output as a JSON document.
-fn documents(said: &str) -> Vec<Value> {
+fn documents(stderr: &str) -> Vec<Value> {
     let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    said.lines().map(read).collect()
+    stderr.lines().map(read).collect()
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn every_log_line_is_json_and_a_request_line_has_its_id() {
         let reply = ask(&served, Some(3)).await;
         let id = reply.header("x-endmark-request").unwrap().to_owned();
         ask(&served, None).await;
-        let (code, said) = served.end("-TERM");
+        let (code, stderr) = served.end("-TERM");
         assert_eq!(code, Some(0));
-        let lines = documents(&said);
+        let lines = documents(&stderr);
         let answered: Vec<&Value> = lines.iter().filter(|line| line["message"] == "answered").collect();
         // The other request was normal, and is logged only on request.
-        assert_eq!(answered.len(), 1, "{said}");
+        assert_eq!(answered.len(), 1, "{stderr}");
         assert_eq!((&answered[0]["request"], &answered[0]["outcome"]), (&json!(id), &json!("resumed")));
         assert_eq!((&answered[0]["level"], &answered[0]["calls"]), (&json!("INFO"), &json!(2)));
     });
@@ -50,9 +50,9 @@ fn request_logging_writes_one_line_for_each_request() {
         let served = Served::start(&place, &["--upstream", &upstream.base_url(), "-v", "--log", "text"]);
         ask(&served, None).await;
         ask(&served, None).await;
-        let (_, said) = served.end("-TERM");
-        let lines = said.lines().filter(|line| line.contains(" UTC  whole      m at default, 1 call, "));
-        assert_eq!(lines.count(), 2, "{said}");
+        let (_, stderr) = served.end("-TERM");
+        let lines = stderr.lines().filter(|line| line.contains(" UTC  whole      m at default, 1 call, "));
+        assert_eq!(lines.count(), 2, "{stderr}");
     });
 }
 
@@ -63,15 +63,15 @@ fn log_fields_have_fixed_words_and_no_debug_output() {
         let place = Place::new().with_file("endmark.toml", "[retry]\nmax_retries = 1\n");
         let served = Served::start(&place, &["--upstream", &upstream.base_url(), "--log", "json"]);
         assert_eq!(ask(&served, None).await.status, 500);
-        let (_, said) = served.end("-TERM");
-        let lines = documents(&said);
+        let (_, stderr) = served.end("-TERM");
+        let lines = documents(&stderr);
         let tries: Vec<&Value> = lines.iter().filter(|line| line["message"] == "no reply").collect();
-        assert_eq!(tries.len(), 2, "{said}");
+        assert_eq!(tries.len(), 2, "{stderr}");
         assert_eq!(
             (&tries[0]["failure"], &tries[0]["status"], &tries[0]["next"]),
             (&json!("error_status"), &json!(500), &json!("again"))
         );
-        assert!(tries[0]["wait_seconds"].as_f64().is_some_and(|wait| wait > 0.0), "{said}");
+        assert!(tries[0]["wait_seconds"].as_f64().is_some_and(|wait| wait > 0.0), "{stderr}");
         assert_eq!((&tries[1]["next"], tries[1].get("wait_seconds")), (&json!("give_up"), None));
         let answered = lines.iter().find(|line| line["message"] == "answered").unwrap();
         assert_eq!((&answered["outcome"], &answered["status"]), (&json!("failed"), &json!(500)));

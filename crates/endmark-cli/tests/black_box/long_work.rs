@@ -36,7 +36,7 @@ async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
     let served =
         Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"]);
     let body = long_body();
-    let asked = [body.clone(), body].map(|body| {
+    let pending = [body.clone(), body].map(|body| {
         let request = Request::post(served.address, "/v1/chat/completions")
             .header("content-type", "application/json")
             .body(body);
@@ -46,14 +46,14 @@ async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
     while served.memory("VmRSS") * 2 * 1024 < 9 * LONG_BYTES as u64 {
         sleep(Duration::from_millis(20)).await;
     }
-    (served, asked)
+    (served, pending)
 }
 
 #[test]
 fn other_clients_are_served_during_long_work() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        let (served, asked) = busy(&upstream).await;
+        let (served, pending) = busy(&upstream).await;
         for _ in 0..3 {
             let health = Request::get(served.address, "/endmark/healthz");
             assert_eq!(timeout(REPLY_TIMEOUT, health.send()).await.unwrap().status, 200);
@@ -61,7 +61,7 @@ fn other_clients_are_served_during_long_work() {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Count."}]});
         let small = Request::post(served.address, "/v1/chat/completions").json(&body);
         assert_eq!(timeout(REPLY_TIMEOUT, small.send()).await.unwrap().status, 200);
-        assert!(asked.iter().all(|asked| !asked.is_finished()) && upstream.requests().len() == 1);
+        assert!(pending.iter().all(|pending| !pending.is_finished()) && upstream.requests().len() == 1);
         served.kill();
     });
 }
@@ -70,12 +70,12 @@ fn other_clients_are_served_during_long_work() {
 fn a_stop_does_not_wait_for_long_work() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        let (served, asked) = busy(&upstream).await;
+        let (served, pending) = busy(&upstream).await;
         let ended = tokio::task::spawn_blocking(move || served.end("-TERM"));
         let (code, said) = timeout(REPLY_TIMEOUT, ended).await.unwrap().unwrap();
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("2 replies were still under way"), "{said}");
         assert!(upstream.requests().is_empty());
-        asked.iter().for_each(JoinHandle::abort);
+        pending.iter().for_each(JoinHandle::abort);
     });
 }

@@ -57,7 +57,7 @@ mod shared_usage;
 mod sim;
 mod stitch;
 mod store_copy;
-mod store_place;
+mod store_location;
 mod store_removed;
 mod tls;
 mod usage;

@@ -232,16 +232,16 @@ fn a_long_result_is_capped_in_every_spelling() {
         format!("\u{ef}\u{bb}\u{bf}{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{text}}}"),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}}", text.replace("LONG", "\u{ff}LONG\u{c3}")),
     ] {
-        let asked = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+        let raw_call = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
         let heard = client.hear();
         assert!(heard.len() < 130_000, "{line}: {} bytes", heard.len());
         assert!(heard.contains("ERROR: disk is full"), "{line}: {heard}");
     }
     // Messages within the limit pass byte for byte. Long lines that cannot be a message are left out.
     let mut raw = |id: u64, line: &str| {
-        let asked = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": asked}));
+        let raw_call = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": raw_call}));
         let mut heard = Vec::new();
         client.output.read_until(b'\n', &mut heard).unwrap();
         heard
@@ -291,8 +291,8 @@ fn a_long_answer_with_any_parts_is_bounded() {
         (r#""result":{"content":[{"type":"text","text":"ok","annotations":"LONG"}]}"#.to_owned(), false),
     ] {
         let line = format!(r#"{{"jsonrpc":"2.0","id":3,{part}}}"#);
-        let asked = json!({"name": "raw", "arguments": {"line": line}});
-        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+        let raw_call = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
         let heard = client.hear();
         let answer: Value = serde_json::from_str(&heard).unwrap();
         assert!(heard.len() < 200_000 && answer["id"] == 3, "{part}: {} bytes", heard.len());
@@ -301,8 +301,8 @@ fn a_long_answer_with_any_parts_is_bounded() {
     // Binary data is not limited, and a message that answers no tool call passes.
     let image = format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, "A".repeat(400_000));
     let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"content":[{image}]}}}}"#);
-    let asked = json!({"name": "raw", "arguments": {"line": line}});
-    client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+    let raw_call = json!({"name": "raw", "arguments": {"line": line}});
+    client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": raw_call}));
     assert_eq!(client.hear(), format!("{line}\n"));
     let long = "x".repeat(400_000);
     let read = client.ask(4, "resources/read", &json!({"uri": long}));

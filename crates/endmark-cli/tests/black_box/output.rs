@@ -169,9 +169,9 @@ fn a_signal_ends_the_command_while_it_prints() {
     let text = format!("[\"{}\", \"", "é".repeat(500_000));
     let place = Place::new().with_file("cut.json", text);
     let arguments = ["detect", "--complete", "--json", "cut.json"];
-    let begun = Instant::now();
+    let started = Instant::now();
     assert!(place.command(&arguments).stdout(Stdio::null()).status().unwrap().code() == Some(1));
-    let whole = begun.elapsed();
+    let whole = started.elapsed();
     for part in 1..=10 {
         let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(whole * part / 10);
@@ -202,10 +202,10 @@ fn json_help_is_an_envelope_and_unwritable_help_fails() {
     assert!(envelope["data"]["text"].as_str().unwrap().contains("Usage: endmark detect"), "{envelope}");
     // A command that always answers in JSON still has a help for people.
     assert!(place.run(&["exec", "--help"]).output.starts_with("Run any command"));
-    for asked in ["--help", "--version"] {
+    for option in ["--help", "--version"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let status = place.command(&[asked]).stdout(full).status().unwrap();
-        assert_eq!(status.code(), Some(3), "{asked}");
+        let status = place.command(&[option]).stdout(full).status().unwrap();
+        assert_eq!(status.code(), Some(3), "{option}");
     }
 }
 
@@ -221,11 +221,11 @@ fn an_empty_page_or_period_is_refused() {
 #[test]
 fn without_a_home_folder_the_error_names_the_store_setting() {
     let place = Place::new();
-    let said = |variable: Option<(&str, &str)>| {
+    let message = |variable: Option<(&str, &str)>| {
         let mut command = place.command(&["config"]);
         command.env_remove("HOME").envs(variable);
         String::from_utf8(command.output().unwrap().stderr).unwrap()
     };
-    assert!(said(None).contains("the store is `endmark.db` in the current one"), "{}", said(None));
-    assert!(!said(Some(("ENDMARK_STORE", "sqlite:a.db"))).contains("in the current one"));
+    assert!(message(None).contains("the store is `endmark.db` in the current one"), "{}", message(None));
+    assert!(!message(Some(("ENDMARK_STORE", "sqlite:a.db"))).contains("in the current one"));
 }

@@ -77,8 +77,8 @@ fn a_pipe_or_device_is_refused_instead_of_a_file() {
         ] {
             let ran = run(&place, &arguments);
             assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.errors);
-            let said = ran.output + &ran.errors;
-            assert!(said.contains(what), "{arguments:?}: {said}");
+            let all_output = ran.output + &ran.errors;
+            assert!(all_output.contains(what), "{arguments:?}: {all_output}");
         }
     }
 }

@@ -61,8 +61,8 @@ fn an_invalid_file_changes_nothing_and_is_reported() {
         ] {
             std::fs::write(place.path().join("endmark.toml"), configuration(&upstream, more)).unwrap();
             served.signal("-HUP");
-            let said = served.wait_for_line("the old one stays");
-            assert!(said.contains(why), "{more:?}: {said}");
+            let line = served.wait_for_line("the old one stays");
+            assert!(line.contains(why), "{more:?}: {line}");
             assert_eq!(ask(&served).await, "as before");
         }
         assert_eq!(served.end("-TERM").0, Some(0));
@@ -79,8 +79,8 @@ fn a_file_without_the_existing_upstreams_changes_nothing() {
         for file in ["", "# later\n", "[limits]\nconnections = 9\n"] {
             std::fs::write(place.path().join("endmark.toml"), file).unwrap();
             served.signal("-HUP");
-            let said = served.wait_for_line("the old one stays");
-            assert!(said.contains("no longer has an upstream"), "{file:?}: {said}");
+            let line = served.wait_for_line("the old one stays");
+            assert!(line.contains("no longer has an upstream"), "{file:?}: {line}");
             assert_eq!(ask(&served).await, "as before");
         }
         assert_eq!(served.end("-TERM").0, Some(0));
@@ -96,11 +96,11 @@ fn settings_that_need_a_restart_are_reported() {
         let file = format!("store = \"sqlite:other.db\"\n{}", configuration(&upstream, ""));
         std::fs::write(place.path().join("endmark.toml"), file).unwrap();
         served.signal("-HUP");
-        let said = served.wait_for_line("until the next start");
+        let line = served.wait_for_line("until the next start");
         let (folder, before) = (place.path().display(), place.store());
         let expected =
             format!("`store` changed to `sqlite:{folder}/other.db`, but stays `sqlite:{}`", before.display());
-        assert!(said.contains(&expected), "{said}");
+        assert!(line.contains(&expected), "{line}");
         assert_eq!(ask(&served).await, "here");
     });
 }

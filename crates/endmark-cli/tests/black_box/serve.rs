@@ -68,17 +68,17 @@ impl Served {
 
     /// Waits until the process ends by itself, and returns its exit code.
     pub(crate) fn wait(mut self) -> Option<i32> {
-        let mut said = String::new();
-        self.errors.read_to_string(&mut said).unwrap();
+        let mut stderr_text = String::new();
+        self.errors.read_to_string(&mut stderr_text).unwrap();
         self.child.wait().unwrap().code()
     }
 
     /// Sends the process a signal. Returns its exit code and its output on standard error.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         self.signal(signal);
-        let mut said = String::new();
-        self.errors.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
+        let mut stderr_text = String::new();
+        self.errors.read_to_string(&mut stderr_text).unwrap();
+        (self.child.wait().unwrap().code(), stderr_text)
     }
 }
 
@@ -121,9 +121,9 @@ fn a_cut_reply_is_completed_and_logged() {
 #[test]
 fn an_interrupt_exits_with_130() {
     let served = Served::start(&Place::new(), &["--upstream", "http://127.0.0.1:9/v1"]);
-    let (code, said) = served.end("-INT");
+    let (code, stderr_text) = served.end("-INT");
     assert_eq!(code, Some(130));
-    assert!(!said.contains("error:"), "{said}");
+    assert!(!stderr_text.contains("error:"), "{stderr_text}");
 }
 
 #[test]

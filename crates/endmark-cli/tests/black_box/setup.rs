@@ -152,9 +152,9 @@ fn a_codex_profile_with_its_own_provider_is_named() {
     let profile = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"azure\"\n";
     let write = ["setup", "codex", "--write", "--file", "config.toml"];
     let place = Place::new().with_file("config.toml", profile);
-    for says in ["Written to", "already up to date"] {
+    for expected_text in ["Written to", "already up to date"] {
         let run = place.run(&write);
-        assert!(run.code == 0 && run.output.contains(says), "{}", run.output);
+        assert!(run.code == 0 && run.output.contains(expected_text), "{}", run.output);
         for part in ["`profiles.p.model_provider`", "azure"] {
             assert!(run.errors.contains(part), "{part} in {}", run.errors);
         }
@@ -353,7 +353,7 @@ fn the_previous_address_is_shown_without_its_password() {
 fn every_client_config_is_written_and_restored() {
     let claude = "{\n  \"permissions\": {\"allow\": []}, // mine\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n";
     let codex = "# mine\nmodel = \"o9\"\n\n[tui]\ntheme = \"x\"\n";
-    for (client, file, original, says) in [
+    for (client, file, original, expected_text) in [
         ("claude", ".claude/settings.json", claude, "\"ANTHROPIC_BASE_URL\": \"http://127.0.0.1:4141\""),
         ("codex", ".codex/config.toml", codex, "base_url = \"http://127.0.0.1:4141/v1\""),
         ("gemini", ".gemini/.env", "GEMINI_API_KEY=k\n", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:4141\n"),
@@ -367,7 +367,7 @@ fn every_client_config_is_written_and_restored() {
         let written = place.run(&["setup", client, "--write"]);
         assert_eq!(written.code, 0, "{client}: {}", written.errors);
         let after = text(&place, file);
-        assert!(after.contains(says), "{client}: {after}");
+        assert!(after.contains(expected_text), "{client}: {after}");
         // One-line objects are split to add entries; everything else stays unchanged.
         let kept = ["// mine", "\"A\": \"1\"", "[1,2]", "# mine", "theme = \"x\"", "GEMINI_API_KEY=k", "A=1"];
         for part in kept.iter().filter(|part| original.contains(**part)) {

@@ -159,29 +159,29 @@ fn sums_during_operation_equal_the_sum_of_the_calls() {
         for (model, limit) in [("gpt-5", 4), ("gpt-5", 500), ("nobody", 500)] {
             ask(&served, model, "on", limit).await;
         }
-        let asked = || {
+        let usage_report = || {
             let by = |by| place.run(&["usage", "--by", by, "--json"]).envelope()["data"].clone();
             let report = place.run(&["report", "--json"]).envelope()["data"].clone();
             [by("model"), by("session"), by("key"), by("day"), by("purpose"), report]
         };
-        let until = async |statement: &str, said: &str| {
+        let until = async |statement: &str, expected: &str| {
             for _ in 0..600 {
-                if sql(&place, statement) == said {
+                if sql(&place, statement) == expected {
                     return;
                 }
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
-            panic!("{statement} does not become {said}");
+            panic!("{statement} does not become {expected}");
         };
         until("SELECT count(*) FROM usage", "4").await;
-        let before = asked();
+        let before = usage_report();
         assert_eq!(
             (&before[0]["total"]["calls"], &before[5]["requests"]),
             (&json!(4), &json!(3)),
             "{before:?}"
         );
         until("SELECT count(*) FROM usage WHERE is_summed = 0", "0").await;
-        assert_eq!(asked(), before);
+        assert_eq!(usage_report(), before);
         let sound = place.run(&["doctor"]).output;
         assert!(sound.contains("budgets and sums are consistent"), "{sound}");
         assert_eq!(served.end("-TERM").0, Some(0));
@@ -193,7 +193,7 @@ fn sums_during_operation_equal_the_sum_of_the_calls() {
         let doctor = place.run(&["doctor"]);
         assert!(doctor.output.contains("differ from the calls of that day"), "{}", doctor.output);
         sql(&place, "DELETE FROM usage_sums; DELETE FROM cut_sums; UPDATE usage SET is_summed = 0;");
-        assert_eq!(asked(), before, "as the doctor says");
+        assert_eq!(usage_report(), before, "as the doctor says");
     });
 }
 

@@ -80,12 +80,12 @@ fn every_case_matches_its_page() {
     let cases = cases();
     let mut wrong = Vec::new();
     for command in ["detect", "stitch", "cap"] {
-        let asked: Vec<&(String, Case)> =
+        let selected: Vec<&(String, Case)> =
             cases.iter().filter(|(_, case)| case.question.batch() == Some(command)).collect();
-        let requests: Vec<Value> = asked.iter().map(|(_, case)| case.question.request()).collect();
+        let requests: Vec<Value> = selected.iter().map(|(_, case)| case.question.request()).collect();
         let answers = answers(command, &requests);
-        assert_eq!(answers.len(), asked.len());
-        for ((page, case), answer) in asked.into_iter().zip(&answers) {
+        assert_eq!(answers.len(), selected.len());
+        for ((page, case), answer) in selected.into_iter().zip(&answers) {
             if let Err(problem) = case.check(answer) {
                 wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
             }

@@ -48,33 +48,33 @@ fn signs(line: &str) -> &str {
 }
 
 fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
-    let (mut asked, mut blocks) = (None, Vec::new());
+    let (mut question_line, mut blocks) = (None, Vec::new());
     let mut lines = lines.iter();
     while let Some(line) = lines.next() {
         if line.starts_with("```") {
             let fence = signs(line);
             let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
             blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
-        } else if asked.is_none()
+        } else if question_line.is_none()
             && ["detect ", "stitch ", "cap ", "findings ", "guard ", "endmark "]
                 .iter()
                 .any(|command| line.starts_with(command))
         {
-            asked = Some(*line);
+            question_line = Some(*line);
         }
     }
-    let asked = asked.ok_or(
+    let question_line = question_line.ok_or(
         "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS`, `findings …`, `guard …` or `endmark …`",
     )?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
-    let question = question(asked, &blocks)?;
+    let question = question(question_line, &blocks)?;
     Ok(Case { name: name.to_owned(), question, expected: parse_expected(&last)? })
 }
 
-fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
-    let (command, rest) = asked.split_once(' ').ok_or("nothing is asked")?;
+fn question(question_line: &str, blocks: &[Block]) -> Result<Question, String> {
+    let (command, rest) = question_line.split_once(' ').ok_or("nothing is asked")?;
     if ["findings", "guard", "endmark"].contains(&command) {
-        let typed = asked.strip_prefix("endmark ").unwrap_or(asked);
+        let typed = question_line.strip_prefix("endmark ").unwrap_or(question_line);
         let mut words = typed.split_whitespace().map(str::to_owned);
         let command = words.next().ok_or("no command is typed")?;
         let files = blocks.iter().map(file).collect::<Result<_, _>>()?;

@@ -55,10 +55,10 @@ struct Report<'a> {
 /// Answers every line. If outputs are stored, also stores the original of each shortened output.
 pub(super) fn run(
     input: Input,
-    asked: &CapRequest,
+    line_request: &CapRequest,
     mut keeper: Option<&mut Keeper>,
 ) -> Result<Exit, CommandError> {
-    batch::run(input, |line| answer_line(line, asked, keeper.as_deref_mut()))
+    batch::run(input, |line| answer_line(line, line_request, keeper.as_deref_mut()))
 }
 
 fn answer_line(
@@ -69,9 +69,10 @@ fn answer_line(
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
-    let asked = cap_request(&request, default).map_err(failed)?;
+    let line_request = cap_request(&request, default).map_err(failed)?;
     let raw = batch::decode_raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
-    let (capped, handle) = cap_and_keep(&raw, asked, keeper).map_err(|error| failed(error.to_string()))?;
+    let (capped, handle) =
+        cap_and_keep(&raw, line_request, keeper).map_err(|error| failed(error.to_string()))?;
     let report = Report {
         id: &request.id,
         text: &capped.text,

@@ -25,12 +25,12 @@ pub(super) fn is_own(settings: &Settings) -> bool {
 /// A TLS listener is only connected to, because its certificate is for its public name.
 pub(super) fn check(settings: &Settings) -> Check {
     let address = reachable_address(settings.gateway.listener.listen);
-    let asked = if settings.tls.certificate.is_some() {
+    let is_ready = if settings.tls.certificate.is_some() {
         connect(address).map(|_| None)
     } else {
         ask(address).map(Some)
     };
-    match asked {
+    match is_ready {
         Ok(None) => {
             Check::passed("serving", format!("a server listens on {address}; its TLS was not checked"))
         }

@@ -69,8 +69,8 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
         .collect();
     let list = FieldPath::data().key("results");
     let cursor = arguments.cursor.as_deref();
-    let asked = ListIdentity { command: "check", files: &arguments.files, options: None, cursor };
-    let pages = asked.into_pages(list, context)?;
+    let list_identity = ListIdentity { command: "check", files: &arguments.files, options: None, cursor };
+    let pages = list_identity.into_pages(list, context)?;
     let data = data(context, || {
         let mut items = Vec::new();
         for (origin, result) in &results {

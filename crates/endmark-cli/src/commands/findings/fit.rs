@@ -46,13 +46,13 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
         return Ok(refusal_answer(source, refusal));
     }
     let cursor = arguments.cursor.as_deref();
-    let asked = ListIdentity {
+    let list_identity = ListIdentity {
         command: "fit",
         files: &arguments.files,
         options: Some(&arguments.budget_left),
         cursor,
     };
-    let pages = asked.into_pages(FieldPath::data().key("findings"), context)?;
+    let pages = list_identity.into_pages(FieldPath::data().key("findings"), context)?;
     Ok(fit_sources(context, &sources, arguments.budget_left)?.with_pages(pages))
 }
 

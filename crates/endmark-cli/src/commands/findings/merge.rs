@@ -35,14 +35,14 @@ pub(crate) struct FinalAnswer<'a> {
 
 /// Prints the merged findings.
 pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, CommandError> {
-    let (merged, said, pages) = merge_team(context, &arguments.team, "merge")?;
+    let (merged, notices, pages) = merge_team(context, &arguments.team, "merge")?;
     let report = merged.report();
     let disclosure = report.disclosure();
     let text = merged.text();
     let (shown, left_out) = text_unless_paged(&text, context);
     let data = data(context, || Ok(MergeReport { text: shown, report: &report }))?;
     Ok(build_answer(data, text, disclosure, &merged)
-        .with_warnings(said)
+        .with_warnings(notices)
         .with_warnings(left_out)
         .with_warnings(not_in_text(&merged))
         .with_pages(pages))
@@ -61,7 +61,7 @@ fn not_in_text(merged: &Merged) -> Option<Warning> {
 
 /// Prints the final report.
 pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, CommandError> {
-    let (merged, said, pages) = merge_team(context, &arguments.team, "report")?;
+    let (merged, notices, pages) = merge_team(context, &arguments.team, "report")?;
     let report = merged.report();
     let markdown = (arguments.to == ReportForm::Markdown).then(|| report.markdown());
     let sarif = (arguments.to == ReportForm::Sarif).then(|| report.sarif(env!("CARGO_PKG_VERSION")));
@@ -80,7 +80,7 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
     })?;
     let left_out = left_out.filter(|_| arguments.to != ReportForm::Json);
     let answer = build_answer(data, text, report.disclosure(), &merged);
-    Ok(answer.with_warnings(said).with_warnings(left_out).with_pages(pages))
+    Ok(answer.with_warnings(notices).with_warnings(left_out).with_pages(pages))
 }
 
 fn pages(
@@ -90,8 +90,8 @@ fn pages(
     team: &Team,
 ) -> Result<PagedList, CommandError> {
     let cursor = arguments.cursor.as_deref();
-    let asked = ListIdentity { command, files: &arguments.files, options: Some(team), cursor };
-    asked.into_pages(FieldPath::data().key("report").key("findings"), context)
+    let list_identity = ListIdentity { command, files: &arguments.files, options: Some(team), cursor };
+    list_identity.into_pages(FieldPath::data().key("report").key("findings"), context)
 }
 
 fn to_json_lines(value: &impl Serialize) -> Result<String, CommandError> {
@@ -107,11 +107,11 @@ fn merge_team(
     let sources = sources::read_all(context, &arguments.files)?;
     let team = team::read(context, arguments.team.as_deref(), arguments.running)?;
     let (remarks, omitted) = sources::remarks(&sources);
-    let mut said = warnings(&remarks, omitted);
+    let mut notices = warnings(&remarks, omitted);
     let pages = pages(context, arguments, command, &team)?;
     let merged = Merged::new(&team, sources::into_results(sources));
-    said.extend(team::not_in_team(&merged));
-    Ok((merged, said, pages))
+    notices.extend(team::not_in_team(&merged));
+    Ok((merged, notices, pages))
 }
 
 /// Builds the answer, with truncated results as warnings. It is negative if nothing at all was usable.

@@ -30,11 +30,11 @@ impl ListIdentity<'_> {
                 "Add --json, or omit --cursor: without --json the whole list is printed at once.",
             ));
         }
-        let mut asked = vec![OsString::from(self.command)];
-        asked.extend(self.files.iter().map(|file| file.clone().into_os_string()));
+        let mut next_command = vec![OsString::from(self.command)];
+        next_command.extend(self.files.iter().map(|file| file.clone().into_os_string()));
         // The content of the team file counts, not only its name.
-        asked.extend(self.options.map(|with| OsString::from(format!("{with:?}"))));
-        Ok(PagedList { list, identity: asked, cursor: self.cursor.map(str::to_owned) })
+        next_command.extend(self.options.map(|with| OsString::from(format!("{with:?}"))));
+        Ok(PagedList { list, identity: next_command, cursor: self.cursor.map(str::to_owned) })
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
     team.policy.rounds = arguments.rounds.unwrap_or(team.policy.rounds);
     team.policy.emergency &= !arguments.no_emergency;
     let (remarks, omitted) = sources::remarks(&sources);
-    let said = warnings(&remarks, omitted);
+    let notices = warnings(&remarks, omitted);
     let merged = Merged::new(&team, sources::into_results(sources));
     let report = merged.plan();
     let text = describe(&report);
@@ -33,14 +33,14 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
         )
     });
     let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
-    let asked = ListIdentity {
+    let list_identity = ListIdentity {
         command: "plan",
         files: &given.files,
         options: Some(&team),
         cursor: given.cursor.as_deref(),
     };
-    let pages = asked.into_pages(agents, context)?;
-    let answer = Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost);
+    let pages = list_identity.into_pages(agents, context)?;
+    let answer = Answer::yes(to_data(&report)?, text).with_warnings(notices).with_warnings(lost);
     Ok(answer.with_warnings(team::not_in_team(&merged)).with_pages(pages))
 }
 

@@ -59,8 +59,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Reports on all files. With `--follow` it first waits for the end of one.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
     let cursor = arguments.cursor.as_deref();
-    let asked = ListIdentity { command: "progress", files: &arguments.files, options: None, cursor };
-    let pages = asked.into_pages(FieldPath::data().key("transcripts"), context)?;
+    let list_identity = ListIdentity { command: "progress", files: &arguments.files, options: None, cursor };
+    let pages = list_identity.into_pages(FieldPath::data().key("transcripts"), context)?;
     let sources = if arguments.follow {
         vec![follow(context, arguments)?]
     } else {
@@ -139,16 +139,16 @@ fn summary(source: &Source) -> String {
         asked_for.map(|(name, _)| to_single_line(name)).collect()
     };
     let (all, missing) = (names(&|_| true), names(&|is_whole| !is_whole));
-    let whose = match all.as_slice() {
+    let owner = match all.as_slice() {
         [] => String::new(),
         [one] => format!("agent {one}: "),
         several => format!("agents {}: ", several.join(", ")),
     };
     match (is_whole(source), all.len() > 1 && !missing.is_empty()) {
-        (true, _) if all.len() > 1 => format!("{whose}results are whole"),
-        (true, _) => format!("{whose}result is whole"),
-        (false, true) => format!("{whose}no whole result of {} yet", missing.join(", ")),
-        (false, false) => format!("{whose}no whole result yet"),
+        (true, _) if all.len() > 1 => format!("{owner}results are whole"),
+        (true, _) => format!("{owner}result is whole"),
+        (false, true) => format!("{owner}no whole result of {} yet", missing.join(", ")),
+        (false, false) => format!("{owner}no whole result yet"),
     }
 }
 

@@ -42,8 +42,8 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     let planned = plan(&installation, &context.environment)?;
     let path = planned.path();
     if planned.changes.is_empty() {
-        let said = if arguments.remove { "has no such hook of Endmark" } else { "is already up to date" };
-        let answer = format!("{} {said}; nothing was written.\n", path.display());
+        let state = if arguments.remove { "has no such hook of Endmark" } else { "is already up to date" };
+        let answer = format!("{} {state}; nothing was written.\n", path.display());
         return report(&installation, "unchanged", path, &[], answer);
     }
     let heading = if arguments.dry_run { "Would write to" } else { "Written to" };

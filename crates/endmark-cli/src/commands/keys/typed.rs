@@ -6,7 +6,7 @@ use endmark_failure::CommandError;
 use endmark_store::KeyBudget;
 
 use crate::arguments::keys::Add;
-use crate::since;
+use crate::time_span;
 
 /// Parses the budget; 0 means no budget.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
@@ -68,7 +68,7 @@ pub(super) fn parse_expiry(typed: &str, now: u64) -> Result<u64, CommandError> {
     };
     let ends_at = match Day::parse(typed) {
         Some(_) => Moment::parse(&format!("{typed} 00:00")).map(Moment::unix_seconds),
-        None => since::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
+        None => time_span::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
     };
     let ends_at = ends_at.ok_or_else(|| unusable("is not a day or a time span"))?;
     if ends_at <= now { Err(unusable("is in the past")) } else { Ok(ends_at) }
@@ -78,5 +78,5 @@ pub(super) fn parse_expiry(typed: &str, now: u64) -> Result<u64, CommandError> {
 pub(super) fn parse_overlap(typed: &str) -> Result<u64, CommandError> {
     // `0m` is not a valid time span elsewhere. Here it ends the old secret at once.
     let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
-    if is_none { Ok(0) } else { since::seconds(typed) }
+    if is_none { Ok(0) } else { time_span::seconds(typed) }
 }

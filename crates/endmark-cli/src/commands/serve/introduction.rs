@@ -15,7 +15,7 @@ use crate::serving::keyless_warnings;
 /// Then warns of settings that will fail.
 pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     let origin = settings.origin(address);
-    let mut said =
+    let mut introduction =
         format!("Endmark {} listens on {origin}. Connect a client to it:\n", env!("CARGO_PKG_VERSION"));
     if address.ip().is_unspecified() {
         let elsewhere = own_address().map_or_else(
@@ -23,7 +23,7 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
             |ip| settings.origin(SocketAddr::new(ip, address.port())),
         );
         // Writing to a string cannot fail.
-        let _ = writeln!(said, "Other machines reach it at {elsewhere}.");
+        let _ = writeln!(introduction, "Other machines reach it at {elsewhere}.");
     }
     for provider in Provider::all() {
         let urls: Vec<String> =
@@ -34,7 +34,7 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
         let titles: Vec<&str> = provider.formats().map(WireFormat::title).collect();
         let (variable, url) = (provider.base_url_variable, provider.base_url_for_origin(&origin));
         let (titles, urls) = (titles.join(", "), urls.join(", "));
-        let _ = write!(said, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
+        let _ = write!(introduction, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
     }
     let mode = settings.gateway.resume.mode.word();
     let location = settings.files.store.absolute();
@@ -45,10 +45,10 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     let are_pages_closed = settings.files.admin_key.is_none() && !settings.is_local();
     let pages = if are_pages_closed { String::new() } else { format!(", or at {origin}/endmark/") };
     let _ = write!(
-        said,
+        introduction,
         "\nCut replies are resumed in mode `{mode}` and recorded in {store}.\nList them with `endmark log`{pages}. Ctrl-C stops."
     );
-    context.terminal.progress(&said);
+    context.terminal.progress(&introduction);
     if !address.ip().is_loopback() {
         context.terminal.warn("anyone who can reach this address can use it");
     }

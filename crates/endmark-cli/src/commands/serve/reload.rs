@@ -52,9 +52,9 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     serving.server.reload(gateway);
     serving.has_own_upstreams.store(effective.settings.has_own_upstreams, Ordering::Relaxed);
     serving.keep_days.store(effective.settings.gateway.store_policy.keep_days, Ordering::Relaxed);
-    let mut said = effective.warnings;
-    said.extend(unchanged(&serving.initial_settings, &effective.settings));
-    Ok(said)
+    let mut all_warnings = effective.warnings;
+    all_warnings.extend(unchanged(&serving.initial_settings, &effective.settings));
+    Ok(all_warnings)
 }
 
 fn unchanged(before: &Settings, now: &Settings) -> Vec<String> {

@@ -62,21 +62,21 @@ impl Signals {
         drop(within);
         let (tell, told) = unbounded_channel();
         let watching = async move {
-            let Some(mut asked) = watched.next(None).await else { return };
-            while asked == SignalAction::Reload {
-                let _ = tell.send(asked);
+            let Some(mut received_signal) = watched.next(None).await else { return };
+            while received_signal == SignalAction::Reload {
+                let _ = tell.send(received_signal);
                 let Some(next) = watched.next(None).await else { return };
-                asked = next;
+                received_signal = next;
             }
-            let (first, since) = (asked, Instant::now());
+            let (first, since) = (received_signal, Instant::now());
             let mut end_at = since.checked_add((serving.drain)().saturating_add(END_TIMEOUT));
             let _ = tell.send(first);
-            while let Some(asked) = watched.next(end_at).await {
-                if asked != SignalAction::Reload {
+            while let Some(received_signal) = watched.next(end_at).await {
+                if received_signal != SignalAction::Reload {
                     let soon = Instant::now() + END_TIMEOUT;
                     end_at = Some(end_at.map_or(soon, |end_at| end_at.min(soon)));
                 }
-                let _ = tell.send(asked);
+                let _ = tell.send(received_signal);
             }
             let known = serving.end.get().copied();
             let exit = known.unwrap_or_else(|| (serving.give_up)(first, since.elapsed()));
@@ -91,7 +91,7 @@ impl Signals {
     /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> SignalAction {
         match self.0.recv().await {
-            Some(asked) => asked,
+            Some(received_signal) => received_signal,
             // The thread lives as long as the process.
             None => std::future::pending().await,
         }

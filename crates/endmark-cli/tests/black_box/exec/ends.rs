@@ -201,9 +201,9 @@ fn a_background_process_that_holds_the_pipe_is_not_waited_for() {
 fn a_background_writer_is_read_only_until_the_time_limit() {
     let place = place_with("timeout_seconds = 2\n");
     let script = "(while :; do echo x; sleep 0.2; done) & echo $! > daemon; echo hi";
-    let begun = Instant::now();
+    let started = Instant::now();
     let answer = exec(&place, &["sh", "-c", script]);
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(started.elapsed() < Duration::from_secs(30));
     // Its output has no reader any more, so it may have ended already.
     let left = std::fs::read_to_string(place.path().join("daemon")).unwrap();
     Command::new("sh").args(["-c", &format!("kill -KILL {left}")]).status().unwrap();

@@ -87,9 +87,9 @@ fn a_list_without_pages_is_shortened_with_a_warning() {
     let cut = warning(&answer, "data");
     assert_eq!(cut["returned_bytes"], answer["data"].to_string().len());
     assert_eq!(cut["original_bytes"], 3894);
-    let said = format!("the first {} of 1000 items", list.len());
+    let message = format!("the first {} of 1000 items", list.len());
     assert!(
-        cut["message"].as_str().unwrap().starts_with(&said)
+        cut["message"].as_str().unwrap().starts_with(&message)
             && cut["message"].as_str().unwrap().contains("`pages`")
     );
     // Shortening lists or texts would not help here.
@@ -117,9 +117,10 @@ fn a_paged_list_arrives_whole_page_by_page() {
     let place = place_with("[output]\nkind = \"jsonl\"\npages = \"data\"\nmax_response_bytes = 20_000\n");
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {
-        let go_on = cursor.as_deref().map(|cursor| vec!["--cursor", cursor]).unwrap_or_default();
+        let continue_reading = cursor.as_deref().map(|cursor| vec!["--cursor", cursor]).unwrap_or_default();
         let command = ["--", "seq", "10000"];
-        let run = place.run(&[&["exec", "--manifest", "tool.toml"], go_on.as_slice(), &command].concat());
+        let run = place
+            .run(&[&["exec", "--manifest", "tool.toml"], continue_reading.as_slice(), &command].concat());
         let answer = super::checked_envelope(&run);
         assert!(run.output.len() <= 20_000, "{}", run.output.len());
         seen.extend(answer["data"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()));
@@ -131,12 +132,12 @@ fn a_paged_list_arrives_whole_page_by_page() {
         cursor = Some(more["handle"].as_str().unwrap().to_owned());
     }
     assert_eq!(seen, (1..=10_000).collect::<Vec<u64>>());
-    let go_on = |cursor: &str, last: &str| {
+    let continue_reading = |cursor: &str, last: &str| {
         let arguments = ["exec", "--manifest", "tool.toml", "--cursor", cursor, "--", "seq", last];
         super::checked_envelope(&place.run(&arguments))
     };
-    assert_eq!(error(&go_on(cursor.as_deref().unwrap(), "9999")), ("INVALID_CURSOR", 2));
-    assert_eq!(error(&go_on("nonsense", "10000")), ("INVALID_CURSOR", 2));
+    assert_eq!(error(&continue_reading(cursor.as_deref().unwrap(), "9999")), ("INVALID_CURSOR", 2));
+    assert_eq!(error(&continue_reading("nonsense", "10000")), ("INVALID_CURSOR", 2));
     let arguments = ["exec", "--manifest", "tool.toml", "--cursor", "nonsense", "--", "touch", "started"];
     assert_eq!(error(&super::checked_envelope(&place.run(&arguments))), ("INVALID_CURSOR", 2));
     assert!(!place.path().join("started").exists());

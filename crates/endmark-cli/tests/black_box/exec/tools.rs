@@ -145,8 +145,8 @@ fn sqlite3_returns_rows_of_a_database_file() {
         (("FIELD_TOO_LARGE", 2), &json!("arguments.command"))
     );
     // A command that may change data is not run again for a page.
-    let go_on = ["exec", "--cursor", "x", "--", "sqlite3", "a.db", script];
-    assert_eq!(error(&place.run(&go_on).envelope()), ("usage", 2));
+    let continue_reading = ["exec", "--cursor", "x", "--", "sqlite3", "a.db", script];
+    assert_eq!(error(&place.run(&continue_reading).envelope()), ("usage", 2));
 }
 
 #[test]

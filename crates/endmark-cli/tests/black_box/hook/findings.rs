@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{answer, hook};
 use crate::run::Place;
 
-fn event(name: &str, said: &str) -> Value {
+fn event(name: &str, last_message: &str) -> Value {
     json!({
         "session_id": "s1", "hook_event_name": name, "agent_id": "a17", "agent_type": "Security:Audit",
-        "last_assistant_message": said,
+        "last_assistant_message": last_message,
     })
 }
 
@@ -28,8 +28,8 @@ fn header(dimensions: &str, declared: u32) -> String {
 const END: &str = "===AGENT_RESULT_END===\n";
 const COMMAND: [&str; 3] = ["findings", "--agent", "claude"];
 
-fn run_stop(place: &Place, said: &str) -> Option<Value> {
-    let run = hook(place, &COMMAND, &event("SubagentStop", said));
+fn run_stop(place: &Place, last_message: &str) -> Option<Value> {
+    let run = hook(place, &COMMAND, &event("SubagentStop", last_message));
     (!run.output.is_empty()).then(|| answer(&run))
 }
 
@@ -93,7 +93,7 @@ fn a_result_that_never_becomes_whole_ends_the_retries() {
 /// Merging parts without a result fails, so no such command may be named.
 #[test]
 fn a_sub_agent_without_a_result_is_reported() {
-    for (said, is_handed_over) in [
+    for (last_message, is_handed_over) in [
         ("I am done, no problems.", false),
         ("===AGENT_RESULT===\ndimensions: auth\n", false),
         (END, false),
@@ -105,7 +105,7 @@ fn a_sub_agent_without_a_result_is_reported() {
         let message = loop {
             attempts += 1;
             assert!(attempts < 8);
-            let answer = answer(&hook(&place, &required, &event("SubagentStop", said)));
+            let answer = answer(&hook(&place, &required, &event("SubagentStop", last_message)));
             if let Some(message) = answer["systemMessage"].as_str() {
                 break message.to_owned();
             }
@@ -159,8 +159,8 @@ fn another_result_of_a_resumed_sub_agent_is_checked_and_kept() {
 fn a_sub_agent_resumed_without_a_start_must_report_again() {
     let place = Place::new();
     let required = [&COMMAND[..], &["--required"]].concat();
-    let stop = |said: &str, was_kept: bool| {
-        let mut event = event("SubagentStop", said);
+    let stop = |last_message: &str, was_kept: bool| {
+        let mut event = event("SubagentStop", last_message);
         event["stop_hook_active"] = json!(was_kept);
         let run = hook(&place, &required, &event);
         if run.output.is_empty() { Value::Null } else { answer(&run) }
@@ -169,8 +169,8 @@ fn a_sub_agent_resumed_without_a_start_must_report_again() {
     assert_eq!(stop(&whole(1), false), Value::Null);
     // Another hook keeps it going after its result was accepted.
     assert_eq!(stop("I have run the tests.", true), Value::Null);
-    for (said, why) in [("No problems.", "is missing"), (&*header("auth", 3), "is cut off")] {
-        let held = stop(said, false);
+    for (last_message, why) in [("No problems.", "is missing"), (&*header("auth", 3), "is cut off")] {
+        let held = stop(last_message, false);
         assert!(held["reason"].as_str().is_some_and(|reason| reason.contains(why)), "{held}");
         let over = stop(&whole(2), true);
         assert!(over["systemMessage"].as_str().is_some_and(|text| text.contains("in 2 parts")), "{over}");

@@ -52,9 +52,9 @@ fn an_agent_at_the_ceiling_is_released_and_recorded() {
     assert_eq!(answer(&hook(&place, &arguments, &event))["decision"], "block");
     for _ in 0..2 {
         let released = hook(&place, &arguments, &event);
-        let said = answer(&released);
-        assert!(said.get("decision").is_none(), "{said}");
-        let message = said["systemMessage"].as_str().unwrap();
+        let hook_message = answer(&released);
+        assert!(hook_message.get("decision").is_none(), "{hook_message}");
+        let message = hook_message["systemMessage"].as_str().unwrap();
         assert!(
             message.contains("not finished after attempt 2 of 2") && message.contains("CONTEXT_EXHAUSTION"),
             "{message}"
@@ -89,15 +89,15 @@ fn attempts_without_changes_are_not_repeated() {
     let event = recorded_event(&place, "codex", 1);
     let arguments = ["stop", "--agent", "codex", "--artifact", "report.md", "--attempts", "8"];
     let mut held = 0;
-    let said = loop {
-        let said = answer(&hook(&place, &arguments, &event));
-        if said.get("decision").is_none() {
-            break said;
+    let hook_message = loop {
+        let hook_message = answer(&hook(&place, &arguments, &event));
+        if hook_message.get("decision").is_none() {
+            break hook_message;
         }
         held += 1;
     };
     assert_eq!(held, 2);
-    assert!(said["systemMessage"].as_str().unwrap().contains("STALLED"), "{said}");
+    assert!(hook_message["systemMessage"].as_str().unwrap().contains("STALLED"), "{hook_message}");
 }
 
 #[test]

@@ -84,11 +84,11 @@ impl RunReporter {
             _ => Paint::Doubt,
         };
         let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let whose =
+        let run_label =
             run.name.as_deref().map(|name| format!(" [{}]", to_single_line(name))).unwrap_or_default();
         let what = self.terminal.errors.paint(paint, &event.event);
         let message = to_single_line(&event.message);
-        self.terminal.progress(&format!("{}{whose} {what}{reason}: {message}", event.run));
+        self.terminal.progress(&format!("{}{run_label} {what}{reason}: {message}", event.run));
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
         let line = Line { event, at_ms, agent_run: run };

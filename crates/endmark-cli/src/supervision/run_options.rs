@@ -152,12 +152,12 @@ impl RunOptions {
         check_places(&folder, artifact)?;
         let id = run_id().map_err(|error| super::system_error(&error))?;
         let transcripts = self.output_folder.clone().unwrap_or_else(|| (shared.transcripts)(&id));
-        let asked = self.absolute(&folder, &transcripts, prompt.clone());
+        let absolute_task = self.absolute(&folder, &transcripts, prompt.clone());
         let task = Task {
             id,
             name: self.name,
             // If the options cannot be serialised, the run cannot be resumed later, but it can start.
-            prompt_text: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
+            prompt_text: absolute_task.and_then(|absolute_task| serde_json::to_string(&absolute_task).ok()),
             resumed: None,
             agent,
             command,
