@@ -169,10 +169,11 @@ impl Layers {
         if upstream.base_url.is_some() {
             return self.check_fallback(upstream);
         }
-        let said = UPSTREAM_KEYS
+        let known_keys = UPSTREAM_KEYS
             .iter()
             .map(|key| self.provenance.origin(&format!("upstreams.{}.{key}", upstream.name)));
-        let origin = said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
+        let origin =
+            known_keys.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
         Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
     }
 
@@ -229,11 +230,11 @@ impl Layers {
     fn check_prices(&self) -> Result<(), ConfigError> {
         let missing = |price: &Price| price.missing_key().map(|key| (price.pattern.clone(), key));
         let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
-        let said = PRICE_KEYS.iter().map(|key| format!("prices.{pattern}.{key}"));
-        let said = said
+        let known_keys = PRICE_KEYS.iter().map(|key| format!("prices.{pattern}.{key}"));
+        let known_keys = known_keys
             .map(|key| (self.provenance.origin(&key), key))
             .find(|(origin, _)| *origin != Origin::Default);
-        let (origin, key) = said.unwrap_or((Origin::Default, format!("prices.{pattern}.{missing}")));
+        let (origin, key) = known_keys.unwrap_or((Origin::Default, format!("prices.{pattern}.{missing}")));
         let expected = format!("set together with `{missing}`, in dollars per million tokens");
         Err(ConfigError::Value { key, origin, expected })
     }
