@@ -44,9 +44,9 @@ pub(crate) type Page<T> = (Vec<T>, Option<String>);
 /// Removes a surplus row, which shows that there is a next page after the last row.
 fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let goes_on = rows.len() > limit;
+    let has_more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| goes_on).map(key);
+    let next = rows.last().filter(|_| has_more).map(key);
     (rows, next)
 }
 
@@ -222,11 +222,11 @@ pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
 /// Returns everything about a recovery by its number, or a request by its id.
 pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
     let id = percent_decode(id);
-    let asked = id.clone();
+    let wanted_id = id.clone();
     let read = store.read(move |reader| {
-        let found = reader.show(&asked)?;
+        let found = reader.show(&wanted_id)?;
         let request = found.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
-        let calls = reader.request_calls(request.as_deref().unwrap_or(&asked))?;
+        let calls = reader.request_calls(request.as_deref().unwrap_or(&wanted_id))?;
         Ok((found, calls))
     });
     let (found, calls) = read.await?;
@@ -255,8 +255,9 @@ pub(crate) async fn session(
     id: &str,
 ) -> Result<session::SessionReport, Failure> {
     let (id, models) = (percent_decode(id), Arc::clone(&console.models));
-    let asked = id.clone();
-    let mut found = store.read(move |reader| session::SessionReport::read(reader, &asked, &models)).await?;
+    let wanted_id = id.clone();
+    let mut found =
+        store.read(move |reader| session::SessionReport::read(reader, &wanted_id, &models)).await?;
     if let Some(found) = &mut found {
         found.usage.this_gateway_alone = store.location().postgres().is_some();
     }

@@ -34,12 +34,12 @@ pub(super) async fn page(
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let id = percent_decode(id);
-    let asked = id.clone();
+    let wanted_id = id.clone();
     let read = store.read(move |reader| {
-        let recovery = reader.show(&asked)?;
+        let recovery = reader.show(&wanted_id)?;
         let request =
             recovery.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
-        Ok((reader.request(request.as_deref().unwrap_or(&asked))?, recovery))
+        Ok((reader.request(request.as_deref().unwrap_or(&wanted_id))?, recovery))
     });
     let (row, recovery) = read.await?;
     let content = match (&row, &recovery) {
