@@ -98,8 +98,8 @@ pub enum CapError {
 /// assert_eq!(capped.warnings[0].message, "10,500 of 11,000 items are left out");
 /// # Ok::<(), endmark_context::cap::CapError>(())
 /// ```
-pub fn cap(value: &[u8], asked: RequestedFormat, limits: &Limits) -> Result<Capped, CapError> {
-    let mut capper = Capper::new(asked, limits.clone())?;
+pub fn cap(value: &[u8], requested_format: RequestedFormat, limits: &Limits) -> Result<Capped, CapError> {
+    let mut capper = Capper::new(requested_format, limits.clone())?;
     capper.push(value)?;
     capper.finish()
 }

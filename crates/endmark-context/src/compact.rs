@@ -9,6 +9,7 @@ mod digest;
 mod groups;
 mod invariants;
 mod ledger;
+mod model_narrative;
 mod narrative;
 mod plan;
 mod policy;
@@ -18,7 +19,6 @@ mod relevance;
 mod repair;
 mod sizes;
 mod summary;
-mod told;
 
 use std::collections::HashSet;
 
@@ -30,6 +30,7 @@ pub use anchors::AnchorKind;
 use groups::CallGroups;
 pub use invariants::{Violation, violations};
 use ledger::Ledger;
+pub use model_narrative::{ModelNarrative, NarrativeRejection, question};
 use plan::{FixedParts, LEDGER_TENTHS, Plan, Planner, VALUE_TENTHS};
 pub use policy::{
     Count, EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, Mode, Policy, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
@@ -40,7 +41,6 @@ use relevance::Relevance;
 use sizes::TURN_TOKENS;
 pub use sizes::{Sizes, turn_sizes};
 use summary::Draft;
-pub use told::{ModelNarrative, NarrativeRejection, question};
 
 /// How much of the trigger (or the budget, if smaller) a window compaction leaves of the history, in tenths.
 const AFTER_TENTHS: u64 = 6;
@@ -98,9 +98,9 @@ pub fn compact_with(
     conversation: &Conversation<'_>,
     policy: &Policy,
     sizes: &Sizes,
-    told: Option<&ModelNarrative>,
+    narrated: Option<&ModelNarrative>,
 ) -> Compacted {
-    compact_further(conversation, policy, sizes, told, &mut Progress::default())
+    compact_further(conversation, policy, sizes, narrated, &mut Progress::default())
 }
 
 /// Like [`compact_with`], for a conversation that continues.
@@ -111,10 +111,10 @@ pub fn compact_further(
     conversation: &Conversation<'_>,
     policy: &Policy,
     sizes: &Sizes,
-    told: Option<&ModelNarrative>,
+    narrated: Option<&ModelNarrative>,
     progress: &mut Progress,
 ) -> Compacted {
-    let machine = match machine(conversation, policy, sizes, told) {
+    let machine = match machine(conversation, policy, sizes, narrated) {
         Ok(machine) => machine,
         Err(history) => return Compacted::unchanged(history, NotCompacted::BelowTrigger),
     };
@@ -131,7 +131,7 @@ fn machine<'m>(
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
     sizes: &'m Sizes,
-    told: Option<&'m ModelNarrative>,
+    narrated: Option<&'m ModelNarrative>,
 ) -> Result<Machine<'m>, u64> {
     let pairs = Pairs::of(conversation);
     let fixed = FixedParts::of(conversation, &pairs);
@@ -150,7 +150,7 @@ fn machine<'m>(
         return Err(history);
     }
     let beside = whole - history;
-    Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, narrative: told })
+    Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, narrative: narrated })
 }
 
 /// Returns the anchors of the whole conversation within `room_tokens`. Returns `None` if there are no anchors.
@@ -298,7 +298,7 @@ impl Machine<'_> {
             ledger.absorb(&found[*turn], *turn, count);
         }
         ledger.forget(&visible);
-        let lines = self.narrative.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
+        let lines = self.narrative.map_or_else(|| self.lines(&folded), |narrated| narrated.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // Subtracts the kept tokens from those of the original history, so that the next compaction can recover the

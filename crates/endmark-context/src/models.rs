@@ -161,8 +161,8 @@ impl Models {
         }
         let names = candidates(&lower);
         let exact = names.iter().find_map(|name| table.by_name.get(name.as_str()).copied());
-        let begun = || names.iter().find_map(|name| table.longest_beginning(name));
-        exact.or_else(begun).and_then(|index| table.entries.get(index))
+        let longest_prefix = || names.iter().find_map(|name| table.longest_beginning(name));
+        exact.or_else(longest_prefix).and_then(|index| table.entries.get(index))
     }
 }
 

@@ -185,7 +185,7 @@ impl Rates {
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
         let audio = tokens.prompt_audio.saturating_add(tokens.cached_audio);
         let plain = tokens.prompt.saturating_sub(tokens.cached).saturating_sub(written).saturating_sub(audio);
-        let spoken = tokens.reasoning.saturating_add(tokens.completion_audio);
+        let visible_and_hidden = tokens.reasoning.saturating_add(tokens.completion_audio);
         let as_text = |rate: Option<Rate>| rate.filter(|_| self.is_audio_as_text);
         // Reasoning without its own price costs as much as output.
         let parts = [
@@ -195,7 +195,7 @@ impl Rates {
             (tokens.cache_write_1h, self.cache_write_1h.or(self.cache_write).or(input)),
             (tokens.prompt_audio, self.input_audio.or(as_text(input))),
             (tokens.cached_audio, self.cached_audio.or(self.input_audio).or(as_text(self.cached.or(input)))),
-            (tokens.completion.saturating_sub(spoken), output),
+            (tokens.completion.saturating_sub(visible_and_hidden), output),
             (tokens.reasoning, self.reasoning.or(output)),
             (tokens.completion_audio, self.output_audio.or(as_text(output))),
         ];

@@ -64,11 +64,11 @@ enum Stage {
 
 impl Capper {
     /// Returns a capper for one value. Fails if the limits leave no room.
-    pub fn new(asked: RequestedFormat, limits: Limits) -> Result<Self, CapError> {
+    pub fn new(requested_format: RequestedFormat, limits: Limits) -> Result<Self, CapError> {
         limits.check()?;
         let path = FieldPath::root().key("text");
         Ok(Self {
-            requested: asked,
+            requested: requested_format,
             limits,
             path,
             stage: Stage::Beginning(Vec::new()),

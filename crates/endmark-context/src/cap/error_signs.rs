@@ -190,8 +190,8 @@ pub(super) fn is_error_key(key: &str) -> bool {
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let (before, behind) = (&text[..start], &text[end..]);
     // `FAIL-FAST` is a name.
-    let goes_on = |next: char| next.is_alphanumeric() || next == '_';
-    if behind.strip_prefix('-').unwrap_or(behind).starts_with(goes_on) {
+    let continues_word = |next: char| next.is_alphanumeric() || next == '_';
+    if behind.strip_prefix('-').unwrap_or(behind).starts_with(continues_word) {
         return false;
     }
     let is_ending = before.ends_with(|last: char| last.is_ascii_lowercase())

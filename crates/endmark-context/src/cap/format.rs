@@ -89,8 +89,8 @@ const MIN_RECORDS: usize = 3;
 const LONGEST_NAME_WORDS: usize = 5;
 
 /// Returns the format of a value by its beginning. `is_whole` states that the beginning is the complete value.
-pub(super) fn detect(beginning: &[u8], is_whole: bool, asked: RequestedFormat) -> Format {
-    match asked {
+pub(super) fn detect(beginning: &[u8], is_whole: bool, requested_format: RequestedFormat) -> Format {
+    match requested_format {
         RequestedFormat::Text => return Format::Text,
         RequestedFormat::Json => return Format::Json,
         RequestedFormat::JsonLines => return Format::JsonLines,
@@ -101,7 +101,7 @@ pub(super) fn detect(beginning: &[u8], is_whole: bool, asked: RequestedFormat) -
     // The text after the last line break may be an incomplete line.
     let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
     let text = text.trim_start_matches('\u{FEFF}');
-    if asked == RequestedFormat::Csv {
+    if requested_format == RequestedFormat::Csv {
         return Format::Csv(find_delimiter(text).unwrap_or(','));
     }
     if let Some(what) = binary(beginning) {

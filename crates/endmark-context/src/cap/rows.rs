@@ -220,7 +220,7 @@ impl<R: Clone> ChosenRows<R> {
         rows: impl Iterator<Item = &'a Row<R>>,
         share: (usize, usize),
         gap: usize,
-        goes_on: bool,
+        has_more: bool,
     ) where
         R: 'a,
     {
@@ -232,7 +232,7 @@ impl<R: Clone> ChosenRows<R> {
             let follows =
                 row.at == 0 || self.rows.contains_key(&(row.at - 1)) || self.rows.contains_key(&(row.at + 1));
             let cost = row.size + if follows { 0 } else { gap };
-            if most == 0 || cost > room && !goes_on {
+            if most == 0 || cost > room && !has_more {
                 return;
             }
             if cost <= room {

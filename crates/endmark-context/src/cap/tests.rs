@@ -86,8 +86,8 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
-        for asked in [RequestedFormat::Auto, RequestedFormat::Text, RequestedFormat::Json, RequestedFormat::JsonLines, RequestedFormat::Csv, RequestedFormat::Diff] {
-            check(&bytes, asked, &limits, chunk);
+        for requested_format in [RequestedFormat::Auto, RequestedFormat::Text, RequestedFormat::Json, RequestedFormat::JsonLines, RequestedFormat::Csv, RequestedFormat::Diff] {
+            check(&bytes, requested_format, &limits, chunk);
         }
     }
 

@@ -31,8 +31,8 @@ pub(super) fn shorten(
     let mut ledger = Ledger::default();
     ledger.absorb(&found, relevance.turns, count);
     ledger.forget(visible);
-    let told = NarrativeAnchors::new();
-    let within = |all| Room { total: all, values: all, narrative: &told };
+    let narrated = NarrativeAnchors::new();
+    let within = |all| Room { total: all, values: all, narrative: &narrated };
     let is_tree = text.trim_start().starts_with(['{', '[']);
     let body = if is_tree {
         value_lines(ledger.most_valuable(within(room), relevance, count).into_iter())

@@ -239,9 +239,9 @@ pub(super) struct Room<'r> {
 
 impl Entry<'_> {
     /// Whether the narrative contains the entry.
-    pub(super) fn is_in_narrative(&self, told: &NarrativeAnchors<'_>) -> bool {
-        let said = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
-        told.contains(&(self.kind, Cow::Borrowed(said.as_ref())))
+    pub(super) fn is_in_narrative(&self, narrated: &NarrativeAnchors<'_>) -> bool {
+        let entry_text = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
+        narrated.contains(&(self.kind, Cow::Borrowed(entry_text.as_ref())))
     }
 
     /// Whether the value appeared only in results, so that nothing has referred to it.
@@ -355,8 +355,8 @@ mod tests {
     fn values_used_in_calls_outlast_values_only_seen() {
         let numbers: Vec<String> = (0..50).map(|number| format!("{number}00")).collect();
         let seen = |number| anchor(AnchorKind::Number, "count", number, Source::Result);
-        let asked = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
-        let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![asked]];
+        let argument = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
+        let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![argument]];
         let kept = kept_lines(&absorb_all(&turns), 12);
         assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
     }
@@ -364,10 +364,10 @@ mod tests {
     #[test]
     fn a_requirement_outlasts_later_wishes() {
         let wishes: Vec<String> = (0..80).map(|number| format!("Go on with order {number}.")).collect();
-        let said = |line| [anchor(AnchorKind::UserLine, "", line, Source::User)];
+        let entry_text = |line| [anchor(AnchorKind::UserLine, "", line, Source::User)];
         let demand = "Send all of them only from the dock.";
         let lines = [demand].into_iter().chain(wishes.iter().map(String::as_str));
-        let turns: Vec<_> = lines.map(said).collect();
+        let turns: Vec<_> = lines.map(entry_text).collect();
         let ledger = absorb_all(&turns);
         let mut relevance = Relevance::default();
         relevance.turns = turns.len();

@@ -51,17 +51,17 @@ pub(super) fn lines(
 ) -> Vec<String> {
     let style = style(mode);
     let Some(turn) = conversation.turns.get(position) else { return Vec::new() };
-    let said = |beginning: &str, text: &str| {
+    let line_of = |beginning: &str, text: &str| {
         let text = clip(text, MAX_SAID_CHARS);
         (!text.is_empty()).then(|| format!("{beginning}{text}"))
     };
     let line = |(part, content): (usize, &Content<'_>)| match content {
         Content::Text(text) => match turn.role {
-            Role::User => said(style.user, text),
-            Role::System => said(style.system, text),
-            Role::Assistant | Role::Tool | Role::Other => said(style.assistant, text),
+            Role::User => line_of(style.user, text),
+            Role::System => line_of(style.system, text),
+            Role::Assistant | Role::Tool | Role::Other => line_of(style.assistant, text),
         },
-        Content::Reasoning { text, .. } => said(style.thought, text),
+        Content::Reasoning { text, .. } => line_of(style.thought, text),
         Content::Call(call) => {
             let result = pairs.result_of(Place { turn: position, part });
             let result = result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
@@ -69,7 +69,7 @@ pub(super) fn lines(
         }
         Content::Media(media) => {
             let name = media.name.as_deref().unwrap_or_default();
-            said(style.user, &format!("[{} {name}]", media.kind))
+            line_of(style.user, &format!("[{} {name}]", media.kind))
         }
         Content::Result(_) | Content::Server { .. } | Content::Reference { .. } | Content::Unknown { .. } => {
             None
@@ -112,8 +112,8 @@ pub(super) fn is_conclusion(line: &str) -> bool {
 /// Parses the anchor in a line of an earlier summary.
 pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
     for style in [SENTENCES, BULLETS] {
-        if let Some(said) = line.strip_prefix(style.user) {
-            return Some(anchor(AnchorKind::UserLine, "", said));
+        if let Some(line_of) = line.strip_prefix(style.user) {
+            return Some(anchor(AnchorKind::UserLine, "", line_of));
         }
     }
     call(line).map(|(call, outcome, _)| anchor(AnchorKind::Command, call, outcome))

@@ -24,8 +24,9 @@ impl Relevance {
         let turns = &conversation.turns;
         let mut topics = HashSet::new();
         let of_user = || turns.iter().filter(|turn| turn.is_from_user());
-        let said = turns.iter().rfind(|turn| turn.role == Role::Assistant && turn.texts().next().is_some());
-        for turn in of_user().next().into_iter().chain(of_user().next_back()).chain(said) {
+        let last_reply =
+            turns.iter().rfind(|turn| turn.role == Role::Assistant && turn.texts().next().is_some());
+        for turn in of_user().next().into_iter().chain(of_user().next_back()).chain(last_reply) {
             turn.texts().for_each(|text| topics.extend(lowercase_words(text)));
         }
         Self { arguments: anchors::argument_names(conversation), topics, turns: turns.len() }

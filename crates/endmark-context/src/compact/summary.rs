@@ -368,8 +368,8 @@ mod tests {
         let count = |text: &str| text.len() as u64 / 4;
         let mut ledger = Ledger::default();
         ledger.absorb(&anchors, 0, count);
-        let told = ["The assistant called run(make src/a.rs ord-17) → exit 2".to_owned()];
-        for lines in [&told[..], &[]] {
+        let narrated = ["The assistant called run(make src/a.rs ord-17) → exit 2".to_owned()];
+        for lines in [&narrated[..], &[]] {
             let relevance = Relevance::default();
             let draft = Draft {
                 messages: 7,

@@ -100,8 +100,8 @@ impl Changes {
             changes.add(conversation, edit)?;
         }
         for (position, turn) in conversation.turns.iter().enumerate() {
-            let goes = |part| changes.dropped_parts.contains(&Place { turn: position, part });
-            if !turn.parts.is_empty() && (0..turn.parts.len()).all(goes) {
+            let is_dropped = |part| changes.dropped_parts.contains(&Place { turn: position, part });
+            if !turn.parts.is_empty() && (0..turn.parts.len()).all(is_dropped) {
                 changes.dropped_turns.insert(position);
             }
         }

@@ -127,8 +127,8 @@ impl Instance {
     pub(super) fn prepare(&mut self, now_ms: u64) {
         let mut wanted = self.demands.take(now_ms, false);
         let changed: Vec<usize> = self.changed.iter().copied().take(MAX_CHANGES as usize).collect();
-        let asked: BTreeSet<usize> = wanted.iter().map(|(budget, _)| *budget).collect();
-        let others = changed.iter().filter(|budget| !asked.contains(budget));
+        let wanted_budgets: BTreeSet<usize> = wanted.iter().map(|(budget, _)| *budget).collect();
+        let others = changed.iter().filter(|budget| !wanted_budgets.contains(budget));
         wanted.extend(others.map(|budget| (*budget, self.demands.with_report(budget))));
         let report = |(index, wanted): (usize, WantedShare)| {
             let budget = self.budgets.get_mut(index)?;

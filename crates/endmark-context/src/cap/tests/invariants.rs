@@ -22,13 +22,13 @@ fn size(text: &str, limits: &Limits) -> usize {
 }
 
 /// Caps a value at once and in chunks, and checks the results.
-pub(super) fn check(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk: usize) {
-    let capped = cap(bytes, asked, limits);
-    let mut in_chunks = Capper::new(asked, limits.clone()).unwrap();
+pub(super) fn check(bytes: &[u8], requested_format: RequestedFormat, limits: &Limits, chunk: usize) {
+    let capped = cap(bytes, requested_format, limits);
+    let mut in_chunks = Capper::new(requested_format, limits.clone()).unwrap();
     let pushed: Result<(), _> = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
     assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "chunks of {chunk}");
     let Ok(capped) = capped else {
-        assert!(asked != RequestedFormat::Auto && str::from_utf8(bytes).is_err());
+        assert!(requested_format != RequestedFormat::Auto && str::from_utf8(bytes).is_err());
         return;
     };
     let Ok(original) = str::from_utf8(bytes) else { return };
@@ -47,7 +47,7 @@ pub(super) fn check(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk
     let truncations =
         capped.warnings.iter().filter(|warning| warning.kind == WarningKind::Truncation).count();
     assert_eq!(capped.is_cut, truncations > 0);
-    let again = cap(capped.text.as_bytes(), asked, limits).unwrap();
+    let again = cap(capped.text.as_bytes(), requested_format, limits).unwrap();
     assert_eq!(again.text, capped.text, "capped again");
     assert!(!again.is_cut);
     assert_rows_from_input(&capped, original);

@@ -88,11 +88,11 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
         None => exit_code(&result.text),
     };
     if let Some(code) = code {
-        let mut said = format!("exit {code}");
+        let mut outcome_text = format!("exit {code}");
         if let Some(line) = (code != 0).then(|| error_line(&result.text)).flatten() {
-            let _ = write!(said, ": {line}");
+            let _ = write!(outcome_text, ": {line}");
         }
-        return said;
+        return outcome_text;
     }
     if result.is_error {
         return format!("failed: {}", error_line(&result.text).unwrap_or_default());

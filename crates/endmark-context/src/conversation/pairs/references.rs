@@ -24,16 +24,16 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
     let mut waiting = orphans.iter().copied().peekable();
     let mut steps: Vec<Step> = Vec::new();
     let mut left = Vec::new();
-    let mut goes_on = false;
+    let mut has_more = false;
     // The last step with a reference, and the last step with a reference that may be a call.
     let (mut last_reference, mut last_call) = (None, None);
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (position, turn) in conversation.turns.iter().enumerate() {
         if turn.role == Role::Assistant && turn.parts.iter().all(|part| part.result().is_none()) {
-            if !goes_on {
+            if !has_more {
                 steps.push(Step::default());
             }
-            goes_on = true;
+            has_more = true;
             let current = steps.len() - 1;
             let step = &mut steps[current];
             step.turns.push(position);
@@ -45,7 +45,7 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
             last_call = if step.may_call { Some(current) } else { last_call };
             continue;
         }
-        goes_on = false;
+        has_more = false;
         while let Some(place) = waiting.next_if(|place| place.turn <= position) {
             let result = turn.parts.get(place.part).and_then(Part::result);
             // An approval refers to the item itself. The result of a call refers to the call inside the item.

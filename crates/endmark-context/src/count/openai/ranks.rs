@@ -62,23 +62,23 @@ impl Ranks {
             decode(&line[..token], &mut bytes);
             starts.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         };
-        let mut begun = Vec::new();
+        let mut tokens = Vec::new();
         // Reading cannot fail, because the file is part of the program. A test counts its tokens.
         while let Ok(read) = file.fill_buf()
             && !read.is_empty()
         {
             let mut rest = read;
             while let Some(end) = memchr::memchr(b'\n', rest) {
-                if begun.is_empty() {
+                if tokens.is_empty() {
                     add(&rest[..end]);
                 } else {
-                    begun.extend_from_slice(&rest[..end]);
-                    add(&begun);
-                    begun.clear();
+                    tokens.extend_from_slice(&rest[..end]);
+                    add(&tokens);
+                    tokens.clear();
                 }
                 rest = &rest[end + 1..];
             }
-            begun.extend_from_slice(rest);
+            tokens.extend_from_slice(rest);
             let length = read.len();
             file.consume(length);
         }

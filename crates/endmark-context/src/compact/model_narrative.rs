@@ -69,15 +69,15 @@ pub fn question(conversation: &Conversation<'_>, compacted: &Compacted, room_cha
     }
     let room = room_chars.saturating_sub(QUESTION.len() + 2 * DASHES.len());
     let mut left = room;
-    let told = parts.iter().rev().take_while(|part| {
+    let narrated = parts.iter().rev().take_while(|part| {
         let size = part.chars().count() + 1;
         let fits = size <= left;
         left = left.saturating_sub(size);
         fits
     });
-    let told = told.count();
+    let narrated = narrated.count();
     let mut text = format!("{QUESTION}\n{DASHES}\n");
-    let left_out = parts.len() - told;
+    let left_out = parts.len() - narrated;
     if left_out > 0 {
         let _ = writeln!(text, "({left_out} earlier parts are left out)");
     }
@@ -85,7 +85,7 @@ pub fn question(conversation: &Conversation<'_>, compacted: &Compacted, room_cha
         let _ = writeln!(text, "{part}");
     }
     text.push_str(DASHES);
-    (told > 0).then_some(text)
+    (narrated > 0).then_some(text)
 }
 
 impl ModelNarrative {
@@ -105,9 +105,9 @@ impl ModelNarrative {
         }
         let material = question.strip_prefix(QUESTION).unwrap_or(question);
         let known = words(material);
-        let said = words(answer);
-        let told = said.iter().filter(|word| known.contains(*word)).count();
-        if said.is_empty() || told * KNOWN_WORDS_DIVISOR < said.len() {
+        let answer_words = words(answer);
+        let narrated = answer_words.iter().filter(|word| known.contains(*word)).count();
+        if answer_words.is_empty() || narrated * KNOWN_WORDS_DIVISOR < answer_words.len() {
             return Err(NarrativeRejection::OffTopic);
         }
         if count(answer) >= count(material) {
@@ -119,11 +119,11 @@ impl ModelNarrative {
 
 /// Returns a line of the reply in the form of the summary. Returns `None` if it has no letters or digits.
 fn line(line: &str) -> Option<String> {
-    let said = line.trim().trim_start_matches(['-', '*', '•', '#']).trim();
-    if !said.chars().any(char::is_alphanumeric) {
+    let answer_words = line.trim().trim_start_matches(['-', '*', '•', '#']).trim();
+    if !answer_words.chars().any(char::is_alphanumeric) {
         return None;
     }
-    Some(ITEM.chars().chain(said.chars().take(LINE_LIMIT_CHARS)).collect())
+    Some(ITEM.chars().chain(answer_words.chars().take(LINE_LIMIT_CHARS)).collect())
 }
 
 fn words(text: &str) -> HashSet<String> {
@@ -205,9 +205,9 @@ mod tests {
         assert!(question.chars().count() <= 20_000 && question.contains("Order ZX-"));
         let answer =
             "- The orders were sorted by customer, one number after another.\nValues:\n\n* Nothing failed.";
-        let told = ModelNarrative::accept(answer, true, &question, count).unwrap();
+        let narrated = ModelNarrative::accept(answer, true, &question, count).unwrap();
         let sizes = Sizes::of(&conversation, count);
-        let compacted = compact_with(&conversation, &policy(), &sizes, Some(&told));
+        let compacted = compact_with(&conversation, &policy(), &sizes, Some(&narrated));
         assert_eq!(compacted.folded, plain.folded);
         let text = compacted.edits.iter().find_map(|edit| match edit {
             crate::conversation::Edit::Replace {
