@@ -221,9 +221,9 @@ fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut 
 
 /// Returns the document without its data, if shortening texts does not suffice.
 fn without_data(document: Document, limit: usize, size: usize) -> Document {
-    let said = usize::try_from(measure_json(&document.warnings).bytes).unwrap_or(usize::MAX);
-    let cause = if document.bytes().saturating_sub(said) <= limit {
-        format!("{said} bytes are its warnings")
+    let warnings_size = usize::try_from(measure_json(&document.warnings).bytes).unwrap_or(usize::MAX);
+    let cause = if document.bytes().saturating_sub(warnings_size) <= limit {
+        format!("{warnings_size} bytes are its warnings")
     } else {
         "it is not its texts that are too long".to_owned()
     };

@@ -40,9 +40,9 @@ fn a_signal_produces_a_document_and_its_exit_code() {
 
 /// Waits until the thread that answers signals is there: before that, a signal ends any process.
 fn wait_for_signal_thread(process: u32) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while std::fs::read_dir(format!("/proc/{process}/task")).unwrap().count() < 2 {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it does not watch signals");
+        assert!(started.elapsed() < Duration::from_mins(1), "it does not watch signals");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
