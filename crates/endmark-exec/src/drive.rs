@@ -1,7 +1,7 @@
 //! Runs a tool: checks its input first, and builds the response document afterwards. (EN-1 to EN-5)
 
-mod before;
 mod capping;
+mod preparation;
 
 use std::ffi::OsString;
 use std::io;
@@ -47,7 +47,7 @@ impl<'a> Tool<'a> {
     /// Creates a tool from a command and a manifest file, or the built-in manifest.
     pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
         let manifest = match manifest {
-            Some(path) => before::manifest(path)?,
+            Some(path) => preparation::manifest(path)?,
             None => built_in::find_manifest(command),
         };
         let is_given = |flags: &[String]| has_flag(&manifest, command, flags);
@@ -109,7 +109,7 @@ impl<'a> Tool<'a> {
             return Ok(Err(error_document(error.into())));
         }
         let name = program.to_string_lossy();
-        let stdin = match before::prepare(progress, manifest, self.command, &mut signals).await? {
+        let stdin = match preparation::prepare(progress, manifest, self.command, &mut signals).await? {
             Ok(stdin) => stdin,
             Err(error) => return Ok(Err(error_document(error))),
         };

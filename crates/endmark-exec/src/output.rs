@@ -3,7 +3,7 @@
 mod capped;
 mod cut;
 mod json;
-mod lost;
+mod lossy_values;
 mod text;
 
 use endmark_envelope::{FieldRules, Warning};

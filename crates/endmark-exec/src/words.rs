@@ -166,7 +166,7 @@ fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8],
     // One letter after a single dash is a short flag, never an abbreviation.
     let can_be_long = beginning.len() > usize::from(is_single);
     let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
-    let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
+    let mut candidates: Vec<_> = match long.clone().find(|flag| **flag == name) {
         Some(exactly) => vec![(*exactly, behind)],
         None => long
             .filter(|flag| without_dashes(flag).starts_with(beginning))
@@ -179,9 +179,9 @@ fn possible_flags<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8],
     let mut letters =
         word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
     if let Some((at, flag)) = letters.find_map(|(at, letter)| Some((at, *short(letter)?))) {
-        meant.push((flag, word.get(at + 1..).filter(|rest| !rest.is_empty())));
+        candidates.push((flag, word.get(at + 1..).filter(|rest| !rest.is_empty())));
     }
-    meant
+    candidates
 }
 
 /// Returns a flag's name without its dashes.

@@ -66,14 +66,15 @@ impl CapPlan {
             Some(Err(source)) => return Err(CommandError::Read { path: "the copy of it".into(), source }),
             None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
         };
-        let mut asked = self.request.clone();
+        let mut cap_request = self.request.clone();
         if marks_text(&data, unfinished_reason(ran)) {
             // The marker that follows also counts towards the limit, in any unit.
-            asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
+            cap_request.limits.most =
+                cap_request.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
         let (printed, handle) = cap_chunks_and_keep(
             |take| each_chunk(&mut source, take),
-            asked,
+            cap_request,
             FieldPath::data(),
             &mut self.keeper,
         )?;

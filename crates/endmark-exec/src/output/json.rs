@@ -7,7 +7,7 @@ use endmark_text::detect::detect_strict;
 use endmark_text::{CompletedText, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
 use serde_json::Value;
 
-use super::lost::{loss_warnings, with_infinite_as_text};
+use super::lossy_values::{loss_warnings, with_infinite_as_text};
 use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
