@@ -72,7 +72,7 @@ fn transcript(agent: usize, count: usize) -> String {
 }
 
 fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let handed = transcripts.iter().enumerate().flat_map(|(agent, text)| {
         let results = read(text.as_bytes()).results;
         results
@@ -81,12 +81,12 @@ fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
     });
     let report = Merged::new(&Team::default(), handed.collect()).report();
     let bytes = report.markdown().len() + report.sarif("0").to_string().len();
-    (report.findings().len(), bytes, begun.elapsed())
+    (report.findings().len(), bytes, started.elapsed())
 }
 
 fn main() {
-    let asked = std::env::args().nth(1).and_then(|number| number.parse().ok());
-    let findings = asked.unwrap_or(FINDINGS) / AGENTS * AGENTS;
+    let requested_runs = std::env::args().nth(1).and_then(|number| number.parse().ok());
+    let findings = requested_runs.unwrap_or(FINDINGS) / AGENTS * AGENTS;
     let transcripts: Vec<String> = (0..AGENTS).map(|agent| transcript(agent, findings / AGENTS)).collect();
     let size: usize = transcripts.iter().map(String::len).sum();
     let mut times: Vec<Duration> = (0..ROUNDS).map(|_| audit(&transcripts).2).collect();

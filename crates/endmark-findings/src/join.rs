@@ -297,9 +297,9 @@ fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cw
 /// Returns all places, with overlapping ones merged. The text is kept if all members agree, or state more than
 /// places.
 fn location(members: &[&Member]) -> Option<Location> {
-    let said =
+    let locations =
         members.iter().filter_map(|member| Some((member.finding.location.as_ref()?, member.is_truncated())));
-    let texts = distinct_pieces(said.map(|(location, is_cut)| (location.as_str(), is_cut)));
+    let texts = distinct_pieces(locations.map(|(location, is_cut)| (location.as_str(), is_cut)));
     let mut all: Vec<Location> = texts.into_iter().filter_map(Location::read).collect();
     let mut known = HashSet::new();
     all.retain(|location| location.has_lines() || known.insert(location.words()));
@@ -308,8 +308,9 @@ fn location(members: &[&Member]) -> Option<Location> {
     }
     let (in_words, others): (Vec<Location>, Vec<Location>) =
         all.into_iter().partition(Location::has_other_words);
-    let said: HashSet<&FileLines> = in_words.iter().flat_map(Location::places).collect();
-    let others = merge_places(others.iter().flat_map(Location::places).filter(|place| !said.contains(place)));
+    let locations: HashSet<&FileLines> = in_words.iter().flat_map(Location::places).collect();
+    let others =
+        merge_places(others.iter().flat_map(Location::places).filter(|place| !locations.contains(place)));
     if in_words.is_empty() {
         return others;
     }

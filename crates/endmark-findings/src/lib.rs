@@ -11,7 +11,6 @@ mod location;
 mod loss;
 mod merge;
 mod named_run;
-mod other;
 mod plan;
 mod progress;
 mod protocol;
@@ -23,6 +22,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod unknown_fields;
 mod vocabulary;
 mod write;
 

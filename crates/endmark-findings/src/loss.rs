@@ -126,11 +126,14 @@ impl<'a> Debt<'a> {
         let short = |expected: u32| (expected as usize).saturating_sub(kept + halves.again);
         let unread = result.discarded.max(result.unread) as usize;
         let checkpoint = result.checkpoint.as_ref().filter(|_| !result.cut.is_whole());
-        let remaining = checkpoint.and_then(|said| said.remaining_dims.as_deref());
+        let remaining = checkpoint.and_then(|declared_findings| declared_findings.remaining_dims.as_deref());
         let is_done =
             |dimension: &&String| remaining.is_some_and(|remaining| !is_named(dimension, remaining));
         let done: Vec<&str> = round.dimensions.iter().filter(is_done).map(String::as_str).collect();
-        let made = checkpoint.and_then(|said| said.findings).filter(|_| !done.is_empty()).unwrap_or(0);
+        let made = checkpoint
+            .and_then(|declared_findings| declared_findings.findings)
+            .filter(|_| !done.is_empty())
+            .unwrap_or(0);
         Self {
             round,
             min_missing: short(*own.start()).max(halves.certain).max(unread),
@@ -151,11 +154,11 @@ impl<'a> Debt<'a> {
         self.max_missing = self.max_missing.saturating_sub(later.new.certain).max(self.found);
         let (own, result) = (self.round.result, later.result);
         let is_covered = || self.round.dimensions.iter().all(|dimension| later.is_about(dimension));
-        let said = result.kept_findings().count().saturating_sub(later.new.uncertain);
+        let declared_findings = result.kept_findings().count().saturating_sub(later.new.uncertain);
         let is_begun = || PartialFindings::new(own, || result.findings.iter()).count_unmatched() > 0;
         if result.cut.is_whole()
             && result.lost_count() == 0
-            && own.seen_count() <= said
+            && own.seen_count() <= declared_findings
             && is_covered()
             && !is_begun()
         {
@@ -181,8 +184,8 @@ fn own_findings(
     let declared = earlier.iter().filter_map(|round| round.result.declared_findings).max();
     // The highest number is the total, unless another round declared more.
     let is_total = expected.basis == Basis::HighestId || declared <= Some(expected.findings);
-    let goes_on = passed > 0 && is_total && result.numbers.highest() == Some(expected.findings);
-    let (most, least) = if goes_on {
+    let continues = passed > 0 && is_total && result.numbers.highest() == Some(expected.findings);
+    let (most, least) = if continues {
         (others.min(passed), others.min(passed))
     } else if new.total() + halves.certain == 0 {
         (others, 0)
@@ -248,23 +251,24 @@ impl Likeness {
     /// different files. They are also the same if they share place and weakness. In both cases source and sink must
     /// not contradict. They differ if title and weakness differ and they are not known to share a file.
     fn compare(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
-        let (begun, title) = (letters(&half.finding.title), letters(&other.finding.title));
+        let (title_start, title) = (letters(&half.finding.title), letters(&other.finding.title));
         // A cut finding may be renumbered later. If it has nothing but a number, the number identifies it.
-        let goes_on = is_only_numbered(half)
+        let continues = is_only_numbered(half)
             && other.state == FindingState::Truncated
             && half.finding.id == other.finding.id;
-        let is_begun = !begun.is_empty() && (begun == title || is_cut && title.starts_with(&begun));
+        let is_begun =
+            !title_start.is_empty() && (title_start == title || is_cut && title.starts_with(&title_start));
         let (half, other) = (&half.finding, &other.finding);
         let is_weakness = half.cwe.iter().any(|cwe| other.cwe.contains(cwe));
         let is_file = share_file(half, other);
         let is_place = half.location.as_ref().zip(other.location.as_ref());
         let is_place = is_place.is_some_and(|(half, other)| half.is_same_place(other));
         let is_there = (half.cwe.is_empty() || is_weakness) && is_place;
-        let is_same = goes_on || is_begun && is_file != Some(false) || is_there;
+        let is_same = continues || is_begun && is_file != Some(false) || is_there;
         if is_same && !contradicts(half, other) {
             return Self::Same;
         }
-        let is_titled_so = title.starts_with(&begun) || begun.starts_with(&title);
+        let is_titled_so = title.starts_with(&title_start) || title_start.starts_with(&title);
         let are_known = !half.cwe.is_empty() && !other.cwe.is_empty();
         if !is_titled_so && are_known && !is_weakness && is_file != Some(true) {
             Self::Other
@@ -300,16 +304,17 @@ pub(super) fn count_new(group: &[&Member], new: &mut [NewFindings]) {
     let mut known: Vec<KnownFinding<'_>> = Vec::new();
     for round in group.chunk_by(|one, other| one.result == other.result) {
         let Some(new) = round.first().and_then(|first| new.get_mut(first.result)) else { continue };
-        let said: Vec<KnownFinding<'_>> = round.iter().map(|member| KnownFinding::new(member)).collect();
-        for said in &said {
-            let mut own = known.iter().filter(|known| known.agent == said.agent).peekable();
+        let declared_findings: Vec<KnownFinding<'_>> =
+            round.iter().map(|member| KnownFinding::new(member)).collect();
+        for declared_findings in &declared_findings {
+            let mut own = known.iter().filter(|known| known.agent == declared_findings.agent).peekable();
             if own.peek().is_none() {
                 new.certain += 1;
-            } else if !own.any(|known| known.is_same(said)) {
+            } else if !own.any(|known| known.is_same(declared_findings)) {
                 new.uncertain += 1;
             }
         }
-        known.extend(said);
+        known.extend(declared_findings);
     }
 }
 

@@ -185,7 +185,7 @@ impl Reader {
                 let has_any =
                     [START, checkpoint::WORD, "\"findings\""].iter().any(|word| text.contains(word));
                 // Agent streams repeat the last message. The second copy may be cut.
-                if has_any && !self.strings.iter().any(|said| said.starts_with(text.as_str())) {
+                if has_any && !self.strings.iter().any(|known_text| known_text.starts_with(text.as_str())) {
                     self.strings.push(text.clone());
                     let read = read_within(format!("{text}{end}").as_bytes(), self.depth + 1);
                     self.take_within(read, begins, ends);
@@ -238,7 +238,7 @@ impl Reader {
     }
 
     fn read_outside(&mut self, line: &Line<'_>) {
-        let is_marker = |says: &&str| says.contains(START.trim_matches('='));
+        let is_marker = |line_text: &&str| line_text.contains(START.trim_matches('='));
         let text = rest_after_speaker(&line.text).filter(is_marker).unwrap_or(&line.text);
         match event(text) {
             Event::Start => self.open = Some(Block::new(line.begins(), self.surrounding_fence.take())),
@@ -267,7 +267,7 @@ impl Reader {
                     known.filter(|read| read.finding.id == id).any(|read| read.finding.title == title);
                 self.head_behind = (!is_known).then(|| (line.text.to_string(), line.begins()));
             }
-            Event::Fields(fields) if fields.iter().any(|said| said.key.is_finding_field()) => {
+            Event::Fields(fields) if fields.iter().any(|known_text| known_text.key.is_finding_field()) => {
                 if let Some((text, position)) = self.head_behind.take() {
                     self.count_unread(&text, position);
                 }

@@ -371,10 +371,10 @@ impl AgentResult {
     /// Returns the dimensions to examine after a cut: those that the last checkpoint lists, or all if it lists none
     /// (AR-4).
     pub fn remaining_dimensions(&self) -> Vec<String> {
-        let said = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
-        match said {
-            Some(said) if !said.is_empty() => {
-                said.iter().map(|dimension| spelling_in(dimension, &self.dimensions)).collect()
+        let remaining = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
+        match remaining {
+            Some(remaining) if !remaining.is_empty() => {
+                remaining.iter().map(|dimension| spelling_in(dimension, &self.dimensions)).collect()
             }
             _ => self.dimensions.clone(),
         }

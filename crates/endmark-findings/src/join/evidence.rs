@@ -23,9 +23,9 @@ pub(crate) fn distinct_pieces<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
     let lines: Vec<String> = pieces.iter().take(MAX_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
     let is_there = |own: &String, is_cut: bool| {
-        let begun = &own[..own.len() - 1];
+        let cut_line = &own[..own.len() - 1];
         let mut longer = lines.iter().filter(|other| other.len() > own.len());
-        longer.any(|other| other.contains(own.as_str()) || is_cut && other.starts_with(begun))
+        longer.any(|other| other.contains(own.as_str()) || is_cut && other.starts_with(cut_line))
     };
     let within = lines.iter().zip(&pieces).map(|(own, (_, is_cut))| is_there(own, *is_cut));
     let within = within.chain(std::iter::repeat(false));

@@ -145,8 +145,8 @@ impl Block {
                 self.continues_unknown(line, &event);
             }
             Event::Fields(fields) => {
-                for said in fields {
-                    self.read_field(said, line, remarks);
+                for field in fields {
+                    self.read_field(field, line, remarks);
                 }
             }
             Event::Fence(fence) => self.read_fence(fence, line, remarks),
@@ -213,8 +213,8 @@ impl Block {
         self.last = self.last.filter(|last| last.key != Key::Unknown);
     }
 
-    fn read_field(&mut self, said: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
-        let NamedValue { key, value } = said;
+    fn read_field(&mut self, field: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
+        let NamedValue { key, value } = field;
         let position = line.begins();
         let last = LastField { key, indent: line.indent(), is_open: value.is_empty(), follows_blank: false };
         if key.is_header_field() {
@@ -290,11 +290,11 @@ impl Block {
             let sign = id.map(|id| Sign::new(Some(id), "", line.begins())).or_else(of_line);
             return self.signs.extend(sign);
         }
-        let goes_on = |last: &LastField| {
+        let continues = |last: &LastField| {
             let is_deeper = line.indent() > last.indent && !last.follows_blank;
             is_deeper || last.is_open && (more.is_some() || !last.follows_blank)
         };
-        if let Some(last) = self.last.as_mut().filter(|last| last.key != Key::Unknown && goes_on(last)) {
+        if let Some(last) = self.last.as_mut().filter(|last| last.key != Key::Unknown && continues(last)) {
             last.is_open &= more.is_some();
             let (key, text) = (last.key, more.unwrap_or(line.text.trim()));
             match &mut self.draft {
@@ -409,14 +409,14 @@ impl Block {
 
     /// Adds a finished finding.
     pub(super) fn take(&mut self, finished: DraftOutcome, remarks: &mut Remarks) {
-        let (read, said) = match finished {
+        let (read, field) = match finished {
             DraftOutcome::Template(position) => {
                 self.templates += 1;
                 return remarks.add(RemarkKind::Template, "[F…]", position);
             }
-            DraftOutcome::Finding(read, said) => (*read, said),
+            DraftOutcome::Finding(read, field) => (*read, field),
         };
-        for (kind, text, position) in said {
+        for (kind, text, position) in field {
             remarks.add(kind, &text, position);
         }
         let id = read.finding.id.clone();

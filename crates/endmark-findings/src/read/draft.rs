@@ -3,8 +3,8 @@
 use super::evidence::EvidenceCollector;
 use super::grammar::Headline;
 use super::key::Key;
-use crate::other::OtherFields;
 use crate::stand_in::{is_placeholder, is_uninformative};
+use crate::unknown_fields::OtherFields;
 use crate::{Cwe, Field, Finding, FindingId, Location, Position, ReadFinding, RemarkKind, Severity};
 
 #[derive(Debug)]
@@ -151,8 +151,9 @@ impl Draft {
     /// Whether all values are placeholders: `severity: <Critical, High, …>`.
     fn is_template(&self) -> bool {
         let values = self.values.iter().map(|(_, value, _)| value.as_str());
-        let mut said = values.chain([self.title.as_str()]).filter(|value| !value.is_empty()).peekable();
-        said.peek().is_some() && said.all(is_placeholder)
+        let mut values_left =
+            values.chain([self.title.as_str()]).filter(|value| !value.is_empty()).peekable();
+        values_left.peek().is_some() && values_left.all(is_placeholder)
     }
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {

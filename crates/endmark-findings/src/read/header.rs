@@ -2,8 +2,8 @@
 
 use super::checkpoint::{list, number};
 use super::key::Key;
-use crate::other::OtherFields;
 use crate::stand_in::{is_nothing, is_placeholder};
+use crate::unknown_fields::OtherFields;
 
 #[derive(Debug, Default)]
 pub(super) struct Header {

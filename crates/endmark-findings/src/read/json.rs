@@ -162,14 +162,14 @@ impl Parsed {
     }
 
     fn header(&self, key: Key, value: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
-        let Some(said) = text(value, ", ").filter(|_| self.is_present(pointer)) else { return };
+        let Some(field_text) = text(value, ", ").filter(|_| self.is_present(pointer)) else { return };
         match (key, value) {
             // A dimension in a list may contain commas.
             (Key::Dimensions, Value::Array(items)) => {
                 block.header.dimensions = Some(items.iter().filter_map(|item| text(item, "")).collect());
             }
-            _ if block.header.set(key, &said) => {}
-            _ => remarks.add(RemarkKind::RepeatedField, &said, self.start),
+            _ if block.header.set(key, &field_text) => {}
+            _ => remarks.add(RemarkKind::RepeatedField, &field_text, self.start),
         }
     }
 
@@ -212,24 +212,26 @@ impl Parsed {
                 Some(Key::Finding(Field::Evidence)) => "\n",
                 _ => ", ",
             };
-            let said = text(value, between)
+            let field_text = text(value, between)
                 .or_else(|| place(value).filter(|_| key == Some(Key::Finding(Field::Location))));
-            match (key, said) {
-                (Some(Key::Finding(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
-                    draft.set_evidence(EvidenceCollector::from_text(&said));
+            match (key, field_text) {
+                (Some(Key::Finding(Field::Evidence)), Some(field_text)) if draft.evidence.is_none() => {
+                    draft.set_evidence(EvidenceCollector::from_text(&field_text));
                 }
                 // A value that is cut in the middle is dropped.
                 _ if !self.is_present(&pointer) || value.is_null() => {}
-                (Some(Key::Id), Some(said)) => {
-                    draft.id = FindingId::from_name(&said).unwrap_or(draft.id);
+                (Some(Key::Id), Some(field_text)) => {
+                    draft.id = FindingId::from_name(&field_text).unwrap_or(draft.id);
                 }
-                (Some(key), Some(said)) if draft.value(key).is_none() => {
-                    draft.set(key, said.trim(), self.start);
+                (Some(key), Some(field_text)) if draft.value(key).is_none() => {
+                    draft.set(key, field_text.trim(), self.start);
                 }
-                (None, Some(said)) => {
-                    draft.set_other(name, &said);
+                (None, Some(field_text)) => {
+                    draft.set_other(name, &field_text);
                 }
-                (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.start),
+                (Some(_), Some(field_text)) => {
+                    remarks.add(RemarkKind::RepeatedField, &field_text, self.start)
+                }
                 _ => remarks.add(RemarkKind::UnknownField, name, self.start),
             }
         }
@@ -296,11 +298,11 @@ fn place(value: &Value) -> Option<String> {
     }
     let (mut file, mut lines, mut words) = (None, Vec::new(), Vec::new());
     for (name, value) in value.as_object()? {
-        let said = text(value, "-").filter(|said| !said.is_empty());
+        let field_text = text(value, "-").filter(|field_text| !field_text.is_empty());
         match Key::from_name(name) {
-            Some(Key::Finding(Field::Location)) => file = said,
-            Some(Key::Lines | Key::LastLine) => lines.extend(said),
-            _ => words.extend(said.filter(|said| said.contains(char::is_alphabetic))),
+            Some(Key::Finding(Field::Location)) => file = field_text,
+            Some(Key::Lines | Key::LastLine) => lines.extend(field_text),
+            _ => words.extend(field_text.filter(|field_text| field_text.contains(char::is_alphabetic))),
         }
     }
     let lines = if lines.is_empty() { String::new() } else { format!(":{}", lines.join("-")) };

@@ -77,7 +77,7 @@ fn without_an_emergency_agent_the_gap_is_reported() {
 fn a_cut_emergency_run_is_not_retried() {
     let mut recovery = recovery("a,b", 9, 1, true);
     recovery.note_end(Cut::Mild, names("b"));
-    assert_eq!(next(&recovery).map(|asked| asked.0), Some(RunKind::Emergency));
+    assert_eq!(next(&recovery).map(|planned| planned.0), Some(RunKind::Emergency));
     recovery.note_end(Cut::Severe, vec![]);
     assert_eq!((next(&recovery), recovery.gaps()), (None, &names("b")[..]));
     for end in ["", "\n"] {
@@ -104,7 +104,7 @@ fn an_unrequested_whole_result_closes_the_gaps_of_its_agent() {
     assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
     // It has as many findings as a retry may have, so more may be missing.
     limited.accept_result(&whole("a", 5));
-    assert_eq!(next(&limited).map(|asked| asked.2), Some("b,a".into()));
+    assert_eq!(next(&limited).map(|planned| planned.2), Some("b,a".into()));
     for dimensions in ["a,b", "a", ""] {
         let mut gone = recovery(dimensions, 9, 1, false);
         gone.note_end(Cut::Mild, vec![]);
@@ -124,7 +124,7 @@ fn an_unrequested_whole_result_closes_the_gaps_of_its_agent() {
     let mut waiting = recovery("a,b", 9, 2, true);
     waiting.note_end(Cut::Severe, vec![]);
     waiting.accept_result(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
-    assert_eq!(next(&waiting).map(|asked| asked.2), Some("b,a".into()));
+    assert_eq!(next(&waiting).map(|planned| planned.2), Some("b,a".into()));
 }
 
 /// A cut run between two complete ones loses nothing that the last one has. Plan, merge and report agree.
@@ -178,9 +178,9 @@ fn findings_of_a_cut_supplement_are_not_missing_after_an_emergency_run() {
         let unrecovered = &report.disclosure().unrecovered;
         (merged.recovery_state(0), unrecovered.count, unrecovered.at_least)
     };
-    let begun =
+    let unfinished =
         "\n[F002] B\nseverity: Medium\ncwe: CWE-79\nlocation: b.c:1\nsource: s\nsink: k\nflow: s -> m";
-    let first = || declaring(&[a], begun, Some(3));
+    let first = || declaring(&[a], unfinished, Some(3));
     let nothing = || declaring(&[], "\n[F001]", Some(2));
     let rest = || declaring(&[b, c], END, Some(2));
     assert_eq!(unrecovered(vec![first(), nothing(), rest()]), (RecoveryState::Recovered, 0, false));
@@ -239,18 +239,18 @@ fn findings_over_the_retry_maximum_wait_for_the_next_round() {
     let retried = |brings: usize, rounds: u32, emergency: bool| {
         let mut recovery = recovery("a", 9, rounds, emergency);
         recovery.accept_result(&read(b"").results.remove(0));
-        assert_eq!(next(&recovery).map(|asked| asked.4), Some(Some(5)));
+        assert_eq!(next(&recovery).map(|planned| planned.4), Some(Some(5)));
         recovery.accept_result(&result("a", &five[..brings], END).result);
         recovery
     };
-    let asked = |recovery: &Recovery| next(recovery).map(|asked| (asked.0, asked.2, asked.4));
+    let planned = |recovery: &Recovery| next(recovery).map(|planned| (planned.0, planned.2, planned.4));
     let again = |kind| Some((kind, "a".to_owned(), None));
-    assert_eq!(asked(&retried(5, 2, true)), again(RunKind::Supplement));
-    assert_eq!(asked(&retried(5, 1, true)), again(RunKind::Emergency));
-    assert_eq!(asked(&retried(4, 2, true)), None);
+    assert_eq!(planned(&retried(5, 2, true)), again(RunKind::Supplement));
+    assert_eq!(planned(&retried(5, 1, true)), again(RunKind::Emergency));
+    assert_eq!(planned(&retried(4, 2, true)), None);
     let last = retried(5, 1, false);
     assert_eq!(
-        (asked(&last), last.gaps(), last.state()),
+        (planned(&last), last.gaps(), last.state()),
         (None, &names("a")[..], RecoveryState::NotRecovered)
     );
 }
@@ -264,7 +264,7 @@ fn a_title_that_never_reappears_is_reported() {
         handed.result.declared_findings = declared;
         handed
     };
-    let said = |handed: Vec<DeliveredResult>| {
+    let report_of = |handed: Vec<DeliveredResult>| {
         let report = Merged::new(&Team::default(), handed).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit)
@@ -273,23 +273,26 @@ fn a_title_that_never_reappears_is_reported() {
     let both = || handed(&[a, b], "\n", Some(2));
     let again = || handed(&[a, b], END, Some(2));
     // The complete repetition contains everything except that finding.
-    assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
     // The result contains it under its title, or contains a new finding that may be the same.
     let third = |title: &'static str| handed(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
     for title in ["C", "In other words"] {
-        assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
+        assert_eq!(report_of(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
     }
     // Two findings were begun, and one was delivered.
     let first = || handed(&[a], &half(2, "B"), None);
     let second = || handed(&[], &half(1, "C"), None);
-    assert_eq!(said(vec![first(), second()]), (1, true, 2));
-    assert_eq!(said(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]), (0, true, 1));
+    assert_eq!(report_of(vec![first(), second()]), (1, true, 2));
+    assert_eq!(
+        report_of(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]),
+        (0, true, 1)
+    );
     // The same title in another file is another finding.
     let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
-    assert_eq!(said(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
     // With another source it may be another finding.
     let flows = "\n[F001] A\nseverity: High\nsource: the header of another request\n";
-    assert_eq!(said(vec![both(), handed(&[], flows, None), again()]), (0, true, 1));
+    assert_eq!(report_of(vec![both(), handed(&[], flows, None), again()]), (0, true, 1));
 }
 
 /// A supplement that begins with the cut finding accounts for it, whatever its number. One that is cut after the
@@ -297,7 +300,7 @@ fn a_title_that_never_reappears_is_reported() {
 #[test]
 fn a_supplement_cut_in_a_known_finding_lacks_nothing_certain() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
-    let said =
+    let report_of =
         |first: (&[(&str, &str, &str)], &str), second: (&[(&str, &str, &str)], &str), declared: [u32; 2]| {
             let handed = [first, second].into_iter().zip(declared).map(|((findings, end), declared)| {
                 let mut handed = result("x", findings, end);
@@ -309,14 +312,20 @@ fn a_supplement_cut_in_a_known_finding_lacks_nothing_certain() {
             (unrecovered.count, unrecovered.at_least)
         };
     let cut = "\n[F003] C\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\nsource: s\nsink: k\n";
-    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] C\nseverity: High\n"), [3, 1]), (0, false));
+    assert_eq!(report_of((&[a, b], cut), (&[], "\n[F001] C\nseverity: High\n"), [3, 1]), (0, false));
     let renamed = "\n[F001] In other words\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\n";
-    assert_eq!(said((&[a, b], cut), (&[], renamed), [3, 1]), (0, false));
-    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] In other words\nseverity: High\n"), [3, 1]), (0, true));
-    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] D\nseverity: High\ncwe: CWE-1\n"), [3, 1]), (1, false));
-    assert_eq!(said((&[a, b], "\n"), (&[], "\n[F001]"), [2, 2]), (0, true));
-    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002]"), [2, 2]), (0, true));
-    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
+    assert_eq!(report_of((&[a, b], cut), (&[], renamed), [3, 1]), (0, false));
+    assert_eq!(
+        report_of((&[a, b], cut), (&[], "\n[F001] In other words\nseverity: High\n"), [3, 1]),
+        (0, true)
+    );
+    assert_eq!(
+        report_of((&[a, b], cut), (&[], "\n[F001] D\nseverity: High\ncwe: CWE-1\n"), [3, 1]),
+        (1, false)
+    );
+    assert_eq!(report_of((&[a, b], "\n"), (&[], "\n[F001]"), [2, 2]), (0, true));
+    assert_eq!(report_of((&[a, b], "\n"), (&[a], "\n[F002]"), [2, 2]), (0, true));
+    assert_eq!(report_of((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
 }
 
 /// A result that declares one finding and numbers it 6 has one finding, however earlier rounds counted theirs.
@@ -337,18 +346,18 @@ fn numbers_above_the_declared_count_refer_to_earlier_rounds() {
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
     };
-    let begun = |number: u32, declared: Option<u32>| {
-        let begun = format!("\n[F{number:03}] Last\nseverity: High\ncwe: CWE-22\nlocation: f.c:1\n");
-        handed(&[], &begun, declared)
+    let unfinished = |number: u32, declared: Option<u32>| {
+        let unfinished = format!("\n[F{number:03}] Last\nseverity: High\ncwe: CWE-22\nlocation: f.c:1\n");
+        handed(&[], &unfinished, declared)
     };
     let twice = || vec![handed(&[0, 1, 2], "\n", Some(5)), handed(&[3, 4], "\n", Some(3))];
-    assert_eq!(unrecovered(twice(), begun(6, Some(1))), (1, false));
+    assert_eq!(unrecovered(twice(), unfinished(6, Some(1))), (1, false));
     // Also if it declares no number.
-    assert_eq!(unrecovered(twice(), begun(6, None)), (1, false));
+    assert_eq!(unrecovered(twice(), unfinished(6, None)), (1, false));
     // If it declares fewer than before, its number is not a total.
     let once = |declared: u32| vec![handed(&[0, 1, 2], "\n", Some(declared))];
-    assert_eq!(unrecovered(once(5), begun(4, Some(4))), (2, true));
-    assert_eq!(unrecovered(once(4), begun(4, Some(4))), (1, false));
+    assert_eq!(unrecovered(once(5), unfinished(4, Some(4))), (2, true));
+    assert_eq!(unrecovered(once(4), unfinished(4, Some(4))), (1, false));
 }
 
 /// A supplement that continues the numbering of the cut result does not contain the findings before it.

@@ -74,21 +74,23 @@ fn write_run(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     let of_run = |at: &usize| run.dimensions.contains(&dimension(*at));
     let dimensions: Vec<usize> = (0..manner.findings.len()).filter(of_run).collect();
     let is_told = |sink: &String| manner.later == LaterRun::All || !handed.contains(sink);
-    let told = dimensions.iter().flat_map(|at| (0..manner.findings[*at]).map(move |number| (*at, number)));
-    let told: Vec<(usize, usize)> = told.filter(|(at, number)| is_told(&sink(*at, *number))).collect();
+    let delivered =
+        dimensions.iter().flat_map(|at| (0..manner.findings[*at]).map(move |number| (*at, number)));
+    let delivered: Vec<(usize, usize)> =
+        delivered.filter(|(at, number)| is_told(&sink(*at, *number))).collect();
     let names: Vec<String> = dimensions.iter().map(|at| dimension(*at)).collect();
     let mut text = String::new();
     if manner.prints_checkpoints {
         let left = names.last().map_or("", String::as_str);
-        let made = told.iter().filter(|(at, _)| Some(at) != dimensions.last()).count();
+        let made = delivered.iter().filter(|(at, _)| Some(at) != dimensions.last()).count();
         let _ = writeln!(text, "[CHECKPOINT] turn:10 findings:{made} files_read:1 remaining_dims:{left}");
     }
     let _ = writeln!(text, "===AGENT_RESULT===\nagent_id: x\ndimensions: {}", names.join(", "));
     if manner.declares {
-        let _ = writeln!(text, "declared_findings: {}", told.len());
+        let _ = writeln!(text, "declared_findings: {}", delivered.len());
     }
     let first = if manner.later == LaterRun::RestInSameFile { handed.len() + 1 } else { 1 };
-    for ((at, number), id) in told.iter().zip(first..) {
+    for ((at, number), id) in delivered.iter().zip(first..) {
         let cwe = 100 + at * 10 + number;
         let place = format!("location: src/{at}{number}.rs:9\n");
         let flow = format!("source: source {cwe}\nsink: {}\n", sink(*at, *number));

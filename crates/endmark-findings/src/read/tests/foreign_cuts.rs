@@ -82,8 +82,8 @@ fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Find
         // All findings in one JSON value have the position of its beginning.
         let first = whole.findings.first().map(|first| first.position);
         let others = whole.findings.iter().filter(|next| Some(next.position) != first);
-        let begun = others.filter(|next| has_begun(text, next.position.byte, cut)).count();
-        assert!(result.findings.len() >= begun, "{} of {begun}: {}", result.findings.len(), shown());
+        let started = others.filter(|next| has_begun(text, next.position.byte, cut)).count();
+        assert!(result.findings.len() >= started, "{} of {started}: {}", result.findings.len(), shown());
     }
     let (findings, merged) = merge(&[result, whole]);
     if result.cut == Cut::Mild {

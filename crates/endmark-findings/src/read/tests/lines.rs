@@ -78,7 +78,7 @@ fn a_field_is_a_known_name_with_a_value() {
         ("source: a | place of b", &["a | place of b"]),
     ] {
         let Event::Fields(fields) = event(text) else { panic!("{text}") };
-        let found: Vec<&str> = fields.iter().map(|said| said.value).collect();
+        let found: Vec<&str> = fields.iter().map(|field| field.value).collect();
         assert_eq!(found, values, "{text}");
     }
     for (text, expected) in [
