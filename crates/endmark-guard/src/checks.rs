@@ -1,6 +1,5 @@
 //! The checks, one per file. Each returns its findings and is independent of the others.
 
-mod around;
 pub(crate) mod existence;
 mod forbidden;
 mod handoff;
@@ -13,6 +12,7 @@ pub(crate) mod open_table;
 pub(crate) mod phrases;
 mod placeholder;
 pub(crate) mod sections;
+mod surroundings;
 
 #[cfg(test)]
 mod tests;

@@ -116,9 +116,9 @@ impl RetryPrompt<'_> {
         for evidence in self.evidence.iter().take(MAX_EVIDENCE) {
             let _ = writeln!(text, "- {evidence}");
         }
-        let said = self.last_message.trim();
-        if !said.is_empty() {
-            let one_line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let message = self.last_message.trim();
+        if !message.is_empty() {
+            let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
             let _ = writeln!(text, "- the last message was: {}", clip(&one_line, MESSAGE_CHARACTERS));
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         let artifact = Artifact::read(&body);
         let report = Guard::new(Criteria::default()).judge(&artifact);
         assert!(report.count() > 1_000 && report.findings().len() == 1_000);
-        let said = "word ".repeat(10_000);
+        let message = "word ".repeat(10_000);
         let prompt = RetryPrompt {
             path: "report.md",
             artifact: Some(&artifact),
@@ -195,7 +195,7 @@ mod tests {
             attempt: (2, 3),
             verdict: AttemptVerdict::Whole,
             evidence: &[],
-            last_message: &said,
+            last_message: &message,
             task: None,
         };
         let text = prompt.text();

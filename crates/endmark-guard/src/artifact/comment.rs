@@ -83,12 +83,12 @@ fn content(text: &str, range: Range<usize>) -> Option<Range<usize>> {
             break;
         }
     }
-    let said = content
+    let inner_text = content
         .trim_start_matches(|character: char| character.is_whitespace() || "/#*-;%!=".contains(character));
-    let said_start = range.start + (content.len() - said.len());
-    let said =
-        said.trim_end_matches(|character: char| character.is_whitespace() || "/#*-;%=".contains(character));
-    (!said.is_empty()).then(|| said_start..said_start + said.len())
+    let said_start = range.start + (content.len() - inner_text.len());
+    let inner_text = inner_text
+        .trim_end_matches(|character: char| character.is_whitespace() || "/#*-;%=".contains(character));
+    (!inner_text.is_empty()).then(|| said_start..said_start + inner_text.len())
 }
 
 #[cfg(test)]

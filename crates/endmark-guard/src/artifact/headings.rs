@@ -59,11 +59,11 @@ fn without_number(title: &str) -> Option<&str> {
     let is_cjk_number = !dotted.is_empty() && dotted.chars().all(is_cjk);
     let closes =
         rest.starts_with([')', '）', '、', '．', '.', ':', '章', '节', '節', '部']) || number.ends_with('.');
-    let stands = (is_decimal && (closes || rest.starts_with(char::is_whitespace)))
+    let is_numbering = (is_decimal && (closes || rest.starts_with(char::is_whitespace)))
         || ((is_roman || is_letter || is_cjk_number) && closes);
     let behind =
         rest.trim_start_matches([')', '）', '、', '．', '.', ':', '章', '节', '節', '部']).trim_start();
-    (stands && !behind.is_empty()).then_some(behind)
+    (is_numbering && !behind.is_empty()).then_some(behind)
 }
 
 #[cfg(test)]

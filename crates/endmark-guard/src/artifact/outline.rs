@@ -292,11 +292,11 @@ impl Builder<'_> {
             return;
         }
         // The lines of one block arrive one by one.
-        let goes_on = before.filter(|before| {
+        let continues = before.filter(|before| {
             matches!(before.kind, BlockKind::Html | BlockKind::Comment)
                 && self.text[before.range.end..range.start].trim().is_empty()
         });
-        if let Some(before) = goes_on {
+        if let Some(before) = continues {
             let is_open = before.kind == BlockKind::Comment
                 && !self.text[before.range.clone()].trim_end().ends_with("-->");
             if is_open {

@@ -1,6 +1,6 @@
 //! Checks for phrases that the criteria forbid.
 
-use super::around::Sentence;
+use super::surroundings::Sentence;
 use crate::artifact::{Artifact, BlockKind};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::Phrase;

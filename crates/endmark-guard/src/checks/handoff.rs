@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::around::Sentence;
+use super::surroundings::Sentence;
 use crate::artifact::Artifact;
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope};
@@ -43,7 +43,7 @@ pub(crate) fn look(
 pub(super) fn trim_markers(text: &str, range: Range<usize>) -> Range<usize> {
     let is_mark = |character: char| character.is_whitespace() || "*_#>-+".contains(character);
     let inside = text[range.clone()].trim_end();
-    let said = inside.trim_start_matches(is_mark);
-    let start = range.start + inside.len() - said.len();
-    start..start + said.trim_end_matches(is_mark).len()
+    let content = inside.trim_start_matches(is_mark);
+    let start = range.start + inside.len() - content.len();
+    start..start + content.trim_end_matches(is_mark).len()
 }

@@ -1,6 +1,6 @@
 //! Checks for code that is replaced by a comment.
 
-use super::around::Remark;
+use super::surroundings::Remark;
 use crate::artifact::{Artifact, BlockKind, Comment, Kind, find_comment};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope};

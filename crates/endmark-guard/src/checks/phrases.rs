@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::around::{Remark, Sentence};
+use super::surroundings::{Remark, Sentence};
 use super::{forbidden, handoff, omission, placeholder};
 use crate::artifact::{Artifact, Kind};
 use crate::finding::{Check, UnplacedFinding};

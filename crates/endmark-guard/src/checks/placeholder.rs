@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::around::{Sentence, find_words};
 use super::handoff::trim_markers;
+use super::surroundings::{Sentence, find_words};
 use crate::artifact::{Artifact, Block, BlockKind, Kind, normalise_title};
 use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope, words};

@@ -142,9 +142,9 @@ impl Claude {
         self.results_missing |= index.is_some_and(|index| index > self.results);
         self.results = index.unwrap_or(self.results) + 1;
         settle_usage(event, account);
-        let said = text(event, "result").unwrap_or_default();
-        if !said.trim().is_empty() {
-            account.set_text(said);
+        let result_text = text(event, "result").unwrap_or_default();
+        if !result_text.trim().is_empty() {
+            account.set_text(result_text);
         }
         let owned = |key: &str| text(event, key).map(str::to_owned);
         let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();
@@ -154,7 +154,7 @@ impl Claude {
             is_error: event.get("is_error").and_then(Value::as_bool).unwrap_or(false),
             stop_reason: owned("stop_reason"),
             terminal_reason: owned("terminal_reason"),
-            text: said.to_owned(),
+            text: result_text.to_owned(),
             errors: errors.join("; "),
         });
     }
@@ -195,10 +195,10 @@ impl Outcome {
             return AttemptJudgement::new(Truncated, format!("the result is an error: {}", self.text));
         }
         if self.subtype != "success" || self.is_error {
-            let said = if self.errors.is_empty() { &self.text } else { &self.errors };
+            let result_text = if self.errors.is_empty() { &self.text } else { &self.errors };
             return AttemptJudgement::new(
                 Crashed,
-                format!("the result is `{}`, an error: {said}", self.subtype),
+                format!("the result is `{}`, an error: {result_text}", self.subtype),
             );
         }
         if matches!(terminal, Some("aborted_streaming" | "aborted_tools" | "malformed_tool_use_exhausted")) {

@@ -9,11 +9,11 @@ use crate::{Criteria, Finding, Guard};
 const KNOWN_CAPS: [u64; 9] = [8_192, 16_384, 32_000, 32_768, 64_000, 65_535, 65_536, 100_000, 128_000];
 
 /// Returns the evidence that a message was cut off, if there is any.
-pub(super) fn cut(said: &str, output_tokens: Option<u64>) -> Option<String> {
+pub(super) fn cut(text: &str, output_tokens: Option<u64>) -> Option<String> {
     if let Some(tokens) = output_tokens.filter(|tokens| KNOWN_CAPS.contains(tokens)) {
         return Some(format!("the output is exactly {tokens} tokens, which is a known limit"));
     }
-    let report = Guard::new(Criteria::default()).judge(&Artifact::read(said));
+    let report = Guard::new(Criteria::default()).judge(&Artifact::read(text));
     let is_cut = |finding: &&Finding| finding.check.is_cut() && !is_weak(&finding.why);
     let finding = report.findings().iter().find(is_cut)?;
     Some(format!("the last message breaks off ({}): {}", finding.check.name(), finding.why))
