@@ -37,7 +37,7 @@ fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
         return Ok(None);
     }
     let accepted = case["accept"].as_array().into_iter().flatten().chain([&case["truth"]]);
-    let right = accepted.filter_map(Value::as_str).any(|meant| is_right(&judged, meant, &format));
+    let right = accepted.filter_map(Value::as_str).any(|intended| is_right(&judged, intended, &format));
     let mut row = vec![f64::from(u8::from(right))];
     row.extend(judged.row);
     Ok(Some(row))

@@ -21,12 +21,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The answer to one line of a batch.
-fn answer(asked: &Value) -> Result<Value, Box<dyn Error>> {
-    let word = |name: &str| asked[name].as_str();
+fn answer(request: &Value) -> Result<Value, Box<dyn Error>> {
+    let word = |name: &str| request[name].as_str();
     let format = Format::parse(word("format").unwrap_or("auto"), word("marker"))?;
     let from =
         AskedFrom::parse(word("from").unwrap_or("unknown")).ok_or("`from` is cut, token or unknown")?;
-    let chunks: Vec<String> = serde_json::from_value(asked["chunks"].clone())?;
+    let chunks: Vec<String> = serde_json::from_value(request["chunks"].clone())?;
     let stitched = stitch(&chunks, &format, from);
     let seams: Vec<Value> = stitched
         .seams
@@ -40,6 +40,6 @@ fn answer(asked: &Value) -> Result<Value, Box<dyn Error>> {
         .collect();
     let error = stitched.error.map(|error| json!({ "code": error.code, "message": error.message }));
     Ok(json!({
-        "id": asked["id"], "outcome": stitched.outcome.name(), "text": stitched.text, "seams": seams, "error": error,
+        "id": request["id"], "outcome": stitched.outcome.name(), "text": stitched.text, "seams": seams, "error": error,
     }))
 }

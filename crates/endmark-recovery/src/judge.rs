@@ -147,9 +147,9 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let open = Judgement::Cut(if evidence.marker { CutKind::Marker } else { CutKind::Format });
 
     let stream = stream(evidence);
-    let says = stop_meaning(evidence, &stream);
+    let meaning = stop_meaning(evidence, &stream);
     let grammar = grammar(evidence);
-    match (stream, says, grammar) {
+    match (stream, meaning, grammar) {
         (_, StopMeaning::Passed, _) => Judgement::Passed,
 
         (Stream::Clean, StopMeaning::Sequence, _) => whole,

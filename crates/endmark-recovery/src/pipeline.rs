@@ -277,7 +277,7 @@ impl Pipeline {
         self.draft = Some(draft);
     }
 
-    fn check_correction(&mut self, mut draft: Draft, asked: String, reply: Reply) {
+    fn check_correction(&mut self, mut draft: Draft, correction_prompt: String, reply: Reply) {
         let judged = judge(&reply.evidence(None, false));
         let document = extract_json(&reply.text).map(|text| escape_control_characters(text).0.into_owned());
         let (document, problems) = match (judged, document) {
@@ -292,7 +292,7 @@ impl Pipeline {
             (Judgement::Whole { .. } | Judgement::Cut(_), None) => {
                 let why = "the correction has no whole JSON document in it".to_owned();
                 self.record(reply, judged, why);
-                return self.correct(draft, asked);
+                return self.correct(draft, correction_prompt);
             }
             (Judgement::Whole { .. } | Judgement::Cut(_), Some(document)) => {
                 let problems = self.problems(&document);

@@ -10,8 +10,9 @@ mod history;
 mod machine;
 mod placing;
 mod policy;
+mod prompt_echo;
 mod proof;
-mod recited;
+mod reasons;
 mod reply;
 mod restart;
 mod result;
@@ -20,7 +21,6 @@ mod step;
 mod strategy;
 mod turns;
 mod weight;
-mod why;
 
 pub use asynchronous::resume_if_truncated_async;
 pub use flowing::PromptedStream;

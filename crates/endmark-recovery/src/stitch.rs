@@ -164,8 +164,8 @@ pub(crate) fn continue_shown_knowing(
         Err(MergeError::Ambiguous { best, .. }) => best,
         Err(_) => return joined,
     };
-    let goes_on = matches!(best.seam.style, SeamStyle::Exact | SeamStyle::Remark);
-    if !goes_on || best.seam.at != initial.len() {
+    let continues_exactly = matches!(best.seam.style, SeamStyle::Exact | SeamStyle::Remark);
+    if !continues_exactly || best.seam.at != initial.len() {
         return joined;
     }
     let joint = Joint::with_reasoning_signs(initial, continuation, format, AskedFrom::Unknown, known)

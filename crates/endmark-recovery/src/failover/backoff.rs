@@ -38,8 +38,8 @@ pub fn pause(tries: u32, random: u32) -> Duration {
 /// assert_eq!(requested_wait(Duration::from_secs(2), 0), Duration::from_secs(2));
 /// assert!(requested_wait(Duration::from_secs(2), u32::MAX) <= Duration::from_millis(2_200));
 /// ```
-pub fn requested_wait(told: Duration, random: u32) -> Duration {
-    told.saturating_add(share(told.saturating_mul(SPREAD_PERCENT) / 100, random))
+pub fn requested_wait(retry_after: Duration, random: u32) -> Duration {
+    retry_after.saturating_add(share(retry_after.saturating_mul(SPREAD_PERCENT) / 100, random))
 }
 
 /// Returns the share of `whole` that `random` is of the largest random number.

@@ -49,14 +49,17 @@ fn a_final_refusal_is_passed_on() {
 
 #[test]
 fn retry_after_is_honoured_unless_it_is_too_long() {
-    let told = |seconds| Failure::Refused {
+    let stated_wait = |seconds| Failure::Refused {
         status: 429,
         retry_after: Some(Duration::from_secs(seconds)),
         should_retry: None,
     };
-    assert_eq!(Delivery::new(POLICY, true).next_after(told(10), 0), Next::Retry(Duration::from_secs(10)));
-    assert_eq!(Delivery::new(POLICY, true).next_after(told(11), 0), Next::FallBack);
-    assert_eq!(Delivery::new(POLICY, false).next_after(told(11), 0), Next::GiveUp);
+    assert_eq!(
+        Delivery::new(POLICY, true).next_after(stated_wait(10), 0),
+        Next::Retry(Duration::from_secs(10))
+    );
+    assert_eq!(Delivery::new(POLICY, true).next_after(stated_wait(11), 0), Next::FallBack);
+    assert_eq!(Delivery::new(POLICY, false).next_after(stated_wait(11), 0), Next::GiveUp);
 }
 
 #[test]
@@ -93,9 +96,9 @@ proptest! {
 
     #[test]
     fn no_retry_precedes_its_retry_after(seconds in 0_u64..100_000, random: u32) {
-        let told = Duration::from_secs(seconds);
-        let wait = requested_wait(told, random);
-        prop_assert!(told <= wait && wait <= told + told / 10, "{wait:?}");
+        let stated_wait = Duration::from_secs(seconds);
+        let wait = requested_wait(stated_wait, random);
+        prop_assert!(stated_wait <= wait && wait <= stated_wait + stated_wait / 10, "{wait:?}");
     }
 
     #[test]

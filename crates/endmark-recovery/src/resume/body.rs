@@ -228,14 +228,15 @@ impl Body {
         let says_all = self.text.len() >= MIN_DISTINCTIVE_BYTES && answer.contains(self.text.trim());
         !says_all
             && self.unplaced_since_growth().iter().any(|earlier| {
-                let said = earlier.trim();
-                let near = self.text.ceil_char_boundary(self.text.len().saturating_sub(said.len()));
-                let is_in = |text: &str| said.len() >= MIN_DISTINCTIVE_BYTES && text.contains(said);
-                !(answer.trim_start().starts_with(said)
-                    || is_same(said, answer.trim())
+                let earlier_text = earlier.trim();
+                let near = self.text.ceil_char_boundary(self.text.len().saturating_sub(earlier_text.len()));
+                let is_in =
+                    |text: &str| earlier_text.len() >= MIN_DISTINCTIVE_BYTES && text.contains(earlier_text);
+                !(answer.trim_start().starts_with(earlier_text)
+                    || is_same(earlier_text, answer.trim())
                     || is_in(merged.text.get(near..).unwrap_or_default())
                     || is_in(&self.text)
-                    || is_about_reply(&self.text, said))
+                    || is_about_reply(&self.text, earlier_text))
             })
     }
 

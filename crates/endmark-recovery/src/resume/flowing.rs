@@ -87,11 +87,11 @@ impl PromptedStream {
         if self.received.len() < self.next_look {
             return;
         }
-        let begun =
+        let opened =
             partial_without_reasoning(&self.so_far, &self.received, self.known_signs).map(str::to_owned);
-        let is_reasoning = begun.is_none();
-        if let Some(begun) = begun {
-            self.received = begun;
+        let is_reasoning = opened.is_none();
+        if let Some(opened) = opened {
+            self.received = opened;
         }
         // Each pass reads the whole answer. One at every delta would cost quadratic time.
         self.next_look = self.received.len() + self.received.len() / 8;

@@ -199,8 +199,11 @@ impl Body {
         }
         let shown = question.so_far.get(..question.shown_bytes).unwrap_or_default();
         // Nothing begins like this after white space, and anything may continue a word.
-        let goes_on = rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING_SIGNS.contains(&sign));
-        !(goes_on && shown.ends_with(char::is_whitespace) && !question.so_far.ends_with(char::is_whitespace))
+        let continues_word =
+            rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING_SIGNS.contains(&sign));
+        !(continues_word
+            && shown.ends_with(char::is_whitespace)
+            && !question.so_far.ends_with(char::is_whitespace))
     }
 
     /// Whether the grammar accepts this after the first `keep` bytes.

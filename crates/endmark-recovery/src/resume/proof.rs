@@ -11,7 +11,7 @@ use endmark_text::Format;
 use endmark_text::detect::detect;
 
 use self::walk::{AnswerExtent, Reading, Walker, is_emphasis};
-use super::recited::recites;
+use super::prompt_echo::recites;
 use super::shown::PromptExcerpt;
 use super::weight::{MIN_PROOF_WEIGHT, MIN_PROOF_WEIGHT_IN_DOUBT, weight};
 use crate::AskedFrom;

@@ -6,7 +6,7 @@ use endmark_text::{Format, Verdict};
 
 use super::body::Body;
 use super::weight::has_unspaced;
-use super::{Resume, why};
+use super::{Resume, reasons};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
@@ -34,7 +34,8 @@ impl Resume {
         let verdict = again.verdict().cloned();
         let demands_marker = matches!(self.required_format, Some(Format::Marker(_)));
         let judged = judge(&reply.evidence(verdict.as_ref(), demands_marker));
-        let why = why::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
+        let why =
+            reasons::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
         if judged == Judgement::Passed {
             self.body.keep_unplaced(reply.text.clone(), 0);
             self.record(PieceRole::Again, reply, None, judged, why);

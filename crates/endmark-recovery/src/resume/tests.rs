@@ -8,9 +8,9 @@ use crate::{
 };
 
 mod answers;
-mod asked;
 mod guards;
 mod leave;
+mod prompted;
 pub(crate) mod properties;
 mod reasoning;
 mod several;

@@ -7,7 +7,7 @@ use super::machine::{RefusedAnswers, UncertainSeam};
 use super::placing::Earlier;
 use super::proof::Question;
 use super::shown::PromptExcerpt;
-use super::{Resume, why};
+use super::{Resume, reasons};
 use crate::resume::body::Body;
 use crate::stitch::without_reasoning;
 use crate::{
@@ -23,7 +23,7 @@ impl Resume {
         let alone = judge(&reply.evidence(None, false));
         if role == PieceRole::Again {
             if alone == Judgement::Passed {
-                let why = why::verdict_reason(alone, &reply, None);
+                let why = reasons::verdict_reason(alone, &reply, None);
                 self.body.keep_unplaced(received, 0);
                 self.record(role, reply, None, alone, why);
                 return self.exhaust(ExhaustedCause::Refused);
@@ -40,7 +40,8 @@ impl Resume {
         self.body.keep_replaced(replaced, kept_in_front);
         let verdict = self.body.verdict().cloned();
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
-        let why = why::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
+        let why =
+            reasons::verdict_reason(judged, &reply, self.required_format.as_ref().zip(verdict.as_ref()));
         let ending = reply.ending;
         reply.text = received;
         self.record(role, reply, None, judged, why);
@@ -70,7 +71,7 @@ impl Resume {
     ) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
-            let why = why::verdict_reason(alone, &reply, None);
+            let why = reasons::verdict_reason(alone, &reply, None);
             self.body.keep_unplaced(reply.text.clone(), 0);
             self.record(PieceRole::Continuation, reply, Some(join), alone, why);
             return self.exhaust(ExhaustedCause::Refused);
@@ -106,7 +107,8 @@ impl Resume {
         match joined {
             Ok(merged) => self.accept_merged(reply, join, cut, merged, repeats),
             Err(Refusal::Unjoined { reason, proven }) => {
-                let why = format!("{}, and it could not be joined: {reason}", why::describe_ending(&reply));
+                let why =
+                    format!("{}, and it could not be joined: {reason}", reasons::describe_ending(&reply));
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, proven, why);
                 if repeats {
@@ -116,8 +118,10 @@ impl Resume {
                 }
             }
             Err(Refusal::Ambiguous { best, .. }) if repeats => {
-                let why =
-                    format!("{}, and it is the same text as the one before", why::describe_ending(&reply));
+                let why = format!(
+                    "{}, and it is the same text as the one before",
+                    reasons::describe_ending(&reply)
+                );
                 self.keep_unjoined(reply, join, cut, 0, why);
                 if was_in_doubt {
                     let best = self.body.check_merge(*best).ok().map(|best| best.text);
@@ -131,7 +135,7 @@ impl Resume {
                     0 => "the one way to join it is not certain enough".to_owned(),
                     others => format!("it can be joined in {} ways that give different values", others + 1),
                 };
-                let why = format!("{}, and {ways}", why::describe_ending(&reply));
+                let why = format!("{}, and {ways}", reasons::describe_ending(&reply));
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, 0, why);
                 let best = self.body.check_merge(*best).ok().map(|best| best.text);
@@ -176,14 +180,14 @@ impl Resume {
         if exactly_ended && self.body.verdict().is_none() {
             // The model continued its own message, which was complete.
             self.body.accept_end(&reply.text);
-            let why = format!("{}: nothing was missing", why::describe_ending(&reply));
+            let why = format!("{}: nothing was missing", reasons::describe_ending(&reply));
             let disclosed = alone == (Judgement::Whole { disclosed: true });
             let judged = Judgement::Whole { disclosed };
             self.record(PieceRole::Continuation, reply, Some(join), judged, why);
             self.set_last_seam();
             return self.finish_whole(disclosed);
         }
-        let why = format!("{}, and nothing came that goes on from there", why::describe_ending(&reply));
+        let why = format!("{}, and nothing came that goes on from there", reasons::describe_ending(&reply));
         match (ending, alone) {
             (_, Judgement::Cut(CutKind::Empty)) => {
                 self.keep_unjoined(reply, join, CutKind::Empty, 0, why);
@@ -234,7 +238,7 @@ impl Resume {
         let stuck =
             !whole_by_grammar && reply.ending == Ending::Clean && (!progress || (stitched && repeats));
         if stuck {
-            let why = format!("{}, and it brought nothing new", why::describe_ending(&reply));
+            let why = format!("{}, and it brought nothing new", reasons::describe_ending(&reply));
             if merged.text == self.body.text() {
                 // The text already has all of it.
                 self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
@@ -243,7 +247,7 @@ impl Resume {
             }
             return self.give_up(cut, ExhaustedCause::NoProgress, None);
         }
-        let why = why::verdict_reason(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
+        let why = reasons::verdict_reason(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
         let ending = reply.ending;
         let cut_character =
             reply.text.get(without_cut_character(&reply.text).len()..).unwrap_or_default().to_owned();

@@ -138,13 +138,13 @@ pub(super) fn follow(
                 let is_whole = survivor::is_whole(&joint, candidate);
                 let mut seams = path.record.seams.clone();
                 seams.push(survivor::seam(&joint, candidate, 0.0, 0));
-                let asked = candidate.is_asked(&joint) && !survivor.has_dropped_remark;
+                let is_expected = candidate.is_asked(&joint) && !survivor.has_dropped_remark;
                 let doubt = doubt(&joint, survivor, is_settled(index), &weighed);
                 let record = PathRecord {
                     is_whole,
                     seams,
                     cost: path.record.cost + cost - if is_last || is_whole { 0.0 } else { UNFINISHED_COST },
-                    is_as_requested: path.record.is_as_requested && asked,
+                    is_as_requested: path.record.is_as_requested && is_expected,
                     doubt: path.record.doubt.max(doubt),
                     signs: path.record.signs_with(&joint, survivor),
                 };

@@ -188,7 +188,7 @@ pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
 
 /// Returns the signs that a story has regardless of its rivals.
 pub(super) fn story_signs(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<DecisionSign> {
-    let asked = |from: AskedFrom| story.is_clean && joint.from == from;
+    let is_clean_from = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;
     let dots_kept = || {
         story.is_clean
@@ -200,9 +200,12 @@ pub(super) fn story_signs(joint: &Joint<'_>, story: &Candidate, left_out: bool) 
         (DecisionSign::Any, true),
         (DecisionSign::Grammar, joint.has_grammar()),
         (DecisionSign::InString, joint.has_grammar() && joint.in_text),
-        (DecisionSign::CleanAtCut, asked(AskedFrom::Cut) && story.keep == joint.initial.len()),
-        (DecisionSign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled_bytes),
-        (DecisionSign::CleanFromUnknown, asked(AskedFrom::Unknown)),
+        (DecisionSign::CleanAtCut, is_clean_from(AskedFrom::Cut) && story.keep == joint.initial.len()),
+        (
+            DecisionSign::CleanBehindToken,
+            is_clean_from(AskedFrom::Token) && story.keep == joint.settled_bytes,
+        ),
+        (DecisionSign::CleanFromUnknown, is_clean_from(AskedFrom::Unknown)),
         (DecisionSign::Overlap, style(SeamStyle::Overlap)),
         (DecisionSign::Hair, (1..MAX_TRIVIAL_OVERLAP_BYTES).contains(&story.repeated)),
         (

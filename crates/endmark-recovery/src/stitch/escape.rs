@@ -14,13 +14,13 @@ const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 /// Whether the cut went through an escape and the continuation, from this position on, has a character that the
 /// escape can represent.
 pub(super) fn completes_escape(joint: &Joint<'_>, start: usize) -> bool {
-    let (Some(begun), Some(sign)) = (cut_escape(joint), joint.continuation[start..].chars().next()) else {
+    let (Some(cut_part), Some(sign)) = (cut_escape(joint), joint.continuation[start..].chars().next()) else {
         return false;
     };
     let is_escaped = !sign.is_ascii() || ESCAPED.contains(&sign);
     let units =
         sign.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>();
-    is_escaped && units.concat().starts_with(&begun.to_ascii_lowercase())
+    is_escaped && units.concat().starts_with(&cut_part.to_ascii_lowercase())
 }
 
 /// Whether the cut went through an escape.
@@ -30,14 +30,15 @@ pub(super) fn is_cut_in_escape(joint: &Joint<'_>) -> bool {
 
 /// Whether half a surrogate pair would remain, because what follows the cut is not the escape of the other half.
 pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
-    let is_half = |begun: &str| begun.len() == "\\ud83d".len();
+    let is_half = |cut_part: &str| cut_part.len() == "\\ud83d".len();
     cut_escape(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
 }
 
 /// Whether what follows the cut, from this position on, may be a word as well as the missing digits of an escape:
 /// `Cafe` after `\u00`.
 pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
-    let tail = cut_escape(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
+    let tail =
+        cut_escape(joint).and_then(|cut_part| cut_part.get(cut_part.rfind('\\')?..)).unwrap_or_default();
     let lacking = "\\u00e9".len().saturating_sub(tail.len());
     let rest = &joint.continuation[start..];
     let word = rest.split(|sign: char| !sign.is_alphabetic()).next().unwrap_or_default();
@@ -60,8 +61,9 @@ pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
 
 /// Returns the received part of the escape.
 fn cut_escape<'a>(joint: &Joint<'a>) -> Option<&'a str> {
-    let begun = joint.initial.get(joint.settled_bytes..).filter(|_| joint.in_text && joint.has_grammar())?;
-    begun.starts_with('\\').then_some(begun)
+    let cut_part =
+        joint.initial.get(joint.settled_bytes..).filter(|_| joint.in_text && joint.has_grammar())?;
+    cut_part.starts_with('\\').then_some(cut_part)
 }
 
 #[cfg(test)]
@@ -83,17 +85,17 @@ mod tests {
             [(r"\u00e9", "é"), (r"\u20AC", "€"), (r"\ud83d\ude00", "😀"), (r"\u003c", "<")]
         {
             for at in 1..escape.len() {
-                let (begun, digits) = escape.split_at(at);
-                let first = [BEFORE, begun].concat();
+                let (cut_part, digits) = escape.split_at(at);
+                let first = [BEFORE, cut_part].concat();
                 for from in NOT_ASKED_BEHIND_IT {
                     let joined = merge_escape(&first, &[digits, BEHIND].concat(), from).unwrap().text;
-                    assert_eq!(joined, [BEFORE, escape, BEHIND].concat(), "{begun} {from:?}");
+                    assert_eq!(joined, [BEFORE, escape, BEHIND].concat(), "{cut_part} {from:?}");
                     if letter == "<" && at < 3 {
                         // ASCII control characters have shorter escapes.
                         continue;
                     }
                     let joined = merge_escape(&first, &[letter, BEHIND].concat(), from).unwrap().text;
-                    assert_eq!(joined, [BEFORE, letter, BEHIND].concat(), "{begun} {from:?}");
+                    assert_eq!(joined, [BEFORE, letter, BEHIND].concat(), "{cut_part} {from:?}");
                 }
             }
         }
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_word_that_may_be_digits_decides_nothing() {
-        for (begun, word) in [
+        for (cut_part, word) in [
             (r"\u00", "Cafe"),
             (r"\u00", "eat"),
             (r"\u00", "be"),
@@ -111,37 +113,38 @@ mod tests {
             (r"\u", "Decades"),
             (r"\ud83d\u", "faced"),
         ] {
-            let (first, rest) = ([BEFORE, begun].concat(), [word, BEHIND].concat());
+            let (first, rest) = ([BEFORE, cut_part].concat(), [word, BEHIND].concat());
             for from in NOT_ASKED_BEHIND_IT {
                 let joined = merge_escape(&first, &rest, from);
-                assert!(joined.is_err(), "{begun} {word} {from:?}: {joined:?}");
+                assert!(joined.is_err(), "{cut_part} {word} {from:?}: {joined:?}");
             }
         }
         // Digits with which no word begins.
-        for (begun, rest) in
+        for (cut_part, rest) in
             [(r"\u00", "fcber"), (r"\u00", "e9 and"), (r"\u00e", "4gypten"), (r"\u00", "ea"), (r"\u", "00df")]
         {
             for from in NOT_ASKED_BEHIND_IT {
                 let joined =
-                    merge_escape(&[BEFORE, begun].concat(), &[rest, BEHIND].concat(), from).unwrap().text;
-                assert_eq!(joined, [BEFORE, begun, rest, BEHIND].concat(), "{from:?}");
+                    merge_escape(&[BEFORE, cut_part].concat(), &[rest, BEHIND].concat(), from).unwrap().text;
+                assert_eq!(joined, [BEFORE, cut_part, rest, BEHIND].concat(), "{from:?}");
             }
         }
     }
 
     #[test]
     fn a_character_with_a_cut_escape_is_not_lost() {
-        for begun in [r"\", r"\u", r"\u00", r"\ud83d", r"\ud83d\ude"] {
+        for cut_part in [r"\", r"\u", r"\u00", r"\ud83d", r"\ud83d\ude"] {
             for from in NOT_ASKED_BEHIND_IT {
-                let joined = merge_escape(&[BEFORE, begun].concat(), BEHIND, from);
-                assert!(joined.is_err(), "{begun} {from:?}: {joined:?}");
+                let joined = merge_escape(&[BEFORE, cut_part].concat(), BEHIND, from);
+                assert!(joined.is_err(), "{cut_part} {from:?}: {joined:?}");
             }
         }
         // Another character than the escape had begun.
-        for (begun, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
-            let joined = merge_escape(&[BEFORE, begun].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
+        for (cut_part, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
+            let joined =
+                merge_escape(&[BEFORE, cut_part].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
             // `è` is complete, not only begun.
-            assert_eq!(joined.is_ok(), begun == r"\u00e8", "{begun}: {joined:?}");
+            assert_eq!(joined.is_ok(), cut_part == r"\u00e8", "{cut_part}: {joined:?}");
         }
     }
 }

@@ -47,10 +47,10 @@ pub fn seam_features(
 }
 
 /// Whether the seam of a joined text is the intended one. Where the text ends is another question.
-pub fn is_right(judged: &SeamFeatures, meant: &str, format: &Format) -> bool {
+pub fn is_right(judged: &SeamFeatures, intended: &str, format: &Format) -> bool {
     let joined = judged.text.as_str();
     let has_values = matches!(format, Format::Json | Format::Jsonl);
-    joined.starts_with(meant.trim_end())
-        || has_values && is_same_value(joined, meant)
-        || (!judged.is_whole || !has_values) && meant.starts_with(joined)
+    joined.starts_with(intended.trim_end())
+        || has_values && is_same_value(joined, intended)
+        || (!judged.is_whole || !has_values) && intended.starts_with(joined)
 }

@@ -43,29 +43,29 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
     let indent = reach.len() - reach.trim_start().len();
     let mut found = Vec::new();
     add_line_positions(reach, indent, joint.in_text, of_line, &mut found);
-    let mut told: Option<f64> = None;
+    let mut announced: Option<f64> = None;
     let mut line_start = indent;
     let mut lines = 0;
     while lines < MAX_LINES {
         let Some(length) = reach[line_start..].find('\n') else { break };
         let line = &reach[line_start..line_start + length];
-        if told.is_some() && completes_literal(joint, line) {
+        if announced.is_some() && completes_literal(joint, line) {
             break;
         }
         if !line.trim().is_empty() {
             let end = line_start + length;
-            let is_rule = told.is_some() && is_rule(line);
-            let bits = of_line(line, end, &reach[end..]).or(told.filter(|_| is_rule));
+            let is_rule = announced.is_some() && is_rule(line);
+            let bits = of_line(line, end, &reach[end..]).or(announced.filter(|_| is_rule));
             let Some(bits) = bits else { break };
             // Within a string, lines below an announcement belong to the string, unless they read like one, too.
-            if joint.in_text && told.is_some() && bits < 0.0 && !is_rule {
+            if joint.in_text && announced.is_some() && bits < 0.0 && !is_rule {
                 break;
             }
-            told = Some(told.map_or(bits, |before| before.max(bits)));
+            announced = Some(announced.map_or(bits, |before| before.max(bits)));
             lines += 1;
         }
         let end = line_start + length;
-        if let Some(bits) = told.filter(|_| !line.trim().is_empty()) {
+        if let Some(bits) = announced.filter(|_| !line.trim().is_empty()) {
             let fence_follows = fence::opening(&continuation[end..]).is_some();
             found.push(Foreword { end, bits, ends_line: true, fence_follows });
         }
@@ -76,9 +76,9 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
 
 /// Whether a text begins with the rest of the literal at the cut, apart from white space and dots.
 fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
-    let begun = if joint.in_text { "" } else { &joint.initial[joint.settled_bytes..] };
-    let rest = |literal: &'static str| literal.strip_prefix(begun).filter(|rest| !rest.is_empty());
-    !begun.is_empty()
+    let open_token = if joint.in_text { "" } else { &joint.initial[joint.settled_bytes..] };
+    let rest = |literal: &'static str| literal.strip_prefix(open_token).filter(|rest| !rest.is_empty());
+    !open_token.is_empty()
         && ["true", "false", "null"].into_iter().filter_map(rest).any(|rest| {
             let text = text.trim_start_matches(['.', '\u{2026}', ' ', '\n', '\r']);
             let behind = text.strip_prefix(rest);

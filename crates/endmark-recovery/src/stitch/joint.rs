@@ -160,8 +160,8 @@ impl<'a> Joint<'a> {
     }
 
     /// Sets how the model was asked to continue.
-    pub(super) fn with_mode(self, asked: ContinuationMode) -> Self {
-        Self { mode: asked, ..self }
+    pub(super) fn with_mode(self, wanted_mode: ContinuationMode) -> Self {
+        Self { mode: wanted_mode, ..self }
     }
 
     /// Whether the grammar of JSON decides about a seam.

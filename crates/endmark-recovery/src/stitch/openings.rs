@@ -24,9 +24,9 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
     };
     for foreword in forewords(joint, &SurroundingText::new(joint)).into_iter().filter(is_in_front) {
-        let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
-        let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..Opening::BARE };
-        found.push(after_foreword(joint, begun, foreword));
+        let continues_string = text.starts_with(char::is_whitespace) && joint.in_text;
+        let first_opening = Opening { cost: if continues_string { 8.0 } else { 0.0 }, ..Opening::BARE };
+        found.push(after_foreword(joint, first_opening, foreword));
     }
     for index in 0..found.len() {
         found.extend(found[index].after_fence(text, 1.0));

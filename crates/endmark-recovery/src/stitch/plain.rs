@@ -11,8 +11,8 @@ mod ending;
 mod form;
 mod nesting;
 mod opening;
-mod otherwise;
 mod story;
+mod unexplained;
 mod weigh;
 
 pub(super) use ending::json_state_after;

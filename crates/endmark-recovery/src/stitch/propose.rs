@@ -93,9 +93,9 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
         if at_cut && joint.in_text && may_lack_whitespace(joint, opening) {
             // No string can contain a raw line break. It may replace an escaped one, or a space.
             let left_out = &joint.continuation[..opening.start];
-            let meant = left_out.contains('\n') && left_out.trim().is_empty();
+            let is_line_break = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {
-                _ if meant => 2.0,
+                _ if is_line_break => 2.0,
                 (false, _) => 11.0,
                 (true, AskedFrom::Cut) => 8.0,
                 (true, _) => 5.0,

@@ -25,8 +25,8 @@ pub(crate) fn merge_proven(
     is_cut: bool,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let asked = if is_cut { ContinuationMode::Unfinished } else { ContinuationMode::Proven };
-    let joint = Joint::with_reasoning_signs(initial, rest, format, AskedFrom::Cut, known).with_mode(asked);
+    let mode = if is_cut { ContinuationMode::Unfinished } else { ContinuationMode::Proven };
+    let joint = Joint::with_reasoning_signs(initial, rest, format, AskedFrom::Cut, known).with_mode(mode);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));
     }

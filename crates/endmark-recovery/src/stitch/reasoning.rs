@@ -39,9 +39,9 @@ pub struct ReasoningSigns(u32);
 impl ReasoningSigns {
     /// Returns the signs in a text.
     pub fn from_text(text: &str) -> Self {
-        let begun = places(text).filter_map(|place| text.get(place..));
+        let openings = places(text).filter_map(|place| text.get(place..));
         let kinds_of = |text| kinds().enumerate().filter(move |(_, kind)| kind_begins(*kind, text));
-        Self(begun.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
+        Self(openings.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
     }
 
     /// Returns the signs in a JSON document, including escaped ones in its strings.
@@ -157,11 +157,11 @@ pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     let last_line = initial.rsplit('\n').next().unwrap_or_default();
     let is_open =
         initial.ends_with(|sign: char| sign.is_alphanumeric() || matches!(sign, ',' | '-' | ' ' | '\''));
-    let goes_on = rest.starts_with(|sign: char| {
+    let is_longer_name = rest.starts_with(|sign: char| {
         sign.is_alphabetic() && !sign.is_uppercase()
             || matches!(sign, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ' ')
     });
-    last_line.is_empty() || is_open && goes_on && !last_line.contains(is_code_character)
+    last_line.is_empty() || is_open && is_longer_name && !last_line.contains(is_code_character)
 }
 
 /// Returns where an unknown sign of reasoning begins in a text, or a part of one at its end of at least `least`

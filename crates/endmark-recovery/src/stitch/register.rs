@@ -108,9 +108,9 @@ fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     if words.is_empty() {
         return 0.5;
     }
-    let stands =
+    let occurs =
         |word: &&&str| texts.iter().any(|text| memmem::find(text.as_bytes(), word.as_bytes()).is_some());
-    let known = words.iter().filter(stands).count();
+    let known = words.iter().filter(occurs).count();
     let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     share(known) / share(words.len())
 }
@@ -184,9 +184,9 @@ pub(super) fn announces(
 
 /// Returns the marks of emphasis or code that are open at the cut, in its line.
 fn open_emphasis(initial: &str) -> impl Iterator<Item = &'static str> {
-    let begun = initial.rsplit('\n').next().unwrap_or_default();
-    let begun = begun.rsplit("\\n").next().unwrap_or_default();
-    ["**", "__", "`"].into_iter().filter(|signs| begun.matches(signs).count() % 2 == 1)
+    let cut_line = initial.rsplit('\n').next().unwrap_or_default();
+    let cut_line = cut_line.rsplit("\\n").next().unwrap_or_default();
+    ["**", "__", "`"].into_iter().filter(|signs| cut_line.matches(signs).count() % 2 == 1)
 }
 
 /// Whether a line closes emphasis or code that is open at the cut. Such a line is the text between the marks.
@@ -399,10 +399,10 @@ fn is_bracketed(text: &str) -> bool {
 
 /// Whether a line has letters that do not occur in these texts, and none of their words.
 fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
-    let stands = |sign: char| texts.iter().any(|text| text.contains(sign));
+    let occurs = |sign: char| texts.iter().any(|text| text.contains(sign));
     let letters = line.chars().filter(|sign| sign.is_alphabetic() && !sign.is_ascii());
     !is_wide(line)
-        && letters.flat_map(char::to_lowercase).any(|sign| !stands(sign))
+        && letters.flat_map(char::to_lowercase).any(|sign| !occurs(sign))
         && known_word_share(line, texts) == 0.0
 }
 

@@ -55,8 +55,8 @@ pub(super) fn periodicity_cost(codes: &[u32], lag: usize, after: &[u32]) -> (f64
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());
     let behind = pairs.take(COMPARED_UNITS).take_while(|(now, then)| now == then).count();
-    let said = codes[earlier..].iter().chain(after);
-    let ahead = said.zip(after).take_while(|(then, now)| now == then).count();
+    let following = codes[earlier..].iter().chain(after);
+    let ahead = following.zip(after).take_while(|(then, now)| now == then).count();
     let [alike, lag] = [behind + ahead, lag].map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
     let beginning = 14.0 * (1.0 - alike / lag.max(8.0)).max(0.0);
     (beginning + ((alike + lag + 2.0) / (alike + 1.0)).log2(), ahead)

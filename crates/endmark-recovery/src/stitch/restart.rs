@@ -91,10 +91,10 @@ pub(super) fn find_repeated_passage(
     };
     // A loop also repeats what follows its beginning and what precedes its end.
     let of_beginning = place(beginning).map(|at| {
-        let goes_on = [head(behind), head(&continuation[added..at])].concat();
+        let following = [head(behind), head(&continuation[added..at])].concat();
         RepeatedPassage {
             position: at,
-            share: shared(head(&goes_on), head(&continuation[at + beginning.len()..])),
+            share: shared(head(&following), head(&continuation[at + beginning.len()..])),
         }
     });
     let of_end = place(end).filter(|_| from != AskedFrom::Cut).map(|at| {

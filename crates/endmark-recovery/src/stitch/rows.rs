@@ -49,9 +49,9 @@ pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
     let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
     // Without the line break, a number or literal before it would continue.
     let may_go_on = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
-    let goes_on =
+    let continues =
         kept.ends_with(may_go_on) && rest.get(breaks..).is_some_and(|rest| rest.starts_with(may_go_on));
-    if are_lines(kept, seen) && !goes_on { Fit { skipped: breaks, ..apart } } else { apart }
+    if are_lines(kept, seen) && !continues { Fit { skipped: breaks, ..apart } } else { apart }
 }
 
 /// Whether the last line is a row: one value, and nothing else.

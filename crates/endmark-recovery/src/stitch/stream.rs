@@ -197,9 +197,9 @@ impl StitchStream {
         };
         let mut state = joint.state_at(place.keep);
         state.push(place.glue.as_bytes());
-        let begun =
+        let opened =
             plain::json_state_after(&joint.format, &[&joint.initial[..place.keep], place.glue].concat());
-        Some((place, Box::new(tail::Tail::for_text(&joint.format, state, begun, place.fenced))))
+        Some((place, Box::new(tail::Tail::for_text(&joint.format, state, opened, place.fenced))))
     }
 }
 
@@ -239,12 +239,12 @@ fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     };
     let units = Readings::new(joint);
     readings.any(|reading| {
-        let said = units.at(joint.settled_bytes, *reading);
+        let received_units = units.at(joint.settled_bytes, *reading);
         begins.iter().any(|begin| {
             let again = units::Units::read(&joint.continuation[*begin..], *reading);
             // The last units may belong to a token that has not arrived completely.
             let known = &again.codes[..again.len().saturating_sub(2)];
-            known.len() < MIN_REPEATED_UNITS || overlap::occurs(known, &said.codes)
+            known.len() < MIN_REPEATED_UNITS || overlap::occurs(known, &received_units.codes)
         })
     })
 }

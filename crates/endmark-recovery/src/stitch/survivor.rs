@@ -56,14 +56,14 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
         left_out_remark = true;
         end = runs.end(&candidate);
     }
-    let standing = end.ok()?;
-    if left_out_remark && !standing.is_whole() {
+    let remaining_end = end.ok()?;
+    if left_out_remark && !remaining_end.is_whole() {
         return None;
     }
     if left_out_remark && candidate.style == SeamStyle::Exact {
         candidate.style = SeamStyle::Remark;
     }
-    Some(Survivor { candidate, grammar_state: standing, has_dropped_remark: left_out_remark })
+    Some(Survivor { candidate, grammar_state: remaining_end, has_dropped_remark: left_out_remark })
 }
 
 /// Runs of the detector through the continuation from the saved state. If two runs reach a position in the same
@@ -145,8 +145,8 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
             .lines()
             .map(str::trim)
             .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
-    let said = reasoning::rest_after_reasoning(rest, joint.known_signs);
-    let is_remark = said.trim().is_empty() || preamble::is_remark(said);
+    let after_reasoning = reasoning::rest_after_reasoning(rest, joint.known_signs);
+    let is_remark = after_reasoning.trim().is_empty() || preamble::is_remark(after_reasoning);
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 

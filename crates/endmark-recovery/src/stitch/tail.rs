@@ -72,9 +72,9 @@ impl Tail {
     }
 
     /// As `new`, for a text without grammar that may be a JSON document. After its end a closing remark may follow.
-    pub(super) fn for_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
-        match begun {
-            Some(begun) => Self::new(&Format::Json, begun, fenced),
+    pub(super) fn for_text(format: &Format, state: Detector, opened: Option<Detector>, fenced: bool) -> Self {
+        match opened {
+            Some(opened) => Self::new(&Format::Json, opened, fenced),
             None => Self::new(format, state, fenced),
         }
     }
@@ -119,7 +119,7 @@ impl Tail {
                     let is_told = match *last {
                         LastPart::NoValue => false,
                         LastPart::Value => true,
-                        LastPart::Bracket(begun) => here - begun >= WORD || detector.is_whole(),
+                        LastPart::Bracket(opened) => here - opened >= WORD || detector.is_whole(),
                     };
                     let is_of_value = is_told && (!detector.is_whole() || !character.is_whitespace());
                     if is_of_value && !detector.is_malformed() {

@@ -1,5 +1,6 @@
 mod chains;
 mod doubts;
+mod evidence;
 mod form;
 mod generator;
 mod losses;
@@ -7,5 +8,4 @@ mod properties;
 mod quotations;
 mod reasoning;
 mod streamed;
-mod told;
 mod worked;

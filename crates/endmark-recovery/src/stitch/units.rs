@@ -294,18 +294,18 @@ fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) ->
     let whole = digits(0);
     let fraction = if bytes.get(whole) == Some(&b'.') { digits(whole + 1) } else { 0 };
     let mut length = whole;
-    let mut told = whole;
+    let mut compared = whole;
     if fraction > 0 {
         length = whole + 1 + fraction;
-        told = length;
+        compared = length;
         // A number at the end may still continue.
-        let goes_on = bytes.get(length).is_none_or(|next| matches!(next, b'e' | b'E'));
-        while !goes_on && told > whole + 2 && bytes[told - 1] == b'0' {
-            told -= 1;
+        let continues = bytes.get(length).is_none_or(|next| matches!(next, b'e' | b'E'));
+        while !continues && compared > whole + 2 && bytes[compared - 1] == b'0' {
+            compared -= 1;
         }
     }
-    for (index, digit) in bytes[..told].iter().enumerate() {
-        let end = if index + 1 == told { length } else { index + 1 };
+    for (index, digit) in bytes[..compared].iter().enumerate() {
+        let end = if index + 1 == compared { length } else { index + 1 };
         unit(u32::from(*digit), start + index, start + end);
     }
     start + length
@@ -374,8 +374,8 @@ mod tests {
                 assert_eq!(first.codes.lowest_bytes().len(), first.len());
                 assert_eq!(first.unit_start(first.len() / 2), alone.unit_start(first.len() / 2));
                 // A text that continues within an escape is read again.
-                let goes_on = units.codes.starts_with(&first.codes);
-                assert!(beginning == text.len() || !goes_on || *all.codes == *units.codes, "{beginning}");
+                let continues = units.codes.starts_with(&first.codes);
+                assert!(beginning == text.len() || !continues || *all.codes == *units.codes, "{beginning}");
             }
         }
     }

@@ -131,10 +131,10 @@ mod resuming {
     type Answer = Result<(Reply, Join), AskFailure>;
 
     fn resume(first: Reply, answer: impl Fn() -> Answer) -> ResumeOutcome {
-        let mut asked = 0;
+        let mut calls = 0;
         resume_if_truncated(ResumePolicy::default(), Some(Format::Json), first, |_ask| {
-            asked += 1;
-            assert!(asked < 100, "it does not end");
+            calls += 1;
+            assert!(calls < 100, "it does not end");
             answer()
         })
     }

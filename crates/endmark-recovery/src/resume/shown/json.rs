@@ -118,7 +118,8 @@ pub(super) fn quotation_start(shown: &str) -> usize {
     };
     // A member that begins before the limit is quoted from the limit, or from the end of white space across it.
     let mut nearest_first = outline.beginnings.iter().rev().chain([&outline.before]);
-    let begun = nearest_first.find(says_something).copied().unwrap_or(0);
-    let begun = begun + shown.get(begun..end).map_or(0, |member| member.len() - member.trim_start().len());
-    begun.max(limit)
+    let member_start = nearest_first.find(says_something).copied().unwrap_or(0);
+    let member_start = member_start
+        + shown.get(member_start..end).map_or(0, |member| member.len() - member.trim_start().len());
+    member_start.max(limit)
 }

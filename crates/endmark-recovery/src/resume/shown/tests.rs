@@ -114,10 +114,10 @@ fn naive_quotation_start(shown: &str) -> usize {
         let member = shown.get(**at..end).unwrap_or_default();
         member.contains(char::is_alphanumeric) && weight(member) >= 4
     };
-    let begun = beginnings.iter().rev().find(says_something).copied().unwrap_or(0);
-    let member = shown.get(begun..end).unwrap_or_default();
+    let member_start = beginnings.iter().rev().find(says_something).copied().unwrap_or(0);
+    let member = shown.get(member_start..end).unwrap_or_default();
     let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
-    limit.max(begun + member.len() - member.trim_start().len())
+    limit.max(member_start + member.len() - member.trim_start().len())
 }
 
 proptest! {

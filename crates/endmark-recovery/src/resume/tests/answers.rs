@@ -42,9 +42,9 @@ fn the_end_of_a_proven_answer_is_the_end_of_the_text() {
 #[test]
 fn closing_words_to_a_reader_are_removed_from_impersonal_text() {
     let long = "The gulls had not yet found the nets that hung on the wall of the old house. ".repeat(8);
-    let begun = format!("{long}{BEGUN}");
+    let received = format!("{long}{BEGUN}");
     let remark = "\n\nLet me know if you need anything else.";
-    assert_eq!(whole_text(&begun, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
+    assert_eq!(whole_text(&received, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
     // A letter may well end so.
     let letter = "You know that you can see your boats from your house. ".repeat(8);
     let text = format!("{letter}{GONE_ON}{remark}");
@@ -62,38 +62,40 @@ fn a_fence_around_the_answer_is_removed_with_text_after_it() {
         assert_eq!(whole_text(BEGUN, &answer).as_deref(), Some(GONE_ON), "{answer}");
     }
     // A block behind the rest begins as the one in which the cut stands, and encloses no rest.
-    let begun = "The boats:\n\n```python\ndef";
+    let received = "The boats:\n\n```python\ndef";
     let rest =
         "nets(boats):\n    return 1\n```\n\n## The nets\n\n```python\ndef boats(nets):\n    return 2\n```\n";
-    assert_eq!(whole_text(begun, rest), None);
+    assert_eq!(whole_text(received, rest), None);
 }
 
 /// The last word may be written otherwise, and nothing else.
 #[test]
 fn a_clause_or_number_never_replaces_another() {
-    let begun = "The harbour was quiet that morning, and 4";
+    let received = "The harbour was quiet that morning, and 4";
     assert_eq!(
-        whole_text(begun, "The harbour was quiet that morning, and 512 boats were lying still."),
+        whole_text(received, "The harbour was quiet that morning, and 512 boats were lying still."),
         None
     );
-    assert_eq!(whole_text(begun, "The harbour was quiet that morning, and boats were lying still."), None);
-    let begun = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，看着窗外的雨";
+    assert_eq!(whole_text(received, "The harbour was quiet that morning, and boats were lying still."), None);
+    let received = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，看着窗外的雨";
     let clause = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，苹果树今年开花很早。";
-    assert_eq!(whole_text(begun, clause), None);
+    assert_eq!(whole_text(received, clause), None);
     assert_eq!(whole_text("老房子的花园里", "但是很多人都忘记了，苹果树今年开花很早。"), None);
 }
 
 /// Between the signs of a script without spaces a clause is held, and proves its seam.
 #[test]
 fn a_clause_proves_the_seam_of_a_text_without_spaces() {
-    let begun = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上";
+    let received = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上";
     let text = "火车晚点了234分钟，站台上几乎没有人。她把信放在桌子上，看着窗外的雨。";
     let policy = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
-    let ResumeStep::Ask(ask) = Resume::new(policy, None, limit(begun)).next() else { panic!("no question") };
-    assert_eq!(&begun[ask.shown.length..], "她把信放在桌子上");
+    let ResumeStep::Ask(ask) = Resume::new(policy, None, limit(received)).next() else {
+        panic!("no question")
+    };
+    assert_eq!(&received[ask.shown.length..], "她把信放在桌子上");
     for space in ["", "\n\n", " "] {
         let (shown, rest) = text.split_at(ask.shown.length);
-        assert_eq!(whole_text(begun, &[shown, space, rest].concat()).as_deref(), Some(text), "{space:?}");
+        assert_eq!(whole_text(received, &[shown, space, rest].concat()).as_deref(), Some(text), "{space:?}");
     }
 }
 

@@ -23,17 +23,17 @@ pub(super) fn drops_repeated_row(joint: &Joint<'_>, best: &Survivor) -> bool {
 /// both readings are whole, and digits or escaped text fit both.
 pub(super) fn may_rewrite_token(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let own = &best.candidate;
-    let begun = &joint.initial[joint.settled_bytes..];
+    let open_token = &joint.initial[joint.settled_bytes..];
     let rest = &joint.continuation[own.opening..];
-    let is_escape = joint.in_text && begun == "\\" && rest.starts_with('\\');
+    let is_escape = joint.in_text && open_token == "\\" && rest.starts_with('\\');
     // This few digits match by chance.
-    let is_short = begun.len() <= 2 && begun.starts_with(is_number_character);
-    let is_number = !joint.in_text && is_short && rest.starts_with(begun);
+    let is_short = open_token.len() <= 2 && open_token.starts_with(is_number_character);
+    let is_number = !joint.in_text && is_short && rest.starts_with(open_token);
     let is_whole_from = |keep: usize| {
         survivors.iter().any(|survivor| {
             let other = &survivor.candidate;
-            let stands = other.start == own.opening && other.glue.is_empty() && other.repeated == 0;
-            other.keep == keep && stands && survivor.grammar_state.is_whole()
+            let is_same_place = other.start == own.opening && other.glue.is_empty() && other.repeated == 0;
+            other.keep == keep && is_same_place && survivor.grammar_state.is_whole()
         })
     };
     // A model that saw the text without the token writes it again. But in a string with backslashes it may be the
@@ -63,12 +63,12 @@ pub(super) fn joins_digits(joint: &Joint<'_>, best: &Survivor) -> bool {
 /// a sign or a decimal point, proves that more must follow.
 pub(super) fn drops_unfinished_token(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
-    let begun = &joint.initial[joint.settled_bytes..];
+    let open_token = &joint.initial[joint.settled_bytes..];
     let is_unfinished =
-        !joint.in_text && !begun.is_empty() && !begun.ends_with(|sign: char| sign.is_ascii_digit());
+        !joint.in_text && !open_token.is_empty() && !open_token.ends_with(|sign: char| sign.is_ascii_digit());
     own.keep < joint.initial.len()
         && is_unfinished
-        && !joint.continuation[own.opening..].trim_start().starts_with(begun)
+        && !joint.continuation[own.opening..].trim_start().starts_with(open_token)
 }
 
 /// Returns the received part of the string at the cut, as written; at least what follows its last quote.

@@ -62,9 +62,9 @@ impl<'a> Comparison<'a> {
         let (before, again) = codes.codes.split_at(codes.len() - length);
         let mut places = memmem::find_iter(&self.joint.initial.as_bytes()[..own.keep], repeated.as_bytes());
         // If the repeated text occurs once, the model's context explains it better than the statistics.
-        let told = if places.nth(1).is_none() { again.len() } else { 0 };
-        let told = 1.5 * f64::from(u32::try_from(told).unwrap_or(u32::MAX));
-        self.likeness.bits(before, again).max(told).min(30.0)
+        let repeated_bytes = if places.nth(1).is_none() { again.len() } else { 0 };
+        let repeated_bytes = 1.5 * f64::from(u32::try_from(repeated_bytes).unwrap_or(u32::MAX));
+        self.likeness.bits(before, again).max(repeated_bytes).min(30.0)
     }
 
     /// Returns how unlikely it is that new text equals what other survivors take for repeated, and how unlikely what
@@ -143,10 +143,10 @@ impl<'a> Comparison<'a> {
         for lag in lags {
             let after = all.get(lag..).unwrap_or_default();
             let (bits, ahead) = periodicity_cost(&part.before, lag, after);
-            let said = (lag + ahead).min(part.unexplained.len());
-            let more = &part.unexplained[said..];
+            let compared_bytes = (lag + ahead).min(part.unexplained.len());
+            let more = &part.unexplained[compared_bytes..];
             let more = &more[..more.len().min(MAX_UNEXPLAINED)];
-            let context = &all[said.saturating_sub(EXAMINED_CHARS)..said];
+            let context = &all[compared_bytes.saturating_sub(EXAMINED_CHARS)..compared_bytes];
             least = least.min(bits + self.likeness.bits(context, more));
         }
         least

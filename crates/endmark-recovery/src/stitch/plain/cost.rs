@@ -187,12 +187,12 @@ impl<'a> Scale<'a> {
                 && story.glue.is_empty()
         };
         let others = self.stories.iter().filter(explains);
-        let told = others.filter_map(|other| {
+        let bits_of = others.filter_map(|other| {
             let rest = &self.joint.continuation[other.start..story.end.max(other.start)];
             let surprise = repeated_lines_cost(self.joint.initial, rest, other.repeated)?;
             Some(surprise - self.own_bits(story.start, other.start) + self.seam(story, other.start))
         });
-        told.fold(f64::NEG_INFINITY, f64::max)
+        bits_of.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Returns the cost of each story if no repetition is a coincidence.

@@ -187,16 +187,16 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> O
         return None;
     }
     // The document began the text, so a fence after it closes nothing.
-    let said = reasoning::rest_after_reasoning(rest, joint.known_signs);
-    let said = reasoning::rest_after_reasoning(
-        fence::rest_after_closing(said.trim_start()).unwrap_or(said),
+    let after_reasoning = reasoning::rest_after_reasoning(rest, joint.known_signs);
+    let after_reasoning = reasoning::rest_after_reasoning(
+        fence::rest_after_closing(after_reasoning.trim_start()).unwrap_or(after_reasoning),
         joint.known_signs,
     );
-    let is_short = said.len() <= MAX_LEFT_OUT;
-    let mut said = said.split("\n\n").filter(|part| !part.trim().is_empty());
+    let is_short = after_reasoning.len() <= MAX_LEFT_OUT;
+    let mut after_reasoning = after_reasoning.split("\n\n").filter(|part| !part.trim().is_empty());
     let is_leave = !rest.trim().is_empty()
         && is_short
-        && said.all(|part| register::addresses_reader_at_end(joint, around, document, part));
+        && after_reasoning.all(|part| register::addresses_reader_at_end(joint, around, document, part));
     is_leave.then_some(End { position: at, cost: -REMARK_AFTER_JSON_BITS, is_dropped: true })
 }
 

@@ -23,9 +23,9 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     // A block does not open in a line of an open block either.
     let opens_block = part.starts_with(['`', '~']) && !closes_block(part) && fence::opening(part).is_some();
     bits += weight_if(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
-    let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
+    let is_alone = line.trim_matches(['`', '~', ' ', '>']).is_empty();
     if in_line
-        && !stands
+        && !is_alone
         && (part.starts_with("```") || part.starts_with("~~~"))
         && fence::opening(part).is_some()
     {
@@ -37,7 +37,7 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     if story.fenced && joint.format != Format::Tags {
         // A fence that closes in the middle of its content is not a wrapper.
         let lines = fence::lines(part) + usize::from(joint.fence_is_open);
-        bits += weight_if(lines % 2 == 1 && stands, 8.0);
+        bits += weight_if(lines % 2 == 1 && is_alone, 8.0);
     }
     if story.start == 0 && (!in_line || part.starts_with('\n')) {
         bits += unlikely_block(joint, part);

@@ -174,8 +174,8 @@ const LONGEST_ENTITY: usize = 12;
 /// Whether the cut goes through an entity, such as `&amp;`, and the seam leaves half of it.
 fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
     let of_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '#';
-    let begun = initial.len() - initial.trim_end_matches(of_name).len();
-    let (text, name) = initial.split_at(initial.len() - begun);
+    let name_start = initial.len() - initial.trim_end_matches(of_name).len();
+    let (text, name) = initial.split_at(initial.len() - name_start);
     // A text with other bare ampersands has no entities.
     let is_entity = |behind: &str| {
         let length = behind.len() - behind.trim_start_matches(of_name).len();

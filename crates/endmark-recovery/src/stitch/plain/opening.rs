@@ -123,11 +123,11 @@ fn add_announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, fou
         let end = start + line.len();
         // An announcement that nothing follows may be the whole text.
         let is_all = end + blank.len() == text.len();
-        let told = if is_all { bits } else { steepen(bits, MAX_UNANNOUNCED_SCORE) };
+        let score = if is_all { bits } else { steepen(bits, MAX_UNANNOUNCED_SCORE) };
         let preamble = |skipped: usize, more: f64| Opening {
             own_line: true,
             announced: bits,
-            ..bare.advance(end + skipped, SeamStyle::Preamble, prior - told + more)
+            ..bare.advance(end + skipped, SeamStyle::Preamble, prior - score + more)
         };
         let one = if blank.starts_with("\r\n") { 2 } else { 1 };
         // An announcement ends its own paragraph or line. Further line breaks belong to the text.

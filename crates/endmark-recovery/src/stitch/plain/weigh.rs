@@ -3,7 +3,7 @@
 use endmark_text::Format;
 
 use super::cost::{REACH, Scale, may_glue};
-use super::otherwise::separate_text_cost;
+use super::unexplained::separate_text_cost;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::{self, DecisionSign, SeamLead};
 use crate::stitch::evidence::{SupportedValue, weight};
@@ -56,16 +56,16 @@ pub(super) fn weigh(
     around: &SurroundingText,
     stories: &[Candidate],
 ) -> Option<SupportedValue> {
-    let (costs, goes_on, nesting) = {
+    let (costs, continues, nesting) = {
         let scale = Scale::new(joint, likeness, stories);
-        let goes_on =
+        let continues =
             |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < MAX_UNLIKENESS_BITS;
-        let (costs, goes_on): (Vec<f64>, Vec<bool>) =
-            stories.iter().map(|story| (scale.cost(story), goes_on(story))).unzip();
-        (costs, goes_on, stories.iter().map(|story| scale.nesting_penalty(story)).collect::<Vec<f64>>())
+        let (costs, continues): (Vec<f64>, Vec<bool>) =
+            stories.iter().map(|story| (scale.cost(story), continues(story))).unzip();
+        (costs, continues, stories.iter().map(|story| scale.nesting_penalty(story)).collect::<Vec<f64>>())
     };
     let rounds: Vec<bool> = stories.iter().map(|story| joint.is_periodic(story.repeated)).collect();
-    let costs = with_rounds(joint, stories, &rounds, &goes_on, costs);
+    let costs = with_rounds(joint, stories, &rounds, &continues, costs);
     let best = (0..stories.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let mut values: Vec<(usize, f64)> = Vec::new();
     for (index, cost) in costs.iter().enumerate() {
@@ -93,7 +93,7 @@ pub(super) fn weigh(
     let ahead = seam_lead(joint, stories, &values, (best, seam), nothing);
     let story = &stories[best];
     let signs = decision::story_signs(joint, story, story.end < joint.continuation.trim_end().len());
-    let may_go_round = may_be_periodic(joint, stories, &rounds, best, goes_on[best]);
+    let may_go_round = may_be_periodic(joint, stories, &rounds, best, continues[best]);
     let probability = decision::probability(&signs, ahead);
     // A text whose tags are badly nested if joined unchanged was not intended so.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
@@ -131,11 +131,11 @@ fn with_rounds(
     joint: &Joint<'_>,
     stories: &[Candidate],
     rounds: &[bool],
-    goes_on: &[bool],
+    continues: &[bool],
     costs: Vec<f64>,
 ) -> Vec<f64> {
     // A model that was told where to continue is not assumed to repeat a period.
-    let told = |story: &Candidate| match joint.from {
+    let is_prompted = |story: &Candidate| match joint.from {
         AskedFrom::Cut => true,
         AskedFrom::Token => story.repeated < joint.initial.len(),
         AskedFrom::Unknown => false,
@@ -143,7 +143,7 @@ fn with_rounds(
     // Least of all at the cut, where the text continues as before. Then white space was not added either.
     let is_clean = joint.from == AskedFrom::Cut
         && stories.iter().zip(rounds).any(|(story, round)| *round && repeats_enough(joint, story))
-        && stories.iter().zip(goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
+        && stories.iter().zip(continues).any(|(story, continues)| story.is_clean && *continues);
     let excluded = |story: &Candidate| {
         // A repetition of the whole text is not a period of it.
         is_clean
@@ -154,7 +154,7 @@ fn with_rounds(
     (stories.iter().zip(rounds).zip(costs))
         .map(
             |((story, round), cost)| {
-                if *round && told(story) || excluded(story) { cost + PERIOD_PENALTY } else { cost }
+                if *round && is_prompted(story) || excluded(story) { cost + PERIOD_PENALTY } else { cost }
             },
         )
         .collect()
@@ -193,7 +193,7 @@ fn may_be_periodic(
     stories: &[Candidate],
     rounds: &[bool],
     best: usize,
-    goes_on: bool,
+    continues: bool,
 ) -> bool {
     let own = &stories[best];
     let rival = |story: &Candidate| {
@@ -205,7 +205,7 @@ fn may_be_periodic(
     let asked = match joint.from {
         AskedFrom::Unknown => false,
         // If the text does not continue unchanged, the requested position was not followed.
-        AskedFrom::Cut | AskedFrom::Token => goes_on && !begins_anew,
+        AskedFrom::Cut | AskedFrom::Token => continues && !begins_anew,
     };
     own.repeated < joint.initial.len() && !asked && has_rivals()
 }
@@ -249,19 +249,19 @@ fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
 fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.lines().next().unwrap_or_default().trim();
     let inside = |open: char, close: char| line.strip_prefix(open)?.strip_suffix(close);
-    let said = inside('(', ')').or_else(|| inside('[', ']')).unwrap_or_default();
-    let words = said.trim_end_matches(['.', '\u{2026}', ':']);
+    let repeated_chars = inside('(', ')').or_else(|| inside('[', ']')).unwrap_or_default();
+    let words = repeated_chars.trim_end_matches(['.', '\u{2026}', ':']);
     story.start == 0
-        && words.len() < said.len()
+        && words.len() < repeated_chars.len()
         && words.contains(char::is_alphabetic)
         && words.chars().all(|sign| sign.is_alphabetic() || matches!(sign, ' ' | ',' | '\''))
 }
 
 /// Whether a story's repeated part is more than a few signs.
 fn repeats_enough(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let said = || joint.initial[joint.initial.len() - story.repeated..].chars();
-    said().filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
-        || said().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
+    let repeated_chars = || joint.initial[joint.initial.len() - story.repeated..].chars();
+    repeated_chars().filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
+        || repeated_chars().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
 }
 
 /// Whether a story removes a few words from a continuation at the requested position. Two equal neighbours are

@@ -66,17 +66,19 @@ fn is_in(vocabulary: &Vocabulary, word: &str) -> bool {
 /// how often they do.
 pub(super) fn is_document(texts: [&str; 2]) -> f64 {
     let vocabulary = vocabulary(Address::Reader);
-    let (mut said, mut spoken) = (0.0, 0.0);
+    let (mut answer_score, mut reader_score) = (0.0, 0.0);
     for text in texts {
         for word in words(text) {
-            said += 1.0;
-            spoken += f64::from(u8::from(is_in(vocabulary, word)));
+            answer_score += 1.0;
+            reader_score += f64::from(u8::from(is_in(vocabulary, word)));
         }
         let wide: usize = vocabulary.unspaced_words.iter().map(|word| text.matches(word).count()).sum();
-        spoken += f64::from(u32::try_from(wide).unwrap_or(u32::MAX));
+        reader_score += f64::from(u32::try_from(wide).unwrap_or(u32::MAX));
     }
     let rates = (WORDS_OF_REPLY.recip(), WORDS_OF_DOCUMENT.recip());
-    said * (rates.0 - rates.1) * std::f64::consts::LOG2_E - spoken * (rates.0 / rates.1).log2() - REPLY
+    answer_score * (rates.0 - rates.1) * std::f64::consts::LOG2_E
+        - reader_score * (rates.0 / rates.1).log2()
+        - REPLY
 }
 
 #[cfg(test)]

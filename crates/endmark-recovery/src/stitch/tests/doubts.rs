@@ -96,8 +96,8 @@ fn a_sentence_after_markup_is_not_markup() {
     let initial = "<div class=\"list\">\n<h1>List of boats</h1>\n<p>This is a list of boats.</p>\n";
     let remark = "<p>This is a list of boats.</p>\n\nMyself, I have only added a few boats to this list.";
     assert_eq!(join(&Text, Unknown, initial, remark), None);
-    let goes_on = "<p>This is a list of boats.</p>\n<ul>\n<li>gull</li>\n</ul>\n</div>\n";
-    assert!(join(&Text, Unknown, initial, goes_on).is_some());
+    let expected_rest = "<p>This is a list of boats.</p>\n<ul>\n<li>gull</li>\n</ul>\n</div>\n";
+    assert!(join(&Text, Unknown, initial, expected_rest).is_some());
 }
 
 #[test]

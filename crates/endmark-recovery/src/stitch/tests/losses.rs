@@ -99,8 +99,8 @@ fn a_cut_number_that_must_continue_is_not_dropped() {
         }
     }
     assert_joined_unchanged(&Json, Cut, "{\"price\":19.", "99}");
-    let anew = join(&Json, Token, "{\"price\":19.", "19.99}");
-    assert_eq!(anew.as_deref(), Some("{\"price\":19.99}"));
+    let rewritten = join(&Json, Token, "{\"price\":19.", "19.99}");
+    assert_eq!(rewritten.as_deref(), Some("{\"price\":19.99}"));
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn is_never_wrong(
     (ahead, rest, behind): (&str, &str, &str),
 ) {
     let text = join(format, from, initial, &[ahead, rest, behind].concat());
-    let meant = [initial, rest].concat();
-    assert!(text.as_ref().is_none_or(|text| text.trim_end() == meant.trim_end()), "{text:?}");
+    let intended = [initial, rest].concat();
+    assert!(text.as_ref().is_none_or(|text| text.trim_end() == intended.trim_end()), "{text:?}");
 }
 
 const RECORDS: &str = "<records>\n  <record id=\"1\">\n    <name>gull</name>\n  </record>\n  <record";
@@ -35,9 +35,9 @@ fn nested_tags_identify_a_short_repetition() {
 #[test]
 fn a_remark_after_a_restarted_text_is_not_evidence_against_it() {
     let rest = MORE_RECORDS.trim_end();
-    let begun = "<records>\n  <record";
-    let again = [begun, MORE_RECORDS, "Done."].concat();
-    assert_eq!(join(&Tags, Unknown, begun, &again), Some([begun, rest].concat()));
+    let initial_text = "<records>\n  <record";
+    let again = [initial_text, MORE_RECORDS, "Done."].concat();
+    assert_eq!(join(&Tags, Unknown, initial_text, &again), Some([initial_text, rest].concat()));
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn a_word_continues_with_a_capital_letter_as_elsewhere() {
     ]
     .map(str::to_owned);
     let stitched = stitch(&parts, &Json, Token);
-    let meant = [&parts[0], parts[1].trim_end_matches('\\'), &parts[2]].concat();
-    assert!(stitched.outcome != Outcome::Whole || stitched.text == meant, "{stitched:?}");
+    let intended = [&parts[0], parts[1].trim_end_matches('\\'), &parts[2]].concat();
+    assert!(stitched.outcome != Outcome::Whole || stitched.text == intended, "{stitched:?}");
 }
 
 #[test]
@@ -197,10 +197,10 @@ fn a_counter_question_does_not_continue_a_word() {
 fn never_repeated_rows_do_not_repeat_in_mid_row() {
     let row = |number: usize| format!("INSERT INTO harbour_boats VALUES ({number}, '', NULL);\n");
     let rows = |from: usize, to: usize| (from..to).map(row).collect::<String>();
-    let begun = "INSERT INTO harbour_boats";
-    let initial = [&rows(0, 21), begun].concat();
-    let rest = &rows(21, 54)[begun.len()..];
-    let again = format!("```\n{}{begun}{rest}```\n", &row(20)[begun.len()..]);
+    let initial_text = "INSERT INTO harbour_boats";
+    let initial = [&rows(0, 21), initial_text].concat();
+    let rest = &rows(21, 54)[initial_text.len()..];
+    let again = format!("```\n{}{initial_text}{rest}```\n", &row(20)[initial_text.len()..]);
     let text = join(&Text, Unknown, &initial, &again);
     assert!(
         text.as_ref().is_none_or(|text| text.trim_end() == [&initial, rest].concat().trim_end()),
@@ -227,8 +227,8 @@ fn white_space_after_dots_is_ambiguous() {
 #[test]
 fn an_unexpected_fence_at_the_cut_may_wrap_the_continuation() {
     let initial = "# Record of the harbour\n\n";
-    let begun = "```text\n## Boats after the tide\n\nThe boats were counted, and then the ne";
-    let chunks = [initial, begun, "ts, which lay on the quay.\n"].map(str::to_owned);
+    let initial_text = "```text\n## Boats after the tide\n\nThe boats were counted, and then the ne";
+    let chunks = [initial, initial_text, "ts, which lay on the quay.\n"].map(str::to_owned);
     assert_ne!(stitch(&chunks, &Markdown, Unknown).outcome, Outcome::Whole);
     let lines = "# Record\n\n```text\nThe boats were counted.\n\n";
     let wrapped = "````\nThen the nets, which lay on the quay, were not.\n```\n````";

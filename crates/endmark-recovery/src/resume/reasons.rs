@@ -39,7 +39,7 @@ pub(super) fn describe_ending(reply: &Reply) -> String {
         Ending::OverCap => Some("the reply took more room or time than it may"),
         Ending::Interrupted => Some("the gateway was stopped"),
     };
-    let said = match reply.stop {
+    let stop_words = match reply.stop {
         None => None,
         Some(Stop::Normal) => Some("the provider says it stopped normally"),
         Some(Stop::Sequence) => Some("it was stopped by the client's own stop sequence"),
@@ -58,7 +58,7 @@ pub(super) fn describe_ending(reply: &Reply) -> String {
     if (reply.stop, reply.ending) == (Some(Stop::Repetition), Ending::OverCap) {
         return "it repeated itself and was stopped".to_owned();
     }
-    let parts: Vec<&str> = [said, count.as_deref(), stream].into_iter().flatten().collect();
+    let parts: Vec<&str> = [stop_words, count.as_deref(), stream].into_iter().flatten().collect();
     if parts.is_empty() { "the stream ended cleanly".to_owned() } else { parts.join(", ") }
 }
 

@@ -11,14 +11,14 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     if answer.len() < MIN_DISTINCTIVE_LETTERS {
         return false;
     }
-    let asked: Vec<String> = words(question).collect();
+    let question_words: Vec<String> = words(question).collect();
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, word) in asked.iter().enumerate() {
+    for (at, word) in question_words.iter().enumerate() {
         places.entry(word).or_default().push(at);
     }
     // Letters of the question before each of its words, and after the last one.
     let mut letters = vec![0];
-    letters.extend(asked.iter().scan(0, |sum, word| {
+    letters.extend(question_words.iter().scan(0, |sum, word| {
         *sum += word.chars().count();
         Some(*sum)
     }));
@@ -39,7 +39,7 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
             if is_telling
                 && *is_new.entry((start, end)).or_insert_with(|| {
                     let text = text.get_or_insert_with(|| join_spaced(words(so_far)));
-                    !text.contains(&join_spaced(asked[start..end].iter().cloned()))
+                    !text.contains(&join_spaced(question_words[start..end].iter().cloned()))
                 })
             {
                 return true;

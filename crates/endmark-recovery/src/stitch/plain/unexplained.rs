@@ -77,9 +77,9 @@ pub(super) fn separate_text_cost(
     if is_other_version(joint, best) {
         bits = bits.min(cost + 2.0);
     }
-    let says = best.added_text(joint).trim();
-    let is_old = says.len() >= MIN_VERBATIM_REPEAT_BYTES && joint.initial.contains(says)
-        || says.len() >= MIN_BEGINNING_REPEAT_BYTES && joint.initial.trim_start().starts_with(says);
+    let added = best.added_text(joint).trim();
+    let is_old = added.len() >= MIN_VERBATIM_REPEAT_BYTES && joint.initial.contains(added)
+        || added.len() >= MIN_BEGINNING_REPEAT_BYTES && joint.initial.trim_start().starts_with(added);
     if joint.from != AskedFrom::Cut && is_old {
         bits -= 30.0;
     }
