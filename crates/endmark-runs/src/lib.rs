@@ -5,23 +5,23 @@
 //! agent with a list of what is missing. It writes events to the store and reports them to a [`Watch`].
 
 mod artifact;
-mod between;
 mod call;
+mod earlier_progress;
 mod identity;
 mod listening;
 mod record;
 mod report;
 mod reported;
+mod run_gateway;
 mod supervise;
-mod taken_up;
 mod task;
 
-pub use between::RunGateway;
 pub use call::{Call, Session, missing_stream};
+pub use earlier_progress::ResumedProgress;
 pub use endmark_guard::TokenUsage;
 pub use identity::{run_id, session_id};
 pub use report::{AgentRun, MachineReport, RunEventReport};
 pub use reported::{ReportedError, ReportedEvent, RunReport, apply_event};
+pub use run_gateway::RunGateway;
 pub use supervise::{AGENT_VARIABLES, RunOutcome, supervise};
-pub use taken_up::ResumedProgress;
 pub use task::{Task, Watch};

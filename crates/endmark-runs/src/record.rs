@@ -43,7 +43,7 @@ impl RunSheet {
             task: task
                 .prompt_text
                 .as_ref()
-                .map(|asked| RunTask { prompt_text: asked.clone(), ..RunTask::default() }),
+                .map(|task_text| RunTask { prompt_text: task_text.clone(), ..RunTask::default() }),
             ..RunRecord::default()
         };
         let started_at = task.resumed.as_ref().map_or_else(current_time, |before| before.started_at.clone());

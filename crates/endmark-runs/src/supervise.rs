@@ -255,26 +255,26 @@ async fn attempt(
 
 /// Returns the usage of an attempt, as measured by the gateway, or else as reported by the agent.
 async fn attempt_usage(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
-    let said = stream.usage().clone();
-    let Some(between) = &scene.task.gateway else { return said };
+    let reported = stream.usage().clone();
+    let Some(between) = &scene.task.gateway else { return reported };
     match between.take_usage().await {
         Ok(Some(counted)) => Usage {
-            model: said.model.or(counted.model),
-            context_tokens: said.context_tokens,
-            cost_nanodollars: counted.cost_nanodollars.or(said.cost_nanodollars),
+            model: reported.model.or(counted.model),
+            context_tokens: reported.context_tokens,
+            cost_nanodollars: counted.cost_nanodollars.or(reported.cost_nanodollars),
             ..counted
         },
-        Ok(None) if between.has_refused_for_budget() => said,
+        Ok(None) if between.has_refused_for_budget() => reported,
         Ok(None) => {
             let message = "no call of the agent used the gateway, so the usage is the agent's own report";
             scene.watch.warn(message);
-            said
+            reported
         }
         Err(error) => {
             scene
                 .watch
                 .warn(&format!("the usage is the agent's own report, because the ledger has none: {error}"));
-            said
+            reported
         }
     }
 }
@@ -358,8 +358,8 @@ impl NextAttempt {
         let is_lost = over.was_resumed
             && over.judgement.verdict == AttemptVerdict::Crashed
             && !over.stream.has_events();
-        let goes_on = can_resume(task.agent, &task.command) && !is_lost;
-        if let Some(session) = over.stream.session().filter(|_| goes_on) {
+        let can_continue = can_resume(task.agent, &task.command) && !is_lost;
+        if let Some(session) = over.stream.session().filter(|_| can_continue) {
             self.session = Session::Resumed(session.to_owned());
             self.used_tokens = over.stream.session_usage();
             self.cost_nanodollars = over.stream.session_cost_nanodollars();
@@ -380,7 +380,7 @@ impl NextAttempt {
         attempt: u32,
         verdict: AttemptVerdict,
         evidence: &[String],
-        said: &str,
+        reported: &str,
     ) {
         let task = scene.task;
         let is_fresh = !matches!(self.session, Session::Resumed(_));
@@ -393,7 +393,7 @@ impl NextAttempt {
             attempt: (attempt, scene.run.limits().attempts.get()),
             verdict,
             evidence,
-            last_message: said,
+            last_message: reported,
             task: task.prompt.as_deref().filter(|_| is_fresh),
         };
         self.prompt = Some(prompt.text());

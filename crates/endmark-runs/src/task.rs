@@ -8,10 +8,10 @@ use std::time::Duration;
 use endmark_context::Models;
 use endmark_guard::{Agent, Guard, RunLimits};
 
-use crate::between::RunGateway;
 use crate::call::known_agent;
+use crate::earlier_progress::ResumedProgress;
 use crate::report::{AgentRun, RunEventReport};
-use crate::taken_up::ResumedProgress;
+use crate::run_gateway::RunGateway;
 
 /// A requested run.
 // Fields: one for each option of a run.

@@ -32,9 +32,9 @@ impl ResumedProgress {
             return None;
         }
         // The last event reports the loss; the previous one has the run's last state.
-        let stood =
+        let earlier =
             events.iter().rev().find(|event| event.reason.as_deref() != Some(Reason::SupervisorLost.name()));
-        let was_running = stood.is_some_and(|event| event.state == State::Running.name());
+        let was_running = earlier.is_some_and(|event| event.state == State::Running.name());
         Some(Self {
             before: EarlierProgress {
                 finished_attempts: run.attempt.saturating_sub(u32::from(was_running)),
