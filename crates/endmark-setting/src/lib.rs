@@ -26,13 +26,13 @@
 //! assert!(keys[0].set(&mut kettle, &Given::Integer(0)).is_err());
 //! ```
 
-mod given;
 mod key;
 mod kind;
+mod raw_setting;
 
-pub use given::{Expected, Given};
 pub use key::Key;
 pub use kind::{AtLeast, FilePath, Flag, Kind, Names, OneOf, Text};
+pub use raw_setting::{Expected, Given};
 
 /// Declares a section of the configuration.
 ///
