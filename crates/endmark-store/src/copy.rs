@@ -6,7 +6,7 @@
 use endmark_context::budget::{ShareReport, pace};
 use tokio_postgres::Client;
 
-use crate::copied::{CopyError, CopyProgress, CopyResult, CopySums};
+use crate::copy_result::{CopyError, CopyProgress, CopyResult, CopySums};
 use crate::engine::copying::{CopyFile, ID, SOURCE};
 use crate::engine::journal::rows::CallRows;
 use crate::engine::journal::{Due, Instance};

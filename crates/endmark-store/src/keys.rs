@@ -2,8 +2,8 @@
 //!
 //! A secret is random and long, so its plain hash reveals nothing. It is shown once, and only the hash is kept.
 
-mod book;
 mod kept;
+mod key_changes;
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use endmark_context::budget::{Period, RateLimits, Rule, Scope, Unit};
 
 use crate::error::StoreError;
 
-pub use book::KeyBook;
+pub use key_changes::KeyBook;
 
 /// Prefix of every secret. No provider uses it.
 pub const SECRET_PREFIX: &str = "em_sk_";

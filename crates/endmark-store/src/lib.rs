@@ -27,8 +27,8 @@
 mod budgets;
 mod calls;
 mod compactions;
-mod copied;
 mod copy;
+mod copy_result;
 mod counted;
 mod engine;
 mod error;
@@ -55,8 +55,8 @@ mod writer;
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Hold, HoldOutcome, MAX_RAISE, Raised, RefusingBudget};
 pub use calls::{Billing, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, UsageRow, Word};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
-pub use copied::{CopyError, CopyProgress, CopyResult, CopySums};
 pub use copy::copy_store;
+pub use copy_result::{CopyError, CopyProgress, CopyResult, CopySums};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, classify};
 pub use engine::{
     BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, Dimension, KeptOutput,

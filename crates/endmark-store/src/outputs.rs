@@ -3,10 +3,10 @@
 
 mod capping;
 mod draft;
-mod elsewhere;
 mod handle;
 mod keeper;
 mod reading;
+mod remote;
 mod share;
 
 pub use capping::{CapRequest, EachChunk, cap_and_keep, cap_chunks_and_keep, cap_error, one_limit};

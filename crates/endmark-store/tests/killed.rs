@@ -39,11 +39,11 @@ fn kill_after(lines_before_kill: usize) {
         .spawn()
         .unwrap();
     // The commits that the child reported: the requests that it has begun, and whether they were settled.
-    let mut said: BTreeMap<String, bool> = BTreeMap::new();
+    let mut reported: BTreeMap<String, bool> = BTreeMap::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut note = |line: String| match line.split_once(' ') {
-        Some(("begun", id)) => said.insert(id.to_owned(), false).is_none(),
-        Some(("settled", id)) => said.insert(id.to_owned(), true) == Some(false),
+        Some(("begun", id)) => reported.insert(id.to_owned(), false).is_none(),
+        Some(("settled", id)) => reported.insert(id.to_owned(), true) == Some(false),
         _ => false,
     };
     let mut noted = 0;
@@ -77,7 +77,7 @@ fn kill_after(lines_before_kill: usize) {
         }
     }
     assert!(logged.values().any(|status| *status == FinalStatus::Exhausted));
-    for (id, settled) in said {
+    for (id, settled) in reported {
         let status = logged.get(&id).copied();
         assert!(status.is_some(), "{id} was begun and is lost");
         if settled {

@@ -83,8 +83,11 @@ async fn the_largest_owner_loses_its_least_recently_used_output() {
     assert_eq!((total, of_owners), (all, all));
     assert!(all <= 100_000, "{all}");
     let reader = kept.store.reader().unwrap();
-    let told = reader.output(&old, "large").unwrap_err().to_string();
-    assert!(told.contains("was removed") && told.contains("store_policy.outputs_max_bytes"), "{told}");
+    let message = reader.output(&old, "large").unwrap_err().to_string();
+    assert!(
+        message.contains("was removed") && message.contains("store_policy.outputs_max_bytes"),
+        "{message}"
+    );
     assert!(
         matches!(reader.output(&old, "other"), Err(StoreError::NoOutput { .. })),
         "no other owner learns that"

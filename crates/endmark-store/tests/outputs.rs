@@ -61,8 +61,8 @@ async fn other_owners_cannot_read_an_output() {
     let handle = keep(&store, "one", b"secret").await;
     let draft = Handle::random().unwrap();
     let new = NewOutput { handle: draft.clone(), owner: "one".to_owned(), keep_days: 0, max_bytes: 0 };
-    let mut begun = store.begin_output(new).await.unwrap();
-    begun.push(&vec![b'x'; 600_000]).await.unwrap();
+    let mut open_output = store.begin_output(new).await.unwrap();
+    open_output.push(&vec![b'x'; 600_000]).await.unwrap();
     let reader = store.reader().unwrap();
     let message = |handle: &Handle, owner: &str| {
         reader.output(handle, owner).unwrap_err().to_string().replace(handle.as_str(), "")
@@ -70,7 +70,7 @@ async fn other_owners_cannot_read_an_output() {
     let unknown = message(&Handle::random().unwrap(), "one");
     assert_eq!(message(&handle, "other"), unknown);
     assert_eq!(message(&draft, "one"), unknown);
-    begun.discard().await.unwrap();
+    open_output.discard().await.unwrap();
     let pieces: i64 = Connection::open(folder.path().join("a.db"))
         .unwrap()
         .query_row("SELECT count(*) FROM output_pieces", [], |row| row.get(0))

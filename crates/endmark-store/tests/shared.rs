@@ -305,9 +305,9 @@ async fn a_raised_budget_applies_to_all_instances() {
 
 /// Asks for a call in a session with a budget of 100 tokens, beside a large one of all requests.
 async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> HoldOutcome {
-    let mut asked = hold(request_id, session, 100, amount);
-    asked.claims[0].limit = 1_000_000;
-    store.recorder(NoSecrets).hold(asked).await.unwrap()
+    let mut wanted_hold = hold(request_id, session, 100, amount);
+    wanted_hold.claims[0].limit = 1_000_000;
+    store.recorder(NoSecrets).hold(wanted_hold).await.unwrap()
 }
 
 async fn settle(store: &Store, request_id: &str, session: &str, cost: u64) {
@@ -330,11 +330,11 @@ async fn a_session_has_one_closing_call_across_instances() {
         settle(&stores[0], &first, &session, 90).await;
         let (mut closing, mut after) = (0, 0);
         for round in 0_u32.. {
-            let mut asked = Vec::new();
+            let mut wanted_hold = Vec::new();
             for (index, store) in stores.iter().cycle().take(9).enumerate() {
                 let (store, session) = (store.clone(), session.clone());
                 let id = format!("em_{number}_{round}_{index}");
-                asked.push(tokio::spawn(async move {
+                wanted_hold.push(tokio::spawn(async move {
                     let held = ask_in_session(&store, &id, &session, 20).await;
                     if held == HoldOutcome::Closing {
                         settle(&store, &id, &session, 5).await;
@@ -342,8 +342,8 @@ async fn a_session_has_one_closing_call_across_instances() {
                     held
                 }));
             }
-            for asked in asked {
-                match asked.await.unwrap() {
+            for wanted_hold in wanted_hold {
+                match wanted_hold.await.unwrap() {
                     HoldOutcome::Closing => closing += 1,
                     held => assert!(matches!(held, HoldOutcome::Exhausted(_)), "{held:?}"),
                 }

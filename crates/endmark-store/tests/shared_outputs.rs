@@ -65,8 +65,8 @@ async fn keep(store: &Store, value: &[u8]) -> Handle {
 }
 
 async fn read(store: &Store, handle: &Handle, owner: &str) -> Result<Vec<u8>, StoreError> {
-    let (asked, owner) = (handle.clone(), owner.to_owned());
-    store.read_output(handle, move |reader| reader.output(&asked, &owner)?.read(0..u64::MAX)).await
+    let (wanted_handle, owner) = (handle.clone(), owner.to_owned());
+    store.read_output(handle, move |reader| reader.output(&wanted_handle, &owner)?.read(0..u64::MAX)).await
 }
 
 /// Bytes that cannot be compressed.
@@ -101,11 +101,12 @@ async fn an_owner_reads_its_output_through_every_instance() {
     assert!(matches!(unknown, Err(StoreError::NoOutput { .. })), "{unknown:?}");
     // A command needs no journal.
     let location = instances.location("missing.db");
-    let asked = handle.clone();
+    let wanted_handle = handle.clone();
     let of_command = tokio::task::spawn_blocking(move || {
-        let read =
-            Reader::read_output(&location, &asked, |reader| reader.client_output(&asked)?.read(0..u64::MAX));
-        note_read(&location, &asked).unwrap();
+        let read = Reader::read_output(&location, &wanted_handle, |reader| {
+            reader.client_output(&wanted_handle)?.read(0..u64::MAX)
+        });
+        note_read(&location, &wanted_handle).unwrap();
         read
     });
     assert_eq!(of_command.await.unwrap().unwrap(), large);
@@ -127,9 +128,11 @@ async fn outputs_written_during_an_outage_arrive_once_later() {
     assert!(matches!(unreachable, StoreError::OutputNotHere { .. }), "{unreachable}");
     assert!(unreachable.to_string().contains("cannot be reached"), "{unreachable}");
     assert!(!unreachable.client_message().contains("127.0.0.1"), "{unreachable}");
-    let (location, asked) = (instances.location("b.db"), theirs.clone());
+    let (location, wanted_handle) = (instances.location("b.db"), theirs.clone());
     let of_command = tokio::task::spawn_blocking(move || {
-        Reader::read_output(&location, &asked, |reader| reader.output(&asked, OWNER).map(|_| ()))
+        Reader::read_output(&location, &wanted_handle, |reader| {
+            reader.output(&wanted_handle, OWNER).map(|_| ())
+        })
     });
     let of_command = of_command.await.unwrap();
     assert!(matches!(of_command, Err(StoreError::OutputNotHere { .. })), "{of_command:?}");

@@ -8,7 +8,7 @@ use super::integers::natural;
 use super::journal::rows::{CallRows, values_sql};
 use super::journal::{self, CALLS_BESIDE};
 use super::{BUSY_TIMEOUT, Fault, Session, keys};
-use crate::copied::{CopyError, CopySums};
+use crate::copy_result::{CopyError, CopySums};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::owner::{self, Owner};

@@ -12,7 +12,7 @@ use rusqlite::hooks::Wal;
 
 use crate::calls::Call;
 use crate::engine::connection::open_for_writing;
-use crate::engine::moving_in::register_owner;
+use crate::engine::preparation::register_owner;
 use crate::engine::{budgets, leases, usage};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};

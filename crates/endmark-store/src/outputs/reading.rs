@@ -3,7 +3,7 @@
 use endmark_context::read::{ExcerptError, PartError};
 use endmark_failure::CommandError;
 
-use super::{Handle, capping, elsewhere};
+use super::{Handle, capping, remote};
 use crate::engine::ReadError;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
@@ -26,7 +26,7 @@ impl Handle {
 pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
     if location.postgres().is_some() {
         // Write to the database instead of the journal, which a gateway may be using.
-        return elsewhere::note_read_in_database(location, handle).map_err(|error| error.to_string());
+        return remote::note_read_in_database(location, handle).map_err(|error| error.to_string());
     }
     let store = Store::open(location).map_err(|error| error.to_string())?;
     let noted = runtime::block_on(async {

@@ -76,9 +76,9 @@ impl Fleet {
         id: &str,
         max_events: u32,
     ) -> Result<Option<(StoredRun, Vec<StoredRunEvent>)>, StoreError> {
-        let asked = id.to_owned();
+        let wanted_id = id.to_owned();
         let own = self.own(move |reader| {
-            let Some(run) = reader.run(&asked)? else { return Ok((None, reader.instance()?)) };
+            let Some(run) = reader.run(&wanted_id)? else { return Ok((None, reader.instance()?)) };
             let events = reader.run_events(Some(&run.run.id), 0, max_events)?;
             Ok((Some((run, events)), reader.instance()?))
         });

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error};
 
 use super::database;
 use super::sql::Parameter;
-use crate::copied::CopySums;
+use crate::copy_result::CopySums;
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::leases::BudgetKey;

@@ -38,7 +38,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = address.connect().await?;
     let failed = |error: tokio_postgres::Error| address.statement_error(&error);
-    let asked = Instant::now();
+    let started = Instant::now();
     let sql =
         "SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
                  to_regclass('em_meta') IS NOT NULL,
@@ -47,7 +47,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
     // The server read its clock between the request and the answer.
-    let on_the_way = i64::try_from(asked.elapsed().as_millis()).unwrap_or(0);
+    let on_the_way = i64::try_from(started.elapsed().as_millis()).unwrap_or(0);
     let clock_ahead_ms = match there - here {
         ahead if ahead > 0 => ahead,
         behind => (behind + on_the_way).min(0),

@@ -132,11 +132,11 @@ impl Desk {
 
     /// Logs when the store begins to fail and when it works again.
     fn tell(&self, failure: Option<StoreError>) {
-        let said = failure.as_ref().map(ToString::to_string);
+        let message = failure.as_ref().map(ToString::to_string);
         if !self.queue.note(failure) {
             return;
         }
-        if let Some(error) = said {
+        if let Some(error) = message {
             tracing::error!(error, "the store fails: what is to be recorded waits");
         } else {
             tracing::info!("the store takes records again");

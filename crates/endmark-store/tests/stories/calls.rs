@@ -134,9 +134,9 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(pla
         .unwrap();
     let mut typing = shell.stdin.take().unwrap();
     std::io::Write::write_all(&mut typing, b"BEGIN IMMEDIATE;\nSELECT 'locked';\n").unwrap();
-    let mut said = String::new();
+    let mut line = String::new();
     let mut reading = std::io::BufReader::new(shell.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut reading, &mut said).unwrap();
+    std::io::BufRead::read_line(&mut reading, &mut line).unwrap();
     for number in 0..500 {
         store
             .recorder(NoSecrets)

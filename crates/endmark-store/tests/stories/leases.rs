@@ -203,12 +203,12 @@ fn killed_processes_neither_overspend_nor_charge_twice() {
     for lines in [1, 5, 20, 3, 40, 10] {
         let mut children: Vec<_> = (0..2).map(|_| spawn_spender(&location)).collect();
         // Kept until the children are gone: a closed pipe would end them with a panic.
-        let mut said: Vec<_> = children
+        let mut reported_lines: Vec<_> = children
             .iter_mut()
             .map(|child| BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok))
             .collect();
-        for said in &mut said {
-            assert_eq!(said.filter(|line| line == "spent").take(lines).count(), lines);
+        for reported_lines in &mut reported_lines {
+            assert_eq!(reported_lines.filter(|line| line == "spent").take(lines).count(), lines);
         }
         leased += count(&location, "SELECT count(*) FROM budget_leases");
         for child in &mut children {

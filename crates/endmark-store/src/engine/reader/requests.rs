@@ -196,11 +196,11 @@ impl Reader {
                 page.next = Some(end);
                 return Ok((page, true));
             }
-            let goes_on = candidates.0.len() >= MAX_CANDIDATES as usize;
-            Ok((page, goes_on))
+            let has_more = candidates.0.len() >= MAX_CANDIDATES as usize;
+            Ok((page, has_more))
         };
-        let (mut page, goes_on) = read().map_err(|error: rusqlite::Error| self.store_error(&error))?;
-        page.next = page.next.filter(|_| goes_on);
+        let (mut page, has_more) = read().map_err(|error: rusqlite::Error| self.store_error(&error))?;
+        page.next = page.next.filter(|_| has_more);
         Ok(page)
     }
 

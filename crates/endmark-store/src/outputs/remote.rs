@@ -20,8 +20,8 @@ impl Store {
         work: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Some(shared) = &self.shared else { return self.read(work).await };
-        let asked = handle.clone();
-        if self.read(move |reader| reader.has_output(&asked)).await? {
+        let wanted_handle = handle.clone();
+        if self.read(move |reader| reader.has_output(&wanted_handle)).await? {
             return self.read(work).await;
         }
         let fetched = shared.look_up(async |client| outputs::fetch(client, handle.as_str()).await).await;
