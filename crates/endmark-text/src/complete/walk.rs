@@ -140,9 +140,9 @@ impl<'r> Walk<'r> {
 
     /// Returns where the number or literal ends that begins at `at`.
     fn scalar_end(&self, at: usize) -> usize {
-        let goes_on =
+        let may_continue =
             |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
-        at + self.settled_text[at..].iter().take_while(goes_on).count()
+        at + self.settled_text[at..].iter().take_while(may_continue).count()
     }
 
     /// Returns how much of the settled part stays in the closed text, or `None` if that would have no value.

@@ -167,12 +167,12 @@ fn collect(node: &Node, cut: usize, pointer: String, marks: &mut Vec<(String, &'
         Value::Object(members, commas) => {
             marks.push((pointer.clone(), "object", false));
             for (index, (name, value)) in members.iter().enumerate() {
-                let begun = name.span.start < cut || index > 0 && commas[index - 1] < cut;
+                let is_started = name.span.start < cut || index > 0 && commas[index - 1] < cut;
                 let Value::String(units) = &name.value else { panic!("a name is a string") };
                 let step = String::from_utf16_lossy(units).replace('~', "~0").replace('/', "~1");
-                if begun && name.span.end > cut {
+                if is_started && name.span.end > cut {
                     marks.push((pointer.clone(), "member", true));
-                } else if begun && value.span.start >= cut {
+                } else if is_started && value.span.start >= cut {
                     marks.push((format!("{pointer}/{step}"), "key", true));
                 }
                 collect(value, cut, format!("{pointer}/{step}"), marks);

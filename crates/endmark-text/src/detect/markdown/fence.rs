@@ -81,8 +81,8 @@ impl Opening {
 
     /// The fence that this line opens.
     pub(super) fn fence(&self, line_start: usize) -> Fence {
-        let said = self.info[..self.info_length.min(INFO_BYTES)].trim_ascii().to_ascii_lowercase();
-        let language = match said.as_slice() {
+        let info_text = self.info[..self.info_length.min(INFO_BYTES)].trim_ascii().to_ascii_lowercase();
+        let language = match info_text.as_slice() {
             b"" => Language::Unsaid,
             b"json" | b"jsonl" | b"ndjson" if self.info_length <= INFO_BYTES => Language::Json,
             _ => Language::Other,
