@@ -110,27 +110,29 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
         let is_it = |known: &DecidingField| known.names.iter().any(|known| names_match(known, &name));
         let Some(at) = fields.iter().position(is_it) else { continue };
         let known = &fields[at];
-        let meant = known.names.first().copied().unwrap_or_default();
+        let known_name = known.names.first().copied().unwrap_or_default();
         if std::mem::replace(&mut has[at], true) {
-            return Err(Undecided::Twice(meant.to_owned()));
+            return Err(Undecided::Twice(known_name.to_owned()));
         }
         if !known.names.contains(&name.as_ref()) {
-            return Err(Undecided::Spelling(name.into_owned(), meant));
+            return Err(Undecided::Spelling(name.into_owned(), known_name));
         }
         let (value, kind) = (given.value, given.value.kind());
         match known.role {
             Role::Group(inner) => check(value, inner, limits)?,
             _ if kind == Kind::Null => {}
-            Role::Items(_) if kind != Kind::Array => return Err(Undecided::NotAList(meant)),
+            Role::Items(_) if kind != Kind::Array => return Err(Undecided::NotAList(known_name)),
             Role::Items(inner) => value.items().try_for_each(|item| check(item, inner, limits))?,
-            Role::FurtherModels if limits.models => return Err(Undecided::FurtherModels(meant)),
+            Role::FurtherModels if limits.models => return Err(Undecided::FurtherModels(known_name)),
             Role::Background if limits.budget && value.as_bool() != Some(false) => {
                 return Err(Undecided::Background);
             }
             Role::Limit | Role::Choices if limits.budget && value.as_u64().is_none() => {
-                return Err(Undecided::NotANumber(meant));
+                return Err(Undecided::NotANumber(known_name));
             }
-            Role::Switch if limits.budget && kind != Kind::Bool => return Err(Undecided::NotABool(meant)),
+            Role::Switch if limits.budget && kind != Kind::Bool => {
+                return Err(Undecided::NotABool(known_name));
+            }
             _ => {}
         }
     }

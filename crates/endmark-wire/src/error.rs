@@ -63,7 +63,7 @@ impl ProviderError {
     /// ```
     pub fn is_about_the_account(&self) -> bool {
         let message = self.message.to_ascii_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let is_named = [&self.kind, &self.code].into_iter().flatten().any(|word| {
             let word = word.to_ascii_lowercase();
             ["authentication", "permission", "unauthenticated", "billing", "quota", "api_key", "account"]
@@ -71,8 +71,15 @@ impl ProviderError {
                 .any(|part| word.contains(part))
         });
         is_named
-            || says(&["credit balance", "billing", "api key", "api-key", "insufficient balance", "payment"])
-            || says(&["exceeded your current quota", "location is not supported", "account is"])
+            || mentions(&[
+                "credit balance",
+                "billing",
+                "api key",
+                "api-key",
+                "insufficient balance",
+                "payment",
+            ])
+            || mentions(&["exceeded your current quota", "location is not supported", "account is"])
     }
 
     /// Returns whether the request is refused, even if in the middle of a stream. It would be refused again if

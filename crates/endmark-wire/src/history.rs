@@ -76,7 +76,7 @@ pub fn repair(arguments: &str, wants_arguments: bool) -> Option<String> {
 fn mark_unfinished(closed: &CompletedText) -> String {
     // Every other unfinished value contains the innermost one.
     let innermost = closed.unfinished().next_back().filter(|place| !place.pointer.is_empty());
-    let told = match innermost {
+    let marked = match innermost {
         Some(place) if place.pointer.len() <= MAX_POINTER_BYTES => format!(
             "these arguments were cut off: {} ({}) is {}",
             place.pointer,
@@ -87,12 +87,12 @@ fn mark_unfinished(closed: &CompletedText) -> String {
     };
     let Ok(root) = Value::parse_str(&closed.text) else { return closed.text.clone() };
     // Arguments may have been closed before: duplicate members must not arise.
-    let told = match root.word(CUT) {
-        Some(before) if before.len() <= MAX_REPEATED_NOTICE_BYTES => format!("{before}; {told}"),
-        _ => told,
+    let marked = match root.word(CUT) {
+        Some(before) if before.len() <= MAX_REPEATED_NOTICE_BYTES => format!("{before}; {marked}"),
+        _ => marked,
     };
     let mut edits = Edits::for_document(root);
-    edits.set_field(root, CUT, &quote(&told));
+    edits.set_field(root, CUT, &quote(&marked));
     String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
 }
 

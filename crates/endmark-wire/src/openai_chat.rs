@@ -11,13 +11,13 @@ mod conversation;
 mod error;
 mod finish;
 mod format;
+mod piece_assignment;
 mod request;
 mod response;
 mod stream;
 mod template;
 mod tool_call;
 mod usage;
-mod whose_piece;
 mod writer;
 
 pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill};

@@ -162,7 +162,9 @@ impl Turn {
     fn from_items(format: &dyn WireFormat, items: Vec<String>) -> Option<Self> {
         let mut calls = Vec::new();
         for item in &items {
-            calls.extend(item_calls(format, Value::parse_str(item).ok()?)?.into_iter().map(|call| call.said));
+            calls.extend(
+                item_calls(format, Value::parse_str(item).ok()?)?.into_iter().map(|call| call.model_call),
+            );
         }
         (!items.is_empty()).then_some(Self { items, calls })
     }
@@ -175,7 +177,7 @@ impl Turn {
 
 struct Call<'a> {
     value: Value<'a>,
-    said: ModelCall,
+    model_call: ModelCall,
 }
 
 /// Returns the calls in an item, or `None` if the item is not a turn of a conversation.
@@ -183,12 +185,12 @@ fn item_calls<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'
     let (_, parts) = format.turn(item).ok()?;
     let calls = parts.into_iter().filter_map(|part| {
         let Content::Call(call) = part.content else { return None };
-        let said = ModelCall {
+        let model_call = ModelCall {
             name: call.name.into_owned(),
             arguments: call.arguments.into_owned(),
             can_be_answered: call.can_be_answered,
         };
-        Some(Call { value: part.value, said })
+        Some(Call { value: part.value, model_call })
     });
     Some(calls.collect())
 }

@@ -200,9 +200,9 @@ impl Request {
     /// assert!(!request(r#"{"input":"Hi","parallel_tool_calls":false}"#).allows_parallel_calls());
     /// ```
     pub fn allows_parallel_calls(&self) -> bool {
-        let says = |path: &str| self.root().at(path).and_then(Value::as_bool);
-        says("parallel_tool_calls") != Some(false)
-            && says("tool_choice.disable_parallel_tool_use") != Some(true)
+        let flag = |path: &str| self.root().at(path).and_then(Value::as_bool);
+        flag("parallel_tool_calls") != Some(false)
+            && flag("tool_choice.disable_parallel_tool_use") != Some(true)
     }
 
     /// Returns the number of model replies in its conversation. A reply is all that the model writes and calls until

@@ -63,7 +63,7 @@ fn position(conversation: &Conversation<'_>, is_it: impl Fn(&Turn<'_>) -> bool) 
 }
 
 fn assert_text(turn: &Turn<'_>, text: &str) -> bool {
-    turn.texts().any(|said| said == text)
+    turn.texts().any(|part_text| part_text == text)
 }
 
 /// Returns the same list of edits in every format. A part and a turn are dropped, a result gets another text, and
@@ -143,11 +143,11 @@ fn edits_by_turn_keep_every_other_byte() {
 /// Returns the contents in order, without the parts of a new result that a format cannot represent.
 fn response_items(conversation: &Conversation<'_>) -> Vec<String> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
-    let said = parts.map(|part| match &part.content {
+    let part_text = parts.map(|part| match &part.content {
         Content::Result(result) => format!("{:?} says {:?}", result.call_id, result.text),
         other => format!("{other:?}"),
     });
-    said.collect()
+    part_text.collect()
 }
 
 fn check_spans(conversation: &Conversation<'_>, body: &[u8]) {

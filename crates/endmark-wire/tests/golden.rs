@@ -86,29 +86,30 @@ fn request(bytes: &[u8]) -> Result<String, std::fmt::Error> {
     }];
     let text = Partial::Text("Mercury, \"V");
     let cut_call = Partial::ToolCall { call: &call, content_before: "", calls_before: &before };
-    let mut asked = vec![
+    let mut summary_lines = vec![
         ("prefill", request.with_prefill(&text, terms, PrefillVariant::Plain, ToolPrefill::Hermes)),
         ("prompt", request.with_prompt(&text, "Go on after `\"V`.", terms)),
         ("limit", request.with_limit(terms)),
         ("correction", request.with_correction(&text, "Correct it.", terms)),
     ];
     if request.has_tools {
-        asked.push((
+        summary_lines.push((
             "call, hermes",
             request.with_prefill(&cut_call, terms, PrefillVariant::Plain, ToolPrefill::Hermes),
         ));
-        asked.push((
+        summary_lines.push((
             "call, calls",
             request.with_prefill(&cut_call, terms, PrefillVariant::Plain, ToolPrefill::Calls),
         ));
-        asked.push(("call, prompt", request.with_prompt(&cut_call, "Go on.", terms)));
-        asked.push(("call, correction", request.with_correction(&cut_call, "Correct it.", terms)));
+        summary_lines.push(("call, prompt", request.with_prompt(&cut_call, "Go on.", terms)));
+        summary_lines.push(("call, correction", request.with_correction(&cut_call, "Correct it.", terms)));
     } else {
         for variant in PrefillVariant::ALL.into_iter().skip(1) {
-            asked.push((variant.name(), request.with_prefill(&text, terms, variant, ToolPrefill::Hermes)));
+            summary_lines
+                .push((variant.name(), request.with_prefill(&text, terms, variant, ToolPrefill::Hermes)));
         }
     }
-    for (name, body) in asked {
+    for (name, body) in summary_lines {
         serde_json::from_slice::<serde_json::Value>(&body).unwrap();
         writeln!(out, "\n== {name}\n{}", String::from_utf8(body).unwrap().trim_end())?;
     }
@@ -161,21 +162,25 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
             Err(error) => writeln!(out, "! {error}")?,
             Ok(_) if frame.data.is_none() => writeln!(out, "comment")?,
             Ok(chunk) => {
-                let mut said: Vec<String> = chunk
+                let mut summary: Vec<String> = chunk
                     .pieces
                     .iter()
                     .map(|delta| format!("{} {}", delta.choice, piece(&delta.piece)))
                     .collect();
-                said.extend(
+                summary.extend(
                     chunk.finishes.iter().map(|finish| {
                         format!("{} ends: {} is {:?}", finish.choice, finish.word, finish.stop)
                     }),
                 );
-                said.extend(chunk.usage.map(|usage| format!("{usage:?}")));
-                said.extend(chunk.error.map(|error| format!("{error:?}")));
-                said.extend(chunk.is_done.then(|| "done".to_owned()));
-                said.extend((said.is_empty() && chunk.has_no_choices).then(|| "no choices".to_owned()));
-                writeln!(out, "{}", if said.is_empty() { "nothing".to_owned() } else { said.join(", ") })?;
+                summary.extend(chunk.usage.map(|usage| format!("{usage:?}")));
+                summary.extend(chunk.error.map(|error| format!("{error:?}")));
+                summary.extend(chunk.is_done.then(|| "done".to_owned()));
+                summary.extend((summary.is_empty() && chunk.has_no_choices).then(|| "no choices".to_owned()));
+                writeln!(
+                    out,
+                    "{}",
+                    if summary.is_empty() { "nothing".to_owned() } else { summary.join(", ") }
+                )?;
             }
         }
     }

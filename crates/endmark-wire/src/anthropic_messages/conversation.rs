@@ -75,8 +75,8 @@ impl WireConversation for Messages {
         let mut blocks: Vec<(Option<u64>, StreamedBlock<'_>)> = Vec::new();
         for event in events {
             let index = event.field("index").and_then(Value::as_u64);
-            if let Some(begun) = event.field("content_block") {
-                blocks.push((index, StreamedBlock { begun, added: Vec::new() }));
+            if let Some(content_block) = event.field("content_block") {
+                blocks.push((index, StreamedBlock { content_block, added: Vec::new() }));
             } else if let (Some(delta), Some((_, block))) =
                 (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
             {
@@ -152,7 +152,7 @@ fn media<'a>(block: Value<'a>, kind: Cow<'a, str>) -> Media<'a> {
 
 /// A block of a stream.
 struct StreamedBlock<'a> {
-    begun: Value<'a>,
+    content_block: Value<'a>,
     added: Vec<Value<'a>>,
 }
 
@@ -160,15 +160,15 @@ impl StreamedBlock<'_> {
     /// Returns the block as it would be in a whole message, or `None` for an empty text, which the server would
     /// refuse.
     fn to_block(&self) -> Option<String> {
-        let block = Value::parse_str(self.begun.raw()).ok()?;
+        let block = Value::parse_str(self.content_block.raw()).ok()?;
         let mut edits = Edits::for_document(block);
         // The field of a delta, and the field of the block to which it is appended.
         for (from, field) in [("text", "text"), ("thinking", "thinking"), ("signature", "signature")] {
             let added: String = self.added.iter().filter_map(|delta| delta.field(from)?.text()).collect();
-            let begun = block.field(field).and_then(Value::text).unwrap_or_default();
+            let content_block = block.field(field).and_then(Value::text).unwrap_or_default();
             if !added.is_empty() {
-                edits.set_field(block, field, &quote(&format!("{begun}{added}")));
-            } else if field == "text" && begun.is_empty() && block.has_text("type", "text") {
+                edits.set_field(block, field, &quote(&format!("{content_block}{added}")));
+            } else if field == "text" && content_block.is_empty() && block.has_text("type", "text") {
                 return None;
             }
         }

@@ -81,9 +81,9 @@ impl MessageWriter {
         // Most frames are deltas. Apart from signatures and citations they do not change the state.
         if frame.event.as_deref() == Some("content_block_delta") {
             // A quote inside a text is escaped, so this substring is a type.
-            let says = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
-            self.unsigned &= !says("\"signature_delta\"");
-            if let Some(open) = self.open.last_mut().filter(|_| says("\"citations_delta\"")) {
+            let mentions = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
+            self.unsigned &= !mentions("\"signature_delta\"");
+            if let Some(open) = self.open.last_mut().filter(|_| mentions("\"citations_delta\"")) {
                 open.is_cited = true;
             }
             return;
@@ -379,11 +379,11 @@ impl Writer for MessageWriter {
                 bytes.extend(self.pass_held(&frame));
             }
         }
-        let told = own.as_ref().and_then(|frame| {
+        let disclosed = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             Some(frame.with_data(&edit_event(root, None, None, error.endmark)))
         });
-        bytes.extend(told.unwrap_or_else(|| {
+        bytes.extend(disclosed.unwrap_or_else(|| {
             let json = format!("{{{}{}}}", error::fields(error.kind, error.message), error.endmark_field());
             event_frame("error", json.as_bytes())
         }));

@@ -137,8 +137,8 @@ impl<'a> Edit<'a> {
     fn rest_after_signed(candidate: Value<'_>, text: &str) -> Option<String> {
         let last = parts(candidate).last().filter(|part| part_text(*part).is_some())?;
         part_signature(last)?;
-        let said: String = parts(candidate).filter_map(part_text).filter_map(Value::text).collect();
-        text.strip_prefix(said.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
+        let joined_text: String = parts(candidate).filter_map(part_text).filter_map(Value::text).collect();
+        text.strip_prefix(joined_text.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
     }
 
     /// Adds the part that waits for its signature. Returns whether there was one.

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::candidate::{candidate, candidates, part_call, part_text, parts};
 use super::error;
+use super::held_parts::{HeldSignatures, remove_from};
 use super::response::{call_part, finish_word, object, sign, signature_part, without_token};
-use super::standing::{HeldSignatures, remove_from};
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
@@ -381,7 +381,7 @@ impl Writer for ContentWriter {
         let closing = Closing { choices: error.choices, ..Closing::default() };
         let mut bytes = self.write_remaining_signatures();
         bytes.extend(self.edit_held(&held, &closing).0);
-        let told = own.as_ref().and_then(|frame| {
+        let disclosed = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::for_document(root.as_kind(Kind::Object)?);
             if let Some(endmark) = error.endmark {
@@ -389,7 +389,7 @@ impl Writer for ContentWriter {
             }
             Some(frame.with_data(&edits.finish()))
         });
-        bytes.extend(told.unwrap_or_else(|| {
+        bytes.extend(disclosed.unwrap_or_else(|| {
             let fields = error::field(error.status, error.kind, error.message);
             data_frame(format!("{{{fields}{}}}", error.endmark_field()).as_bytes())
         }));

@@ -8,9 +8,9 @@ use super::choice::{choice_index, message_reasoning, response_items};
 use super::content::{content_text, has_other_content};
 use super::error::read_error_among;
 use super::finish::read_finish;
+use super::piece_assignment::piece_owner;
 use super::tool_call::CallView;
 use super::usage::{choice_usage, sum_choices, usage_among};
-use super::whose_piece::piece_owner;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
 use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
@@ -52,9 +52,9 @@ const MAX_COUNTED_CHOICES: usize = 128;
 
 /// Returns whether an item of `choices` has nothing but a role, as the first chunk of most servers.
 fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
-    let mut said = delta.into_iter().flat_map(Fields::iter);
+    let mut fields_left = delta.into_iter().flat_map(Fields::iter);
     choice.non_empty("finish_reason").is_none()
-        && said.all(|field| field.has_name("role") || field.value.is_blank())
+        && fields_left.all(|field| field.has_name("role") || field.value.is_blank())
 }
 
 impl ChatStream {

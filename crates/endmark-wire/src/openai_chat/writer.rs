@@ -143,11 +143,13 @@ impl ChatWriter {
     fn end(
         &self,
         end: &ChoiceEnd<'_>,
-        said: Option<&str>,
+        finish_reason: Option<&str>,
         own: Option<&(Frame, Event)>,
         usage: Option<&Usage>,
     ) -> Vec<u8> {
-        let Some(word) = end.end.map(|word| self.word(end.choice, word)).or(said) else { return Vec::new() };
+        let Some(word) = end.end.map(|word| self.word(end.choice, word)).or(finish_reason) else {
+            return Vec::new();
+        };
         let own = own.and_then(|(frame, event)| self.reduce_to_end(frame, event, end, word, usage));
         own.unwrap_or_else(|| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
     }
@@ -215,9 +217,9 @@ impl ChatWriter {
                     .find(|finish| finish.choice == end.choice)
                     .map(|finish| finish.word.clone())
             };
-            let said = held.iter().find_map(finish);
+            let finish_reason = held.iter().find_map(finish);
             let own = unwritten.iter().find(|own| finish(own).is_some()).copied();
-            bytes.extend(self.end(end, said.as_deref(), own, usage));
+            bytes.extend(self.end(end, finish_reason.as_deref(), own, usage));
         }
         bytes
     }
@@ -306,8 +308,8 @@ impl Writer for ChatWriter {
             }
             Some(edits.finish())
         };
-        let told = own.and_then(|frame| Some(frame.with_data(&with_endmark(frame.data.as_deref()?)?)));
-        bytes.extend(told.unwrap_or_else(|| {
+        let disclosed = own.and_then(|frame| Some(frame.with_data(&with_endmark(frame.data.as_deref()?)?)));
+        bytes.extend(disclosed.unwrap_or_else(|| {
             let body = error_body(error.message, error.kind, None, None);
             let json = std::str::from_utf8(&body).ok().and_then(with_endmark);
             data_frame(&json.unwrap_or(body))

@@ -94,11 +94,11 @@ fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
 fn append_continuation<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
     let own = last_assistant(root);
     let shown = (!text.is_empty() && own.is_none()).then(|| message("assistant", text));
-    let asked = prompt.map(|prompt| message("user", prompt));
+    let prompt_message = prompt.map(|prompt| message("user", prompt));
     if let Some(own) = own.filter(|_| !text.is_empty()) {
         extend(edits, own, text);
     }
-    let new: Vec<String> = shown.into_iter().chain(asked).collect();
+    let new: Vec<String> = shown.into_iter().chain(prompt_message).collect();
     match root.field("input").map(|input| (input, input.kind())) {
         Some((input, Kind::Array)) => new.iter().for_each(|item| edits.push_item(input, item)),
         Some((input, Kind::String)) => {

@@ -189,11 +189,11 @@ fn is_server_item(kind: &str) -> bool {
 /// Returns the id of the stored item that this one refers to. A reference need not state its type.
 fn reference(item: Value<'_>) -> Option<Value<'_>> {
     let id = item.field("id").filter(|id| id.kind() == Kind::String)?;
-    let says = |name| item.field(name).and_then(Value::text);
-    match says("type").as_deref() {
+    let field_text = |name| item.field(name).and_then(Value::text);
+    match field_text("type").as_deref() {
         Some("item_reference") => Some(id),
         Some(_) => None,
-        None => (says("role").is_none() && item.field("content").is_none()).then_some(id),
+        None => (field_text("role").is_none() && item.field("content").is_none()).then_some(id),
     }
 }
 

@@ -154,13 +154,13 @@ impl ResponseReader {
         if Item::classify(item) != Item::Call {
             return;
         }
-        let begun = event.pieces.iter().find_map(|delta| match &delta.piece {
+        let started_call = event.pieces.iter().find_map(|delta| match &delta.piece {
             Piece::ToolCall { index, .. } => Some(*index),
             _ => None,
         });
         let ends = kind == "response.output_item.done" && !item.has_text("status", "incomplete");
         let progress = if ends { CallProgress::Closed } else { CallProgress::Open };
-        if let Some(call) = begun.or(event.closed_call) {
+        if let Some(call) = started_call.or(event.closed_call) {
             self.received.note_progress(0, call, progress);
             if CallForm::from_item(item).is_free_text() {
                 self.received.note_free_text(0, call);

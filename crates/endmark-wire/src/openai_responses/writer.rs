@@ -1,9 +1,9 @@
 //! The client's side of a streamed response.
 
 mod call;
+mod client_item;
 mod end;
 mod held_call;
-mod known;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::json::{Kind, Value, quote};
 use crate::reply::{Event, Piece, StoredItem, ToolCall, append};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, End, HeldFrames, StreamError, Writer};
-use known::{ClientItem, Target};
+use client_item::{ClientItem, Target};
 
 /// Writes a streamed response.
 // Fields: the state of one pass over a stream; each event changes most of them.
@@ -179,8 +179,9 @@ impl ResponseWriter {
 
     /// Returns an id for an item that begins here, made of the response's id: later requests may refer to it.
     fn own_id(&self, prefix: &str) -> String {
-        let begun = self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
-        let response = begun.or_else(|| self.id.clone()).unwrap_or_default();
+        let sent_response =
+            self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
+        let response = sent_response.or_else(|| self.id.clone()).unwrap_or_default();
         own_item_id(prefix, &response, self.items.len())
     }
 
@@ -580,7 +581,7 @@ impl Writer for ResponseWriter {
                 bytes.extend(frame.raw);
             }
         }
-        let told = own.as_ref().and_then(|frame| {
+        let disclosed = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::for_document(root);
             if let Some(endmark) = error.endmark {
@@ -588,7 +589,7 @@ impl Writer for ResponseWriter {
             }
             Some(self.renumber(frame, edits, None))
         });
-        bytes.extend(told.unwrap_or_else(|| {
+        bytes.extend(disclosed.unwrap_or_else(|| {
             let numbered = self.sequence_field();
             let rest = format!("{numbered}{}", error.endmark_field());
             event_frame("error", error::event(error.kind, error.message, &rest).as_bytes())

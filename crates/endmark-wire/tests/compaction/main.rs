@@ -60,8 +60,8 @@ fn check(format: &'static dyn WireFormat, body: &[u8], policy: &Policy) -> bool 
         let end = conversation.turns[*first].span.end;
         assert!(edited.starts_with(&body[..end]), "the prefix has changed");
         let has_results = conversation.turns[*newest].parts.iter().any(|part| part.result().is_some());
-        let stands = edited.windows(raw(*newest).len()).any(|window| window == raw(*newest));
-        assert!(stands || has_results, "the newest message has changed");
+        let is_unchanged = edited.windows(raw(*newest).len()).any(|window| window == raw(*newest));
+        assert!(is_unchanged || has_results, "the newest message has changed");
     }
     // Compacting the result again does not change it.
     let again = self::compact_body(format, &edited, policy);

@@ -204,14 +204,14 @@ proptest! {
             let mut reader = request.stream(KEEP);
             let mut writer = request.writer(KEEP);
             let mut client = Vec::new();
-            let mut said: Vec<(u32, String)> = Vec::new();
+            let mut reply_texts: Vec<(u32, String)> = Vec::new();
             for event in &events {
                 let name = event["type"].as_str().unwrap_or("message");
                 let frame = frames(&[&event_frame(name, event.to_string().as_bytes())]).0.remove(0);
                 let event = reader.read_frame(&frame).unwrap();
                 for delta in &event.pieces {
                     if let Piece::Text(text) = &delta.piece {
-                        said.push((delta.choice, text.clone()));
+                        reply_texts.push((delta.choice, text.clone()));
                     }
                 }
                 if is_held(&event, writer.holds()) {
@@ -221,7 +221,7 @@ proptest! {
                 }
             }
             for choice in reader.received().choices().iter().filter(|choice| choice.can_continue()) {
-                let texts = said.iter().filter(|(index, _)| *index == choice.index);
+                let texts = reply_texts.iter().filter(|(index, _)| *index == choice.index);
                 prop_assert_eq!(&choice.text, &texts.map(|(_, text)| text.as_str()).collect::<String>());
             }
             let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned(), ..ToolCall::default() };

@@ -85,10 +85,14 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
         client.extend(relayed.writer.write_text(0, rest));
     }
     for call in &whole.tool_calls {
-        let begun = sent.tool_calls.iter().find(|begun| begun.index == call.index);
-        match begun.map(|begun| (begun, call.arguments.strip_prefix(begun.arguments.as_str()).unwrap())) {
+        let sent_call = sent.tool_calls.iter().find(|sent_call| sent_call.index == call.index);
+        match sent_call
+            .map(|sent_call| (sent_call, call.arguments.strip_prefix(sent_call.arguments.as_str()).unwrap()))
+        {
             Some((_, "")) => {}
-            Some((begun, rest)) => client.extend(relayed.writer.write_arguments(0, begun, rest).unwrap()),
+            Some((sent_call, rest)) => {
+                client.extend(relayed.writer.write_arguments(0, sent_call, rest).unwrap())
+            }
             None => client.extend(relayed.writer.write_tool_call(0, call)),
         }
     }
@@ -263,9 +267,9 @@ event: response.output_item.added
 data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1","type":"web_search_call","status":"in_progress"}}
 
 "#;
-    for (name, begun) in [("anthropic_messages", thought), ("openai_responses", search)] {
-        let relayed = relay(&request(format(name)), begun.as_bytes());
-        assert_eq!(relayed.sent, begun.as_bytes());
+    for (name, sent_call) in [("anthropic_messages", thought), ("openai_responses", search)] {
+        let relayed = relay(&request(format(name)), sent_call.as_bytes());
+        assert_eq!(relayed.sent, sent_call.as_bytes());
         assert!(!relayed.writer.can_write(), "{name}");
     }
     // A reached limit leaves a thought without its signature: the end came, and nothing may precede it.

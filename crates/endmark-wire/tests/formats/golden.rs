@@ -211,20 +211,20 @@ fn normal_end(choice: &Choice) -> End {
 }
 
 fn event_line(event: &Event) -> String {
-    let mut said: Vec<String> =
+    let mut summary: Vec<String> =
         event.pieces.iter().map(|delta| format!("{} {}", delta.choice, piece(&delta.piece))).collect();
-    said.extend(
+    summary.extend(
         event
             .finishes
             .iter()
             .map(|finish| format!("{} ends: {} is {:?}", finish.choice, finish.word, finish.stop)),
     );
-    said.extend(event.usage.as_ref().map(|usage| format!("{usage:?}")));
-    said.extend(event.error.as_ref().map(|error| format!("{error:?}")));
+    summary.extend(event.usage.as_ref().map(|usage| format!("{usage:?}")));
+    summary.extend(event.error.as_ref().map(|error| format!("{error:?}")));
     for (is, word) in [(event.is_done, "done"), (event.closes, "closes"), (event.idle, "idle")] {
-        said.extend(is.then(|| word.to_owned()));
+        summary.extend(is.then(|| word.to_owned()));
     }
-    if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }
+    if summary.is_empty() { "nothing".to_owned() } else { summary.join(", ") }
 }
 
 fn piece(piece: &Piece) -> String {

@@ -33,13 +33,13 @@ impl MessageWriter {
     /// Returns all held blocks of which the client has nothing. Blocks of which it has the beginning were closed.
     pub(super) fn pass_blocks(&mut self, held: &[(Frame, Event)]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut begun = HashSet::new();
+        let mut started = HashSet::new();
         for (frame, _) in held {
             let Some(block) = block_number(frame) else { continue };
             if begins_block(frame) {
-                begun.insert(block);
+                started.insert(block);
             }
-            if begun.contains(&block) {
+            if started.contains(&block) {
                 bytes.extend(self.pass_held(frame));
             }
         }
@@ -72,20 +72,20 @@ impl MessageWriter {
     /// their beginning.
     pub(super) fn remove_calls(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
         let held = self.held.take();
-        let begun = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
+        let started = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
             let call = event.pieces.iter().find_map(|delta| piece_call(&delta.piece))?;
             let is_it = calls.contains(&call) && !open.contains_key(&call);
             is_it.then_some((block_number(frame)?, call))
         });
-        let begun: HashMap<u64, u32> = begun.collect();
+        let started: HashMap<u64, u32> = started.collect();
         let open: HashSet<u64> = open.values().copied().collect();
-        let is_out = |block: u64| begun.contains_key(&block) || open.contains(&block);
+        let is_out = |block: u64| started.contains_key(&block) || open.contains(&block);
         let left = held.into_iter().filter(|(frame, _)| !block_number(frame).is_some_and(is_out)).collect();
         self.held.put_back(left);
-        if !begun.is_empty() {
+        if !started.is_empty() {
             self.numbers.get_or_insert_default();
         }
-        begun.into_values().collect()
+        started.into_values().collect()
     }
 
     /// Returns a separate block for a call.

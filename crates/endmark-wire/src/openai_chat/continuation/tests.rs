@@ -16,21 +16,21 @@ fn tree(body: &[u8]) -> Tree {
 
 #[test]
 fn a_continuation_streams_as_requested() {
-    let asked = |body: Tree, stream, include_usage| {
+    let continuation_of = |body: Tree, stream, include_usage| {
         let body = tree(&request(&body).with_limit(Terms { limit: 1, stream, include_usage }));
         (body.get("stream").cloned(), body.get("stream_options").cloned())
     };
     let options = |include: bool| Some(json!({"x": 1, "include_usage": include}));
     let plain = json!({"messages": []});
-    assert_eq!(asked(plain.clone(), false, true), (None, None));
-    assert_eq!(asked(plain.clone(), true, false), (Some(json!(true)), None));
-    assert_eq!(asked(plain, true, true), (Some(json!(true)), Some(json!({"include_usage": true}))));
+    assert_eq!(continuation_of(plain.clone(), false, true), (None, None));
+    assert_eq!(continuation_of(plain.clone(), true, false), (Some(json!(true)), None));
+    assert_eq!(continuation_of(plain, true, true), (Some(json!(true)), Some(json!({"include_usage": true}))));
     let streamed = json!({"messages": [], "stream": true, "stream_options": {"x": 1, "include_usage": true}});
-    assert_eq!(asked(streamed.clone(), false, false), (Some(json!(false)), None));
-    assert_eq!(asked(streamed.clone(), true, false), (Some(json!(true)), options(false)));
-    assert_eq!(asked(streamed, true, true), (Some(json!(true)), options(true)));
+    assert_eq!(continuation_of(streamed.clone(), false, false), (Some(json!(false)), None));
+    assert_eq!(continuation_of(streamed.clone(), true, false), (Some(json!(true)), options(false)));
+    assert_eq!(continuation_of(streamed, true, true), (Some(json!(true)), options(true)));
     let null = json!({"messages": [], "stream": null, "stream_options": null});
-    assert_eq!(asked(null, true, true), (Some(json!(true)), Some(json!({"include_usage": true}))));
+    assert_eq!(continuation_of(null, true, true), (Some(json!(true)), Some(json!({"include_usage": true}))));
 }
 
 #[test]
@@ -143,8 +143,8 @@ proptest! {
         let prefill = request.with_prefill(&text, terms, PrefillVariant::Plain, ToolPrefill::Hermes);
         let prompt = request.with_prompt(&text, "go on", terms);
         for body in [&prefill, &prompt] {
-            let asked = ChatRequest::parse(body).unwrap();
-            prop_assert_eq!((asked.limit, asked.stream, asked.include_usage, asked.choices), (Some(77), stream, stream, 1));
+            let continuation_of = ChatRequest::parse(body).unwrap();
+            prop_assert_eq!((continuation_of.limit, continuation_of.stream, continuation_of.include_usage, continuation_of.choices), (Some(77), stream, stream, 1));
             let body = tree(body);
             for name in ["seed", "unknown", "model", "stop"] {
                 prop_assert_eq!(body.get(name), fields.get(name), "{}", name);

@@ -1,7 +1,7 @@
 //! The last event of a streamed response.
 
 use super::ResponseWriter;
-use super::known::write_known;
+use super::client_item::write_known;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quote};
 use crate::openai_responses::item::Item;
