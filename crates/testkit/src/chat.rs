@@ -63,8 +63,8 @@ impl Default for ChatFrames {
 impl ChatFrames {
     /// Creates a stream with its first frame.
     pub fn new() -> Self {
-        let begun = Self { frames: Vec::new(), choice: 0 };
-        begun.delta(&json!({ "role": "assistant", "content": "", "refusal": null }))
+        let stream = Self { frames: Vec::new(), choice: 0 };
+        stream.delta(&json!({ "role": "assistant", "content": "", "refusal": null }))
     }
 
     /// Selects the choice of the following frames.

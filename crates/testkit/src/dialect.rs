@@ -44,7 +44,7 @@ pub struct Heard {
 }
 
 /// The model's reply.
-struct Said {
+struct ReplyContent {
     text: String,
     call: Option<(String, String)>,
     cut: bool,
@@ -76,7 +76,7 @@ impl<M: Respond> Respond for DialectAdapter<M> {
         let choice = &reply["choices"][0];
         let call = &choice["message"]["tool_calls"][0]["function"];
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let said = Said {
+        let reply_content = ReplyContent {
             text: word(&choice["message"]["content"]),
             call: call.is_object().then(|| (word(&call["name"]), word(&call["arguments"]))),
             cut: choice["finish_reason"] == "length",
@@ -84,9 +84,9 @@ impl<M: Respond> Respond for DialectAdapter<M> {
         };
         let streams = body["stream"] == true || request.path.contains("alt=sse");
         let mut answer = if streams {
-            Answer::sse(self.dialect.stream(&said))
+            Answer::sse(self.dialect.stream(&reply_content))
         } else {
-            Answer::json(200, &self.dialect.whole_reply(&said))
+            Answer::json(200, &self.dialect.whole_reply(&reply_content))
         };
         answer.fault = answered.fault;
         answer
@@ -204,40 +204,40 @@ impl Dialect {
         chat
     }
 
-    fn whole_reply(self, said: &Said) -> Value {
+    fn whole_reply(self, reply_content: &ReplyContent) -> Value {
         // Arguments as an object cannot represent cut arguments.
         let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
         match self {
-            Self::Responses => self.response(said, "resp_scripted"),
+            Self::Responses => self.response(reply_content, "resp_scripted"),
             Self::Messages => {
                 let mut content = Vec::new();
-                if !said.text.is_empty() {
-                    content.push(json!({"type": "text", "text": said.text}));
+                if !reply_content.text.is_empty() {
+                    content.push(json!({"type": "text", "text": reply_content.text}));
                 }
-                if let Some((name, arguments)) = &said.call {
+                if let Some((name, arguments)) = &reply_content.call {
                     content.push(json!({"type": "tool_use", "id": "toolu_scripted", "name": name, "input": object(arguments)}));
                 }
                 json!({"id": "msg_scripted", "type": "message", "role": "assistant", "model": "scripted",
-                    "content": content, "stop_reason": self.stop(said), "stop_sequence": null,
-                    "usage": {"input_tokens": 5, "output_tokens": said.output}})
+                    "content": content, "stop_reason": self.stop(reply_content), "stop_sequence": null,
+                    "usage": {"input_tokens": 5, "output_tokens": reply_content.output}})
             }
             Self::Gemini => {
                 let mut parts = Vec::new();
-                if !said.text.is_empty() {
-                    parts.push(json!({"text": said.text}));
+                if !reply_content.text.is_empty() {
+                    parts.push(json!({"text": reply_content.text}));
                 }
-                if let Some((name, arguments)) = &said.call {
+                if let Some((name, arguments)) = &reply_content.call {
                     parts.push(json!({"functionCall": {"name": name, "args": object(arguments)}}));
                 }
-                json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "finishReason": self.stop(said), "index": 0}],
-                    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": said.output, "totalTokenCount": 5 + said.output},
+                json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "finishReason": self.stop(reply_content), "index": 0}],
+                    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": reply_content.output, "totalTokenCount": 5 + reply_content.output},
                     "modelVersion": "scripted", "responseId": "scripted"})
             }
         }
     }
 
-    fn stop(self, said: &Said) -> &'static str {
-        match (self, said.cut, said.call.is_some()) {
+    fn stop(self, reply_content: &ReplyContent) -> &'static str {
+        match (self, reply_content.cut, reply_content.call.is_some()) {
             (Self::Responses, true, _) => "incomplete",
             (Self::Responses, false, _) => "completed",
             (Self::Messages, true, _) => "max_tokens",
@@ -248,33 +248,33 @@ impl Dialect {
         }
     }
 
-    fn item(self, said: &Said) -> Value {
-        let status = self.stop(said);
-        match &said.call {
+    fn item(self, reply_content: &ReplyContent) -> Value {
+        let status = self.stop(reply_content);
+        match &reply_content.call {
             Some((name, arguments)) => json!({"id": "fc_scripted", "type": "function_call", "status": status,
                 "call_id": "call_scripted", "name": name, "arguments": arguments}),
             None => json!({"id": "msg_scripted", "type": "message", "status": status, "role": "assistant",
-                "content": [{"type": "output_text", "annotations": [], "text": said.text}]}),
+                "content": [{"type": "output_text", "annotations": [], "text": reply_content.text}]}),
         }
     }
 
-    fn response(self, said: &Said, id: &str) -> Value {
-        let details = if said.cut { json!({"reason": "max_output_tokens"}) } else { Value::Null };
-        json!({"id": id, "object": "response", "created_at": 0, "status": self.stop(said), "model": "scripted",
-            "incomplete_details": details, "error": null, "output": [self.item(said)],
-            "usage": {"input_tokens": 5, "output_tokens": said.output, "total_tokens": 5 + said.output}})
+    fn response(self, reply_content: &ReplyContent, id: &str) -> Value {
+        let details = if reply_content.cut { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+        json!({"id": id, "object": "response", "created_at": 0, "status": self.stop(reply_content), "model": "scripted",
+            "incomplete_details": details, "error": null, "output": [self.item(reply_content)],
+            "usage": {"input_tokens": 5, "output_tokens": reply_content.output, "total_tokens": 5 + reply_content.output}})
     }
 
     /// Returns the frames of a stream, one token per frame.
-    fn stream(self, said: &Said) -> Vec<String> {
+    fn stream(self, reply_content: &ReplyContent) -> Vec<String> {
         match self {
-            Self::Responses => self.response_stream(said),
-            Self::Messages => self.message_stream(said),
-            Self::Gemini => self.content_stream(said),
+            Self::Responses => self.response_stream(reply_content),
+            Self::Messages => self.message_stream(reply_content),
+            Self::Gemini => self.content_stream(reply_content),
         }
     }
 
-    fn response_stream(self, said: &Said) -> Vec<String> {
+    fn response_stream(self, reply_content: &ReplyContent) -> Vec<String> {
         let mut number = 0;
         let mut frames = Vec::new();
         let mut push = |kind: &str, mut data: Value| {
@@ -283,9 +283,9 @@ impl Dialect {
             number += 1;
             frames.push(format!("event: {kind}\ndata: {data}\n\n"));
         };
-        let begun = json!({"id": "resp_scripted", "object": "response", "created_at": 0, "status": "in_progress",
+        let opening = json!({"id": "resp_scripted", "object": "response", "created_at": 0, "status": "in_progress",
             "model": "scripted", "output": []});
-        push("response.created", json!({"response": begun}));
+        push("response.created", json!({"response": opening}));
         let (at, part) =
             (json!({"output_index": 0}), json!({"type": "output_text", "annotations": [], "text": ""}));
         let with = |base: &Value, more: Value| {
@@ -293,8 +293,8 @@ impl Dialect {
             object.extend(more.as_object().cloned().unwrap_or_default());
             Value::Object(object)
         };
-        let whole = self.item(said);
-        if let Some((name, arguments)) = &said.call {
+        let whole = self.item(reply_content);
+        if let Some((name, arguments)) = &reply_content.call {
             push(
                 "response.output_item.added",
                 with(
@@ -319,21 +319,21 @@ impl Dialect {
             );
             let at = with(&at, json!({"item_id": "msg_scripted", "content_index": 0}));
             push("response.content_part.added", with(&at, json!({"part": part})));
-            for token in tokens(&said.text) {
+            for token in tokens(&reply_content.text) {
                 push("response.output_text.delta", with(&at, json!({"delta": token, "logprobs": []})));
             }
-            push("response.output_text.done", with(&at, json!({"text": said.text, "logprobs": []})));
+            push("response.output_text.done", with(&at, json!({"text": reply_content.text, "logprobs": []})));
             push("response.content_part.done", with(&at, json!({"part": whole["content"][0]})));
         }
         push("response.output_item.done", with(&at, json!({"item": whole})));
         push(
-            &format!("response.{}", self.stop(said)),
-            json!({"response": self.response(said, "resp_scripted")}),
+            &format!("response.{}", self.stop(reply_content)),
+            json!({"response": self.response(reply_content, "resp_scripted")}),
         );
         frames
     }
 
-    fn message_stream(self, said: &Said) -> Vec<String> {
+    fn message_stream(self, reply_content: &ReplyContent) -> Vec<String> {
         let frame =
             |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
         let mut frames = vec![
@@ -344,14 +344,14 @@ impl Dialect {
             ),
             frame(json!({"type": "ping"})),
         ];
-        let (block, kind, field, text) = match &said.call {
+        let (block, kind, field, text) = match &reply_content.call {
             Some((name, arguments)) => (
                 json!({"type": "tool_use", "id": "toolu_scripted", "name": name, "input": {}}),
                 "input_json_delta",
                 "partial_json",
                 arguments,
             ),
-            None => (json!({"type": "text", "text": ""}), "text_delta", "text", &said.text),
+            None => (json!({"type": "text", "text": ""}), "text_delta", "text", &reply_content.text),
         };
         frames.push(frame(json!({"type": "content_block_start", "index": 0, "content_block": block})));
         for token in tokens(text) {
@@ -361,20 +361,20 @@ impl Dialect {
         }
         frames.push(frame(json!({"type": "content_block_stop", "index": 0})));
         frames.push(frame(
-            json!({"type": "message_delta", "delta": {"stop_reason": self.stop(said), "stop_sequence": null},
-            "usage": {"output_tokens": said.output}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": self.stop(reply_content), "stop_sequence": null},
+            "usage": {"output_tokens": reply_content.output}}),
         ));
         frames.push(frame(json!({"type": "message_stop"})));
         frames
     }
 
-    fn content_stream(self, said: &Said) -> Vec<String> {
-        let whole = self.whole_reply(said);
-        let pieces = if said.call.is_some() { vec![""] } else { tokens(&said.text) };
+    fn content_stream(self, reply_content: &ReplyContent) -> Vec<String> {
+        let whole = self.whole_reply(reply_content);
+        let pieces = if reply_content.call.is_some() { vec![""] } else { tokens(&reply_content.text) };
         let last = pieces.len().saturating_sub(1);
         let frame = |(position, piece): (usize, &str)| {
             let mut chunk = whole.clone();
-            if said.call.is_none() {
+            if reply_content.call.is_none() {
                 chunk["candidates"][0]["content"]["parts"] = json!([{"text": piece}]);
             }
             if position < last {
@@ -405,8 +405,12 @@ impl Dialect {
             if errs {
                 heard.error = Some(event.clone());
             }
-            let told = [&event["endmark"], &event["response"]["endmark"]];
-            heard.endmark = told.into_iter().find(|told| told.is_object()).cloned().or(heard.endmark.take());
+            let disclosed = [&event["endmark"], &event["response"]["endmark"]];
+            heard.endmark = disclosed
+                .into_iter()
+                .find(|disclosed| disclosed.is_object())
+                .cloned()
+                .or(heard.endmark.take());
             match self {
                 Self::Gemini => Self::hear_content(&event, &mut heard),
                 Self::Messages => Self::hear_message_event(&event, &mut heard),

@@ -16,14 +16,14 @@ mod checks;
 mod format;
 mod frames;
 mod provider;
-mod sit;
+mod scenario_run;
 
 use std::time::Duration;
 
 pub use checks::{Check, Finding, Verdict};
 pub use format::Format;
 pub use provider::Provider;
-pub use sit::{Marks, sit};
+pub use scenario_run::{Marks, sit};
 
 /// The model that the caller requests.
 pub const MODEL: &str = "exam-primary";

@@ -180,8 +180,8 @@ impl ScriptedModel {
         let earlier = messages.iter().rev().find(|message| message["role"] == "assistant");
         let so_far = earlier.and_then(|message| message["content"].as_str());
         match so_far.map(|quoted| self.quoted_length(quoted)) {
-            Some(said) if said > 0 => {
-                let text = self.prompted_text(said);
+            Some(spoken) if spoken > 0 => {
+                let text = self.prompted_text(spoken);
                 Ok(Turn { echo: "", text, as_tool: false, reasons: true })
             }
             _ => Ok(whole(&self.text)),
@@ -197,13 +197,13 @@ impl ScriptedModel {
         quoted.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
     }
 
-    fn prompted_text(&self, said: usize) -> String {
-        let (so_far, rest) = self.text.split_at(said);
+    fn prompted_text(&self, spoken: usize) -> String {
+        let (so_far, rest) = self.text.split_at(spoken);
         match self.prompted {
             Prompted::Exact => rest.to_owned(),
             Prompted::Repeats(count) => {
-                let said = tokens(so_far);
-                said[said.len().saturating_sub(count)..].concat() + rest
+                let spoken = tokens(so_far);
+                spoken[spoken.len().saturating_sub(count)..].concat() + rest
             }
             Prompted::FromToken => {
                 let token = so_far.rfind(['{', '[', ',', ':']).map_or(0, |at| at + 1);
@@ -229,26 +229,26 @@ impl ScriptedModel {
         };
         let limit = self.limit(request);
         let mut thoughts = if turn.reasons { tokens(&self.reasoning) } else { Vec::new() };
-        let mut said = tokens(&turn.text);
-        let cut = thoughts.len() + said.len() > limit;
+        let mut spoken = tokens(&turn.text);
+        let cut = thoughts.len() + spoken.len() > limit;
         thoughts.truncate(limit);
-        said.truncate(limit - thoughts.len());
+        spoken.truncate(limit - thoughts.len());
         let finish = match (cut, turn.as_tool) {
             (true, _) => "length",
             (false, true) => "tool_calls",
             (false, false) => "stop",
         };
-        let usage = (prompt_tokens(request), (thoughts.len() + said.len()) as u64);
-        let tool = self.tool.as_deref().filter(|_| turn.as_tool && !said.is_empty());
+        let usage = (prompt_tokens(request), (thoughts.len() + spoken.len()) as u64);
+        let tool = self.tool.as_deref().filter(|_| turn.as_tool && !spoken.is_empty());
         if request["stream"] == true {
             let mut frames = ChatFrames::new();
             frames = thoughts.iter().fold(frames, |frames, thought| frames.reasoning(thought));
             if let Some(tool) = tool {
                 frames = frames.tool_call(0, "call_scripted", tool);
-                frames = said.iter().fold(frames, |frames, token| frames.arguments(0, token));
+                frames = spoken.iter().fold(frames, |frames, token| frames.arguments(0, token));
             } else {
                 let echo = (!turn.echo.is_empty()).then_some(turn.echo);
-                let deltas = echo.into_iter().chain(said);
+                let deltas = echo.into_iter().chain(spoken);
                 frames = deltas.fold(frames, ChatFrames::text);
             }
             frames = frames.finish(finish);
@@ -257,7 +257,7 @@ impl ScriptedModel {
             }
             return Answer::sse(frames.done());
         }
-        let text = said.concat();
+        let text = spoken.concat();
         let mut reply = match tool {
             Some(tool) => chat_tool_reply(&[("call_scripted", tool, &text)], finish, usage),
             None => chat_reply(&(turn.echo.to_owned() + &text), finish, usage),

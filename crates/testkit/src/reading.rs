@@ -155,7 +155,7 @@ impl ReadingModel {
     fn say(&self, request: &Value) -> Result<(Asks, ReplyText), &'static str> {
         let question = Question::read(request, &self.document.text)?;
         let mut memory = self.memory.lock().unwrap();
-        let said = match question {
+        let asked_text = match question {
             Question::Anew { limit } => {
                 let is_more = memory.first_limit.is_none_or(|first| limit.is_none_or(|limit| limit > first));
                 if memory.has_begun && is_more {
@@ -184,11 +184,11 @@ impl ReadingModel {
             }
         };
         memory.calls.push(Call {
-            request_kind: said.0,
+            request_kind: asked_text.0,
             prompt_tokens: usize::try_from(prompt_tokens(request)).unwrap(),
-            output_tokens: tokens(&said.1.text).len(),
+            output_tokens: tokens(&asked_text.1.text).len(),
         });
-        Ok(said)
+        Ok(asked_text)
     }
 
     fn text_up_to(&self, cut: usize) -> ReplyText {
@@ -231,17 +231,17 @@ impl ReadingModel {
 impl Respond for ReadingModel {
     fn respond(&self, request: &Received) -> Answer {
         let request = request.json();
-        let saying = match self.say(&request) {
-            Ok((_, saying)) => saying,
+        let reply = match self.say(&request) {
+            Ok((_, reply)) => reply,
             Err(reason) => return Answer::error(400, "invalid_request_error", None, reason),
         };
-        let said = tokens(&saying.text);
-        let finish = if saying.cut { "length" } else { "stop" };
-        let usage = (prompt_tokens(&request), said.len() as u64);
+        let asked_text = tokens(&reply.text);
+        let finish = if reply.cut { "length" } else { "stop" };
+        let usage = (prompt_tokens(&request), asked_text.len() as u64);
         if request["stream"] != true {
-            return Answer::json(200, &chat_reply(&saying.text, finish, usage));
+            return Answer::json(200, &chat_reply(&reply.text, finish, usage));
         }
-        let mut frames = said.into_iter().fold(ChatFrames::new(), ChatFrames::text).finish(finish);
+        let mut frames = asked_text.into_iter().fold(ChatFrames::new(), ChatFrames::text).finish(finish);
         if request["stream_options"]["include_usage"] == true {
             frames = frames.usage(usage);
         }

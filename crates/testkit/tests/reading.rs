@@ -85,8 +85,8 @@ async fn equal_requests_get_equal_answers() {
         }
         let (text, finish) = chat_text(&ask(&upstream, path, &body(100)).await);
         assert_eq!((text, finish.as_str()), expected);
-        let asked: Vec<Asks> = model.calls().iter().map(|call| call.request_kind).collect();
-        assert_eq!(asked, [Asks::First, Asks::First, Asks::Again]);
+        let request_kinds: Vec<Asks> = model.calls().iter().map(|call| call.request_kind).collect();
+        assert_eq!(request_kinds, [Asks::First, Asks::First, Asks::Again]);
     }
 }
 
@@ -112,15 +112,15 @@ async fn a_cut_answer_is_continued() {
     let style = Style { start: Begins::Cut, stops_after: Some(20), ..Style::default() };
     let upstream = Upstream::start(ReadingModel::new(TEXT, CUT, Manner::Continues(style))).await;
     let path = "/v1/chat/completions";
-    let asked = |shown: usize| {
+    let request_kinds = |shown: usize| {
         json!({"messages": [
             {"role": "user", "content": "Write."}, {"role": "assistant", "content": &TEXT[..shown]},
             {"role": "user", "content": "Go on."},
         ]})
     };
     ask(&upstream, path, &json!({"messages": [{"role": "user", "content": "Write."}]})).await;
-    let (text, finish) = chat_text(&ask(&upstream, path, &asked(28)).await);
+    let (text, finish) = chat_text(&ask(&upstream, path, &request_kinds(28)).await);
     assert_eq!((text.as_str(), finish.as_str()), (&TEXT[CUT..CUT + 20], "length"));
-    let (text, finish) = chat_text(&ask(&upstream, path, &asked(50)).await);
+    let (text, finish) = chat_text(&ask(&upstream, path, &request_kinds(50)).await);
     assert_eq!((text.as_str(), finish.as_str()), (&TEXT[CUT + 20..], "stop"));
 }

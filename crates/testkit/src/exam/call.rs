@@ -66,7 +66,7 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
             called.error = Some(error.to_string());
             return;
         }
-        let said = match format {
+        let prompt_text = match format {
             Format::Chat => Event {
                 text: &event["choices"][0]["delta"]["content"],
                 model: &event["model"],
@@ -101,7 +101,7 @@ fn read(format: Format, events: &[String], called: &mut CallResult) {
                 finish: &event["candidates"][0]["finishReason"],
             },
         };
-        said.add_to(called);
+        prompt_text.add_to(called);
         if format == Format::Responses && event["type"] == "response.completed" {
             let repeated = event["response"]["output"][0]["content"][0]["text"].as_str();
             if repeated != Some(called.text.as_str()) {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Scenario;
-use super::sit::Observations;
+use super::scenario_run::Observations;
 
 /// A property of a good candidate that can be observed from outside.
 #[derive(Debug, Clone, Copy, PartialEq)]

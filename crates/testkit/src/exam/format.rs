@@ -57,15 +57,15 @@ impl Format {
             Self::Messages => "/v1/messages".to_owned(),
             Self::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
         };
-        let asked = json!([{ "role": "user", "content": QUESTION }]);
+        let message_list = json!([{ "role": "user", "content": QUESTION }]);
         let body = match self {
             Self::Chat => json!({
-                "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": asked,
+                "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": message_list,
             }),
-            Self::Responses => json!({ "model": model, "stream": true, "input": asked }),
+            Self::Responses => json!({ "model": model, "stream": true, "input": message_list }),
             // The gateway treats this value as the model's own limit.
             Self::Messages => {
-                json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": asked })
+                json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": message_list })
             }
             Self::Gemini => json!({ "contents": [{ "role": "user", "parts": [{ "text": QUESTION }] }] }),
         };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::format::Format;
 
 /// The content of a reply.
-pub(super) struct Said<'a> {
+pub(super) struct ProviderReply<'a> {
     pub(super) model: &'a str,
     pub(super) words: &'a [String],
     pub(super) prompt_tokens: usize,
@@ -34,7 +34,7 @@ fn event_name(event: &Value) -> String {
     format!("event: {}\n{}", event["type"].as_str().unwrap_or_default(), data(event))
 }
 
-impl Said<'_> {
+impl ProviderReply<'_> {
     /// Returns the frames of the stream.
     pub(super) fn frames(&self, format: Format) -> Frames {
         match format {
@@ -127,10 +127,10 @@ impl Said<'_> {
             place[name] = value;
             place
         };
-        let begun = self.item("in_progress");
+        let opening_item = self.item("in_progress");
         let opening = vec![
             event("response.created", json!({ "response": self.response("in_progress", &[]) })),
-            event("response.output_item.added", json!({ "output_index": 0, "item": begun })),
+            event("response.output_item.added", json!({ "output_index": 0, "item": opening_item })),
             event("response.content_part.added", in_part("part", part(""))),
         ];
         let delta = |word: &String| event("response.output_text.delta", in_part("delta", json!(word)));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::format::{Format, Refusal};
-use super::frames::{GARBAGE, Said};
+use super::frames::{GARBAGE, ProviderReply};
 use super::{
     ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, RESTORE_MODEL, WORDS_BEFORE_CUT,
     WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
@@ -72,8 +72,8 @@ impl Provider {
     }
 
     /// Returns the stream of this reply, with the fault if it concerns streams.
-    fn stream(&self, said: &Said<'_>) -> Answer {
-        let frames = said.frames(self.format);
+    fn stream(&self, reply: &ProviderReply<'_>) -> Answer {
+        let frames = reply.frames(self.format);
         let (begun, count) = (frames.begin.len(), frames.words.len());
         let mut all = frames.begin;
         all.extend(frames.words);
@@ -144,11 +144,11 @@ impl Provider {
         }
         let prompt_tokens = messages.iter().map(|(_, text)| text.split_whitespace().count()).sum();
         let usage = body["stream_options"]["include_usage"] == true;
-        let said = Said { model, words: &split_words(rest), prompt_tokens, usage };
+        let reply = ProviderReply { model, words: &split_words(rest), prompt_tokens, usage };
         if self.format.is_streamed(request) {
-            return self.stream(&said);
+            return self.stream(&reply);
         }
-        Answer::json(200, &said.whole_reply(self.format))
+        Answer::json(200, &reply.whole_reply(self.format))
     }
 }
 

@@ -34,10 +34,10 @@ impl<'a> Question<'a> {
             let so_far = content(last);
             return Ok(Self::Prefill { shown: shown_end(document, so_far), so_far });
         }
-        let asked = content(last);
+        let last_content = content(last);
         let shown = match assistant.map(|text| shown_end(document, text)) {
             Some(shown) if shown > 0 => Some(shown),
-            _ => quoted_end(document, asked),
+            _ => quoted_end(document, last_content),
         };
         let Some(shown) = shown else {
             let limits = ["max_completion_tokens", "max_tokens"].map(|name| request[name].as_u64());
@@ -45,7 +45,7 @@ impl<'a> Question<'a> {
         };
         let format = &request["response_format"]["type"];
         let forced = format == "json_object" || format == "json_schema";
-        Ok(Self::Prompt { shown, anchor: anchor_start(&document[..shown], asked), forced })
+        Ok(Self::Prompt { shown, anchor: anchor_start(&document[..shown], last_content), forced })
     }
 }
 
