@@ -16,7 +16,7 @@ const ASKED: [RequestedFormat; 6] = [
 /// Checks that capped output fits the limit and the input, keeps its format, is idempotent and ignores chunking.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
-    for asked in ASKED {
+    for requested_format in ASKED {
         let limits = Limits {
             most: 80 + numbers.below(bytes.len() + 200),
             unit: if numbers.below(2) == 0 { Unit::Chars } else { Unit::Bytes },
@@ -26,15 +26,15 @@ pub fn check(bytes: &[u8]) {
             way: [ReadMethod::Command, ReadMethod::Tool][numbers.below(2)],
             keeps_types: numbers.below(2) == 0,
         };
-        capped(bytes, asked, &limits, 1 + numbers.below(bytes.len() + 1));
+        capped(bytes, requested_format, &limits, 1 + numbers.below(bytes.len() + 1));
     }
 }
 
-fn capped(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk: usize) {
-    let capped = cap(bytes, asked, limits);
-    let mut in_chunks = Capper::new(asked, limits.clone()).expect("the limits leave room");
+fn capped(bytes: &[u8], requested_format: RequestedFormat, limits: &Limits, chunk: usize) {
+    let capped = cap(bytes, requested_format, limits);
+    let mut in_chunks = Capper::new(requested_format, limits.clone()).expect("the limits leave room");
     let pushed = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
-    assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "{asked:?} in chunks of {chunk}");
+    assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "{requested_format:?} in chunks of {chunk}");
     let (Ok(capped), Ok(text)) = (capped, str::from_utf8(bytes)) else { return };
     if matches!(capped.format, Format::Binary(_)) {
         return;
@@ -43,13 +43,13 @@ fn capped(bytes: &[u8], asked: RequestedFormat, limits: &Limits, chunk: usize) {
         Unit::Bytes => capped.text.len(),
         Unit::Chars | Unit::Tokens(_) => capped.text.chars().count(),
     };
-    assert!(size <= limits.most && capped.text.len() <= text.len(), "{asked:?}: {}", capped.text);
+    assert!(size <= limits.most && capped.text.len() <= text.len(), "{requested_format:?}: {}", capped.text);
     assert_eq!(capped.is_cut, capped.text != text);
     if capped.format == Format::Json {
         let parsed: Result<serde_json::Value, _> = serde_json::from_str(&capped.text);
         let was_one = serde_json::from_str::<serde_json::Value>(text).is_ok();
         assert!(parsed.is_ok() || !was_one, "{}", capped.text);
     }
-    let again = cap(capped.text.as_bytes(), asked, limits).expect("what was capped can be capped");
-    assert_eq!(again.text, capped.text, "{asked:?}, capped again");
+    let again = cap(capped.text.as_bytes(), requested_format, limits).expect("what was capped can be capped");
+    assert_eq!(again.text, capped.text, "{requested_format:?}, capped again");
 }

@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8]) {
         let again = Dialogue::read(format, &edited).unwrap();
         assert_eq!(again.surroundings(), dialogue.surroundings());
         let applied = Changes::new(conversation, &edits).unwrap().apply(conversation);
-        assert_eq!(said(&applied), said(again.conversation()), "{edits:?}");
+        assert_eq!(texts(&applied), texts(again.conversation()), "{edits:?}");
     }
 }
 
@@ -62,13 +62,13 @@ fn spans(conversation: &Conversation<'_>, bytes: &[u8]) {
 }
 
 /// Returns the texts in order. Other parts may read differently after a neighbouring part is removed.
-fn said<'c>(conversation: &'c Conversation<'_>) -> Vec<&'c str> {
+fn texts<'c>(conversation: &'c Conversation<'_>) -> Vec<&'c str> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
-    let said = parts.filter_map(|part| match &part.content {
+    let texts = parts.filter_map(|part| match &part.content {
         Content::Text(text) => Some(text.as_ref()),
         _ => None,
     });
-    said.collect()
+    texts.collect()
 }
 
 fn edit(conversation: &Conversation<'_>, numbers: &mut Numbers) -> Option<Edit> {

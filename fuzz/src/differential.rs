@@ -11,7 +11,7 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What a parser reports about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum ParserAnswer {
     /// The text is a value.
     Value,
     /// The text ends too early.
@@ -77,20 +77,20 @@ fn compare(text: &[u8]) {
         None => text,
     };
     for parser in [Parser::SerdeIgnored, Parser::SerdeValue, Parser::Jiter] {
-        let said = ask(parser, without_mark);
+        let verdict_of = ask(parser, without_mark);
         let agrees = match verdict {
-            Verdict::Whole => said == Said::Value,
-            Verdict::Truncated(_) => said == Said::CutOff,
-            Verdict::Malformed { .. } => matches!(said, Said::Refused(_)),
+            Verdict::Whole => verdict_of == ParserAnswer::Value,
+            Verdict::Truncated(_) => verdict_of == ParserAnswer::CutOff,
+            Verdict::Malformed { .. } => matches!(verdict_of, ParserAnswer::Refused(_)),
         };
         assert!(
-            agrees || explain(text, &verdict, parser, said).is_some(),
-            "{parser:?} says {said:?}: {verdict:?}"
+            agrees || explain(text, &verdict, parser, verdict_of).is_some(),
+            "{parser:?} says {verdict_of:?}: {verdict:?}"
         );
     }
 }
 
-fn ask(parser: Parser, text: &[u8]) -> Said {
+fn ask(parser: Parser, text: &[u8]) -> ParserAnswer {
     match parser {
         Parser::SerdeIgnored => serde_said(serde_json::from_slice::<IgnoredAny>(text).err()),
         Parser::SerdeValue => serde_said(serde_json::from_slice::<serde_json::Value>(text).err()),
@@ -98,64 +98,64 @@ fn ask(parser: Parser, text: &[u8]) -> Said {
     }
 }
 
-fn serde_said(error: Option<serde_json::Error>) -> Said {
-    let Some(error) = error else { return Said::Value };
+fn serde_said(error: Option<serde_json::Error>) -> ParserAnswer {
+    let Some(error) = error else { return ParserAnswer::Value };
     if error.is_eof() {
-        return Said::CutOff;
+        return ParserAnswer::CutOff;
     }
     let message = error.to_string();
-    let says = |words: &str| message.starts_with(words);
-    Said::Refused(if says("recursion limit exceeded") {
+    let begins_with = |words: &str| message.starts_with(words);
+    ParserAnswer::Refused(if begins_with("recursion limit exceeded") {
         Reason::Depth
-    } else if says("lone leading surrogate") || says("unexpected end of hex escape") {
+    } else if begins_with("lone leading surrogate") || begins_with("unexpected end of hex escape") {
         Reason::Surrogate
-    } else if says("number out of range") {
+    } else if begins_with("number out of range") {
         Reason::Range
-    } else if says("invalid number") {
+    } else if begins_with("invalid number") {
         Reason::Number
     } else {
         Reason::Other
     })
 }
 
-fn jiter_said(error: Option<JsonErrorType>) -> Said {
+fn jiter_said(error: Option<JsonErrorType>) -> ParserAnswer {
     match error {
-        None => Said::Value,
+        None => ParserAnswer::Value,
         Some(
             JsonErrorType::EofWhileParsingList
             | JsonErrorType::EofWhileParsingObject
             | JsonErrorType::EofWhileParsingString
             | JsonErrorType::EofWhileParsingValue,
-        ) => Said::CutOff,
-        Some(JsonErrorType::RecursionLimitExceeded) => Said::Refused(Reason::Depth),
+        ) => ParserAnswer::CutOff,
+        Some(JsonErrorType::RecursionLimitExceeded) => ParserAnswer::Refused(Reason::Depth),
         Some(JsonErrorType::LoneLeadingSurrogateInHexEscape | JsonErrorType::UnexpectedEndOfHexEscape) => {
-            Said::Refused(Reason::Surrogate)
+            ParserAnswer::Refused(Reason::Surrogate)
         }
-        Some(JsonErrorType::NumberOutOfRange) => Said::Refused(Reason::Range),
-        Some(JsonErrorType::InvalidNumber) => Said::Refused(Reason::Number),
-        Some(_) => Said::Refused(Reason::Other),
+        Some(JsonErrorType::NumberOutOfRange) => ParserAnswer::Refused(Reason::Range),
+        Some(JsonErrorType::InvalidNumber) => ParserAnswer::Refused(Reason::Number),
+        Some(_) => ParserAnswer::Refused(Reason::Other),
     }
 }
 
 /// Returns the rule that permits a parser's disagreement, or `None` if no rule does.
-fn explain(text: &[u8], verdict: &Verdict, parser: Parser, said: Said) -> Option<Rule> {
+fn explain(text: &[u8], verdict: &Verdict, parser: Parser, verdict_of: ParserAnswer) -> Option<Rule> {
     let is_serde = parser != Parser::Jiter;
-    match (verdict, said) {
-        (Verdict::Whole | Verdict::Truncated(_), Said::Refused(reason)) => match reason {
+    match (verdict, verdict_of) {
+        (Verdict::Whole | Verdict::Truncated(_), ParserAnswer::Refused(reason)) => match reason {
             Reason::Depth if deepest(text) >= 128 => Some(Rule::NestingLimit),
             Reason::Surrogate if has_surrogate(text) => Some(Rule::LoneSurrogate),
             Reason::Range if has_long_number(text) => Some(Rule::NumberRange),
             Reason::Number if is_serde && in_number(verdict) => Some(Rule::CutNumber),
             _ => None,
         },
-        (Verdict::Malformed { index, reason }, Said::CutOff) => match reason.as_str() {
+        (Verdict::Malformed { index, reason }, ParserAnswer::CutOff) => match reason.as_str() {
             "not a hexadecimal digit" if begins_escape(&text[text.len().saturating_sub(5)..*index]) => {
                 Some(Rule::ShortEscape)
             }
             "invalid UTF-8" => Some(Rule::LateEncoding),
             _ => None,
         },
-        (Verdict::Malformed { reason, .. }, Said::Value) => {
+        (Verdict::Malformed { reason, .. }, ParserAnswer::Value) => {
             (parser == Parser::SerdeIgnored && reason == "invalid UTF-8").then_some(Rule::LateEncoding)
         }
         _ => None,

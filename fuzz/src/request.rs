@@ -136,9 +136,9 @@ fn deciding(bytes: &[u8]) {
         }
         for known in format.facts().deciding {
             let is_meant = |name: &&String| known.names.iter().any(|known| caseless(name) == *known);
-            let meant: Vec<_> = names.iter().filter(is_meant).collect();
-            assert!(meant.len() <= 1, "{meant:?}");
-            assert!(meant.iter().all(|name| known.names.contains(&name.as_str())), "{meant:?}");
+            let matching: Vec<_> = names.iter().filter(is_meant).collect();
+            assert!(matching.len() <= 1, "{matching:?}");
+            assert!(matching.iter().all(|name| known.names.contains(&name.as_str())), "{matching:?}");
         }
     }
 }
