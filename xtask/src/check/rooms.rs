@@ -121,9 +121,9 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
         for (root, base) in [("crate::", 0), ("super::", module.len().saturating_sub(1))] {
             for (begin, _) in line.match_indices(root) {
                 let before = line.get(..begin).unwrap_or_default();
-                let goes_on = before.ends_with("::")
+                let continues_path = before.ends_with("::")
                     || before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
-                if goes_on {
+                if continues_path {
                     continue;
                 }
                 // A group of names may continue on the next lines.
