@@ -249,9 +249,9 @@ impl<'a> Asker<'a> {
         let prefill = self.prefill().filter(|_| !free_text).and_then(|variant| {
             request.continuation(&Ask::Prefill { so_far: partial, variant, tool }, terms)
         });
-        if let Some(continuation_request) = prefill {
+        if let Some(outgoing) = prefill {
             self.note(PREFILL);
-            return self.continue_by_prefill(ask, continuation_request, tool, limit, flow).await;
+            return self.continue_by_prefill(ask, outgoing, tool, limit, flow).await;
         }
         if !self.case.settings.resume.strategies.has(Strategy::Prompt) {
             let why = "no other way to ask for the rest is in [resume] strategies";
@@ -263,11 +263,10 @@ impl<'a> Asker<'a> {
         let shown = shown.strip_prefix(prefilled).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
         let so_far = showing::partial(self.suspect, shown, call.as_ref());
-        let continuation_request = request.continuation(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
-        let continuation_request = continuation_request.ok_or_else(unsupported_request)?;
+        let outgoing = request.continuation(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
+        let outgoing = outgoing.ok_or_else(unsupported_request)?;
         let expected = expect_text(expected_answer(self.suspect, "", ask, Some(Join::Prompted)));
-        let continuation =
-            self.call((continuation_request.body, terms.stream), limit, &expected, flow).await?;
+        let continuation = self.call((outgoing.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(RefusalTerm::Permanent) && self.capability == Capability::Unknown {
             // The upstream accepted the same request in another form, so it had refused the prefill.
             self.note_capability(Capability::None).await;
@@ -318,9 +317,8 @@ impl<'a> Asker<'a> {
             (asking.unwrap_or_else(|| request.body().to_vec()), view.stream, view.limit)
         } else {
             let terms = self.terms(limit, flow.is_live());
-            let continuation_request =
-                request.continuation(&Ask::Again, terms).ok_or_else(unsupported_request)?;
-            (continuation_request.body, terms.stream, Some(limit))
+            let outgoing = request.continuation(&Ask::Again, terms).ok_or_else(unsupported_request)?;
+            (outgoing.body, terms.stream, Some(limit))
         };
         let calls_so_far = self.following.take();
         // The whole reply is requested, so a cut call is expected at its original place.
@@ -352,15 +350,14 @@ impl<'a> Asker<'a> {
         // The limit of such a call includes the tokens before it.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
-        let continuation_request =
-            self.site.request.continuation(&Ask::Native { token: &further.token }, terms);
-        let Some(continuation_request) = continuation_request else { return Ok(None) };
+        let outgoing = self.site.request.continuation(&Ask::Native { token: &further.token }, terms);
+        let Some(outgoing) = outgoing else { return Ok(None) };
         // The response repeats the text after the token's position.
         let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
         let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
         self.note(NATIVE);
         let expected = ExpectedAnswer { exact: true, ..expected_answer(self.suspect, echo, ask, None) };
-        match self.call((continuation_request.body, terms.stream), limit, &expected, flow).await {
+        match self.call((outgoing.body, terms.stream), limit, &expected, flow).await {
             Ok(continuation) => {
                 let exact = continuation.has_echo || echo.is_empty();
                 let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
@@ -381,7 +378,7 @@ impl<'a> Asker<'a> {
     async fn continue_by_prefill(
         &mut self,
         ask: &ResumeAsk,
-        continuation_request: ContinuationRequest,
+        outgoing: ContinuationRequest,
         tool: ToolPrefill,
         limit: u64,
         flow: &mut Flow<'_>,
@@ -391,7 +388,7 @@ impl<'a> Asker<'a> {
             Capability::Continues => Join::InMessage,
             Capability::EchoesPrefill | Capability::None | Capability::Unknown => Join::Shown,
         };
-        let shown = ask.so_far.len().saturating_sub(continuation_request.unshown_bytes);
+        let shown = ask.so_far.len().saturating_sub(outgoing.unshown_bytes);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
         // The held text is repeated, so nothing can be forwarded before it has arrived.
         let mut expected = expected_answer(self.suspect, shown, ask, Some(join));
@@ -400,7 +397,7 @@ impl<'a> Asker<'a> {
             // The call was shown as text. A server that does not parse it as a call also responds with text.
             expected = expect_text(expected);
         }
-        let mut continuation = self.call((continuation_request.body, stream), limit, &expected, flow).await?;
+        let mut continuation = self.call((outgoing.body, stream), limit, &expected, flow).await?;
         if !unshown.is_empty() {
             match continuation.text.strip_prefix(unshown) {
                 Some(rest) => continuation.text = rest.to_owned(),
@@ -430,9 +427,9 @@ impl<'a> Asker<'a> {
         let limit = self.reserve_limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
         let wrong = partial(self.suspect, &ask.text, call.as_ref());
-        let continuation_request =
+        let outgoing =
             request.continuation(&Ask::Correction { wrong, prompt: &ask.prompt }, self.terms(limit, false));
-        let continuation_request = continuation_request.ok_or_else(unsupported_request)?;
+        let outgoing = outgoing.ok_or_else(unsupported_request)?;
         let expected = ExpectedAnswer {
             purpose: Purpose::Correction,
             echo: "",
@@ -446,7 +443,7 @@ impl<'a> Asker<'a> {
             call: expected_call(self.suspect),
         };
         let expected = expect_text(expected);
-        let continuation = self.call((continuation_request.body, false), limit, &expected, flow).await?;
+        let continuation = self.call((outgoing.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
         let reply = self.convert_reply(continuation, Some(limit));
         // The request was for another form of this part, so its response says nothing about the calls that follow.

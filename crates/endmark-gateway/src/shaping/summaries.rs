@@ -263,9 +263,8 @@ async fn condense(
         // Both summaries replace the same turns; only the description differs.
         made = narrated.filter(|narrated| narrated.turns == made.turns).unwrap_or(made);
     }
-    let by_model = made
-        .is_by_model
-        .then(|| subject.summariser.and_then(|requested| Some(requested.model()?.to_owned())));
+    let by_model =
+        made.is_by_model.then(|| subject.summariser.and_then(|model| Some(model.model()?.to_owned())));
     let mut kept = KeptSummary {
         first_sha256: known.digests.first()?.clone(),
         turns: made.turns as u64,
@@ -531,9 +530,9 @@ impl Memory {
     /// Returns the size of the smallest condensed request in bytes. For a smaller request, the store contains
     /// no summary.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
-        let lately = |requested: &Instant| requested.elapsed() < STORE_RETRY_DELAY;
-        let requested = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.least_bytes.get().is_none() && requested().as_ref().is_some_and(lately) {
+        let lately = |at: &Instant| at.elapsed() < STORE_RETRY_DELAY;
+        let last_timeout = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.least_bytes.get().is_none() && last_timeout().as_ref().is_some_and(lately) {
             return u64::MAX;
         }
         let known = self.least_bytes.get_or_try_init(|| async {
@@ -544,7 +543,7 @@ impl Memory {
             Ok(least) => least.load(Ordering::Relaxed),
             Err(error) => {
                 tracing::error!(request = subject.id, %error, "the store cannot be read: what was condensed is not known");
-                *requested() = Some(Instant::now());
+                *last_timeout() = Some(Instant::now());
                 u64::MAX
             }
         }
