@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     for format in formats() {
         let expected = detect(bytes, &format);
         let mut detector = Detector::new(&format);
-        for piece in numbers.pieces(bytes) {
+        for piece in numbers.split_pieces(bytes) {
             detector.push(piece);
             detector = detector.clone();
         }

@@ -141,8 +141,8 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     let (mut reader, mut writer) = (request.stream(room), request.writer(room));
     let mut client = Vec::new();
     let mut texts: Vec<(u32, String)> = Vec::new();
-    for frame in frames(&numbers.pieces(bytes)) {
-        let Ok(event) = reader.frame(&frame) else { break };
+    for frame in frames(&numbers.split_pieces(bytes)) {
+        let Ok(event) = reader.read_frame(&frame) else { break };
         for delta in &event.pieces {
             if let Piece::Text(text) = &delta.piece {
                 texts.push((delta.choice, text.clone()));
@@ -165,10 +165,10 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     let text = *numbers.pick(TEXTS);
     let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned(), ..ToolCall::default() };
     if numbers.flip() {
-        client.extend(writer.text(0, text));
+        client.extend(writer.write_text(0, text));
     }
     if numbers.flip() {
-        client.extend(writer.arguments(0, &call, "x").unwrap_or_else(|| writer.tool_call(0, &call)));
+        client.extend(writer.write_arguments(0, &call, "x").unwrap_or_else(|| writer.write_tool_call(0, &call)));
     }
     client.extend(writer.keep_alive());
     if numbers.flip() {
@@ -176,7 +176,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         let usage = numbers.flip().then(Usage::default);
         client.extend(writer.close(&Closing { choices: &ends, usage, is_end_lost: numbers.flip() }));
     } else {
-        client.extend(writer.error(&StreamError {
+        client.extend(writer.write_error(&StreamError {
             message: text,
             kind: "endmark_reply_cut",
             status: 502,

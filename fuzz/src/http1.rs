@@ -12,7 +12,7 @@ pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let whole = read(&[bytes]);
     let singles: Vec<&[u8]> = bytes.chunks(1).collect();
-    for pieces in [numbers.pieces(bytes), numbers.pieces(bytes), singles] {
+    for pieces in [numbers.split_pieces(bytes), numbers.split_pieces(bytes), singles] {
         let in_pieces = read(&pieces);
         assert_eq!(in_pieces.heads, whole.heads, "in {} pieces", pieces.len());
         assert_eq!(

@@ -18,7 +18,7 @@ pub fn check(bytes: &[u8]) {
     let singles: Vec<&[u8]> = bytes.chunks(1).collect();
     let limit = numbers.below(bytes.len() + 2);
     let limited = read(&[bytes], limit);
-    for pieces in [numbers.pieces(bytes), numbers.pieces(bytes), singles] {
+    for pieces in [numbers.split_pieces(bytes), numbers.split_pieces(bytes), singles] {
         assert_eq!(read(&pieces, NO_LIMIT), whole, "in {} pieces", pieces.len());
         let in_pieces = read(&pieces, limit);
         assert_eq!(in_pieces.too_long, limited.too_long, "limit {limit} in {} pieces", pieces.len());

@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
         let saved = serde_json::to_value(&detector).expect("a state can be saved");
         let mut restored: Detector = serde_json::from_value(saved.clone()).expect("and restored");
         assert_eq!(restored.detection(), detector.detection(), "{format} at {cut}");
-        for piece in numbers.pieces(&bytes[cut..]) {
+        for piece in numbers.split_pieces(&bytes[cut..]) {
             detector.push(piece);
             restored.push(piece);
             assert_eq!(restored.detection(), detector.detection(), "{format} from {cut}");
@@ -46,7 +46,7 @@ pub fn check(bytes: &[u8]) {
 
 /// Feeds a detector whose state may not come from any text.
 fn go_on(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
-    for piece in [&b""[..]].into_iter().chain(numbers.pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]]) {
+    for piece in [&b""[..]].into_iter().chain(numbers.split_pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]]) {
         detector.push(piece);
         let found = detector.detection();
         assert_eq!(found.verdict, detector.verdict());

@@ -14,12 +14,12 @@ const REQUEST: &[u8] = br#"{"model":"m","messages":[],"stream":true}"#;
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let request = ChatRequest::parse(REQUEST).unwrap();
-    let frames = frames(&numbers.pieces(bytes));
+    let frames = frames(&numbers.split_pieces(bytes));
     let room = if numbers.flip() { 1 << 20 } else { numbers.below(256) };
     let mut stream = ChatStream::new(&request, room);
     let mut came = Vec::new();
     for frame in &frames {
-        let Ok(chunk) = stream.frame(frame) else { continue };
+        let Ok(chunk) = stream.read_frame(frame) else { continue };
         for finish in &chunk.finishes {
             // Nothing is kept of a choice beyond the maximum that a request can ask for.
             if let Some(choice) = stream.choice_at(finish.choice) {
@@ -115,7 +115,7 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
     for chunk in chunks {
         let frames = frames(&[&data_frame(&chunk)]);
         assert_eq!(frames.len(), 1);
-        stream.frame(&frames[0]).unwrap();
+        stream.read_frame(&frames[0]).unwrap();
     }
     let [made] = stream.choices() else { panic!("{:?}", stream.choices()) };
     assert_eq!((made.index, made.text.as_str(), made.mendable), (choice, text, true));
