@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
         let checks = runtime::block_on(endmark_agents::hooks::checks(&context.environment))??;
         return checks::answer(&checks, context.terminal.output);
     }
-    let effective = match configuration(context, arguments) {
+    let effective = match load_doctor_configuration(context, arguments) {
         Ok(effective) => effective,
         Err(error) => {
             let check = Check::from_error("configuration", &error);
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
 }
 
 /// Loads the configuration to check. The upstream of the command line replaces the configured ones.
-fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
+fn load_doctor_configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
     load_configuration(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 

@@ -19,23 +19,23 @@ use crate::view::answer::{Answer, Outcome};
 pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, CommandError> {
     let answer = match &arguments.command {
         HookCommand::Install(arguments) => return install::run(context, arguments).map(Outcome::from),
-        HookCommand::Tool(arguments) => tool(context, arguments),
+        HookCommand::Tool(arguments) => run_tool(context, arguments),
         HookCommand::Stop(arguments) => stop(context, arguments),
         HookCommand::Compact(arguments) => compact(context, arguments),
-        HookCommand::Findings(arguments) => findings(context, arguments),
+        HookCommand::Findings(arguments) => run_findings(context, arguments),
     }?;
     // Agents reject any other text on standard output.
     let text = answer.map_or_else(String::new, |answer| format!("{answer}\n"));
     Ok(Answer::yes(Value::Null, text).into())
 }
 
-fn event(context: &Context) -> Result<Event, CommandError> {
+fn read_event(context: &Context) -> Result<Event, CommandError> {
     Event::read(&Input::open(None, context.terminal)?.read_bytes_up_to(MAX_EVENT_BYTES)?)
 }
 
-fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandError> {
+fn run_tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandError> {
     let agent = arguments.agent;
-    let event = event(context)?;
+    let event = read_event(context)?;
     if !event.tool_name.as_deref().is_none_or(|tool| agent.is_capped(tool)) {
         return Ok(None);
     }
@@ -46,7 +46,7 @@ fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandErr
 
 fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandError> {
     let (agent, held_to) = (arguments.agent, &arguments.held_to);
-    let event = event(context)?;
+    let event = read_event(context)?;
     if event.is_waiting() {
         return Ok(None);
     }
@@ -84,17 +84,17 @@ fn compact(context: &Context, arguments: &Compact) -> Result<Option<Value>, Comm
         let message = format!("{} has no hook for compacted sessions", arguments.agent.title());
         return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
     }
-    let event = event(context)?;
+    let event = read_event(context)?;
     let settings = context.configuration(arguments.store.overrides())?.settings;
-    hooks::ledger(&event, &settings)
+    hooks::build_ledger_answer(&event, &settings)
 }
 
-fn findings(context: &Context, arguments: &Findings) -> Result<Option<Value>, CommandError> {
+fn run_findings(context: &Context, arguments: &Findings) -> Result<Option<Value>, CommandError> {
     if arguments.agent.events(HookKind::Findings).is_empty() {
         let message = format!("{} has no hook for its sub-agents", arguments.agent.title());
         return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
     }
-    let event = event(context)?;
+    let event = read_event(context)?;
     let settings = context.configuration(arguments.store.overrides())?.settings;
-    hooks::findings(&event, arguments.required, &settings)
+    hooks::check_findings(&event, arguments.required, &settings)
 }

@@ -78,14 +78,14 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
     match &arguments.command {
         KeysCommand::Add(add) => add_key(context, add),
         KeysCommand::List(list) => {
-            let effective = effective(context, &list.store)?;
-            let report = Report { keys: rows(&effective)?, secret: None };
+            let effective = load_effective(context, &list.store)?;
+            let report = Report { keys: load_rows(&effective)?, secret: None };
             let text = text(&report.keys);
             answer(&effective, &report, text)
         }
         KeysCommand::Rotate(rotate) => rotate_key(context, rotate),
         KeysCommand::Revoke(revoke) => {
-            let effective = effective(context, &revoke.store)?;
+            let effective = load_effective(context, &revoke.store)?;
             let ((), keys) = change_keys(&effective, async |book| book.revoke(&revoke.name).await)?;
             let report = Report { keys, secret: None };
             answer(&effective, &report, format!("The key {} is revoked.\n", revoke.name))
@@ -94,12 +94,12 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
 }
 
 fn add_key(context: &Context, add: &Add) -> Result<Answer, CommandError> {
-    let effective = effective(context, &add.store)?;
+    let effective = load_effective(context, &add.store)?;
     let new = NewKey {
         name: add.name.clone(),
         models: add.models.iter().map(|pattern| pattern.trim().to_owned()).collect(),
-        budget: typed::budget(add)?,
-        rates: typed::rates(add)?,
+        budget: typed::parse_budget(add)?,
+        rates: typed::parse_rates(add)?,
         ends_at: add.until.as_deref().map(|until| typed::parse_expiry(until, unix_now())).transpose()?,
     };
     let made = change_keys(&effective, async |book| book.add(new).await)?;
@@ -126,7 +126,7 @@ fn usage_instructions(settings: &Settings, name: &str) -> String {
 }
 
 fn rotate_key(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
-    let effective = effective(context, &rotate.store)?;
+    let effective = load_effective(context, &rotate.store)?;
     let overlap = typed::parse_overlap(&rotate.overlap)?;
     let made = change_keys(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
     show_secret(context, &effective, &rotate.name, made)
@@ -144,7 +144,7 @@ fn show_secret(
     answer(effective, &Report { keys, secret: Some(secret.reveal().to_owned()) }, text)
 }
 
-fn effective(context: &Context, store: &StoreArgument) -> Result<Effective, CommandError> {
+fn load_effective(context: &Context, store: &StoreArgument) -> Result<Effective, CommandError> {
     context.configuration(store.overrides())
 }
 
@@ -192,7 +192,7 @@ fn change_keys<T>(
     })
 }
 
-fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
+fn load_rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
     let failed = |error| CommandError::from_store(&error);
     let location = &effective.settings.files.store;
     let keys = if location.postgres().is_some() {

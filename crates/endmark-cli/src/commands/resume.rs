@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_config::{Settings, base_url, client_upstream_at};
+use endmark_config::{Settings, client_upstream_at, parse_base_url};
 use endmark_failure::CommandError;
 use endmark_recovery::{
     AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
@@ -165,7 +165,7 @@ struct Server {
 
 impl Server {
     fn new(context: &Context, arguments: &Resume, settings: &Settings) -> Result<Self, CommandError> {
-        let base_url = base_url(&arguments.base_url).map_err(|expected| CommandError::Input {
+        let base_url = parse_base_url(&arguments.base_url).map_err(|expected| CommandError::Input {
             code: "invalid_url",
             message: format!("--base-url must be {expected}"),
             hint: None,
@@ -181,7 +181,11 @@ impl Server {
             client: Client::new(&client_upstream_at(settings, base_url.clone(), &context.environment)?)
                 .map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?,
             url: format!("{base_url}/chat/completions"),
-            authorization: arguments.api_key_env.as_deref().map(|name| key(context, name)).transpose()?,
+            authorization: arguments
+                .api_key_env
+                .as_deref()
+                .map(|name| read_key(context, name))
+                .transpose()?,
             request,
             terms: Terms {
                 limit: settings.gateway.resume.continuation_tokens,
@@ -233,7 +237,7 @@ impl Server {
 }
 
 /// Returns the authorization header with the key in this environment variable.
-fn key(context: &Context, name: &str) -> Result<http::HeaderValue, CommandError> {
+fn read_key(context: &Context, name: &str) -> Result<http::HeaderValue, CommandError> {
     let key = context.environment.get(name).ok_or_else(|| {
         let message = format!("the environment variable `{name}` is not set");
         CommandError::input("missing_key", message, "Set it to the key of the server.")

@@ -58,8 +58,8 @@ pub(crate) struct Report {
 /// Serves until a signal asks it to stop.
 pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
     let _traces = log(context, arguments)?;
-    let faults = rehearsal::faults(arguments)?;
-    let effective = configuration(context, arguments)?;
+    let faults = rehearsal::parse_faults(arguments)?;
+    let effective = load_configuration(context, arguments)?;
     for warning in &effective.warnings {
         context.terminal.warn(warning);
     }
@@ -207,7 +207,7 @@ fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
     arguments.log.unwrap_or(default)
 }
 
-fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {
+fn load_configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {
     let listen = arguments.listen.clone().map(|value| Override {
         flag: "--listen".to_owned(),
         key: "listen".to_owned(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use endmark_agents::clients::{
     self, Address, Change, Client, ClientChoice, ConfigurationFile, Document, KeptKey, Keys, Record,
-    Reversion, Revision, Setting, Syntax, UnfitFile, address, without_password,
+    Reversion, Revision, Setting, Syntax, UnfitFile, find_address, without_password,
 };
 use endmark_config::Settings;
 use endmark_envelope::Warning;
@@ -67,15 +67,18 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     if arguments.undo {
         // Undo must work even if Endmark's own configuration has become invalid.
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
-        let address =
-            address(arguments.url.as_deref(), arguments.upstream.as_deref(), &settings.unwrap_or_default())
-                .unwrap_or_else(|_| Address {
-                    root: format!("http://{}", Settings::default().gateway.listener.listen),
-                });
+        let address = find_address(
+            arguments.url.as_deref(),
+            arguments.upstream.as_deref(),
+            &settings.unwrap_or_default(),
+        )
+        .unwrap_or_else(|_| Address {
+            root: format!("http://{}", Settings::default().gateway.listener.listen),
+        });
         return Task::new(context, arguments, address, true).undo();
     }
     let effective = context.configuration(Vec::new())?;
-    let address = address(arguments.url.as_deref(), arguments.upstream.as_deref(), &effective.settings)?;
+    let address = find_address(arguments.url.as_deref(), arguments.upstream.as_deref(), &effective.settings)?;
     let resumes_all = effective.settings.gateway.resume.mode == Mode::On;
     let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;

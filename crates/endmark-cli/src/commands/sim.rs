@@ -94,7 +94,7 @@ struct Budgets {
 
 /// Simulates an installation.
 pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandError> {
-    let plan = plan(arguments)?;
+    let plan = build_plan(arguments)?;
     let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid_argument(&error))?;
     let mut messages = ProgressMessages::new(context.terminal);
     while simulation.advance(STEP) {
@@ -105,7 +105,7 @@ pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandE
 }
 
 /// Returns the plan of the simulation.
-fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
+fn build_plan(arguments: &Sim) -> Result<Plan, CommandError> {
     Ok(Plan {
         instances: arguments.instances,
         requests_per_second: arguments.requests,
@@ -115,12 +115,12 @@ fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
         hot_instance_percent: arguments.hot_instance,
         held: arguments.held,
         cost: arguments.cost,
-        call_ms: thousandths("--call-seconds", &arguments.call_seconds)?,
+        call_ms: parse_thousandths("--call-seconds", &arguments.call_seconds)?,
         limit: arguments.limit,
         outages: parse_all(&arguments.outage)?,
         kills: parse_all(&arguments.kill)?,
-        round_trip_us: thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
-        commit_us: thousandths("--commit-ms", &arguments.commit_ms)?,
+        round_trip_us: parse_thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
+        commit_us: parse_thousandths("--commit-ms", &arguments.commit_ms)?,
         seed: arguments.seed,
     })
 }
@@ -130,7 +130,7 @@ fn parse_all<T: FromStr<Err: ToString>>(typed: &[String]) -> Result<Vec<T>, Comm
 }
 
 /// Parses a number and returns it in thousandths, rounded.
-fn thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
+fn parse_thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
     let number: Option<f64> = typed.parse().ok().filter(|number| (0.0..1e9).contains(number));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 1e12")]
     let whole = |number: f64| (number * 1_000.0).round() as u64;

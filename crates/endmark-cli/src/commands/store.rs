@@ -61,7 +61,7 @@ struct LeftOut {
 /// Copies a store.
 pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, CommandError> {
     let StoreCommand::Copy(Copy { from, to }) = &arguments.command;
-    let (from, to) = (location(context, from)?, location(context, to)?);
+    let (from, to) = (parse_location(context, from)?, parse_location(context, to)?);
     let mut messages = ProgressMessages::new(context.terminal);
     let progress = |CopyProgress { rows, total }| messages.show(|| format!("{rows} of {total} calls"));
     let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| copy_error(&error))?;
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, Co
 }
 
 /// Parses the location of a store. `env:NAME` keeps a password out of the process list.
-fn location(context: &Context, typed: &str) -> Result<StoreLocation, CommandError> {
+fn parse_location(context: &Context, typed: &str) -> Result<StoreLocation, CommandError> {
     let invalid = |message: String| {
         CommandError::input(
             "bad_location",

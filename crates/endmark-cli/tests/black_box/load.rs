@@ -137,7 +137,7 @@ async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
 }
 
 #[test]
-fn idle_attackers_lose_their_slots_and_real_clients_are_served() {
+fn held_connections_are_closed_and_real_clients_are_served() {
     in_runtime(async {
         let held = number("ENDMARK_TEST_HELD_SOCKETS", IDLE_SOCKETS);
         let answer = Answer::json(200, &chat_reply("honest", "stop", (1, 1)));

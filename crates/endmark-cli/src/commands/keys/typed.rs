@@ -9,7 +9,7 @@ use crate::arguments::keys::Add;
 use crate::time_span;
 
 /// Parses the budget; 0 means no budget.
-pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
+pub(super) fn parse_budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     let (typed, unit, limit) = match (&add.budget_tokens, &add.budget_usd) {
         (Some(typed), _) => (typed, Unit::Tokens, strip_separators(typed).parse().ok()),
         (None, Some(typed)) => {
@@ -30,7 +30,7 @@ pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
 }
 
 /// Parses the rate limits; 0 means no limit.
-pub(super) fn rates(add: &Add) -> Result<RateLimits, CommandError> {
+pub(super) fn parse_rates(add: &Add) -> Result<RateLimits, CommandError> {
     let unusable = |typed: &str, flag| {
         CommandError::input(
             "bad_amount",

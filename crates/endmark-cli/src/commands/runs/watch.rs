@@ -60,7 +60,7 @@ impl From<StoreError> for Stopped {
     }
 }
 
-fn runs(reader: &Reader, limit: u32) -> Result<Vec<AgentRun>, StoreError> {
+fn load_runs(reader: &Reader, limit: u32) -> Result<Vec<AgentRun>, StoreError> {
     Ok(reader.runs(limit)?.into_iter().map(AgentRun::from).collect())
 }
 
@@ -72,7 +72,7 @@ fn is_idle(runs: &[AgentRun]) -> bool {
 fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), Stopped> {
     let mut drawn = 0;
     loop {
-        let runs = runs(reader, limit)?;
+        let runs = load_runs(reader, limit)?;
         let width = terminal::columns().unwrap_or(PLAIN_COLUMNS);
         let height = terminal::lines().unwrap_or(PLAIN_LINES);
         let mut lines = table::lines(&runs, Layout { painter, width: Some(width) });
@@ -112,7 +112,7 @@ fn follow(
     let mut newest = reader.newest_run_event()?;
     loop {
         // Checked before the events are read, so that an event in between is still shown.
-        let is_idle = until_idle && is_idle(&runs(reader, limit)?);
+        let is_idle = until_idle && is_idle(&load_runs(reader, limit)?);
         let events = reader.run_events(None, newest, EVENTS_AT_ONCE)?;
         let mut output = io::stdout().lock();
         for event in events {

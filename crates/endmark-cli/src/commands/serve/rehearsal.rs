@@ -10,7 +10,7 @@ use crate::arguments::Serve;
 use crate::context::Context;
 
 /// Parses the options. A missing seed is chosen here, so that it can be reported and reused.
-pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
+pub(super) fn parse_faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
     let Some(faults) = &arguments.fault else { return Ok(FaultSettings::default()) };
     let invalid = |error: String| {
         CommandError::input("invalid_fault", error, "docs/faults.md explains every fault, with examples.")

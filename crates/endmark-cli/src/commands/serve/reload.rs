@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use endmark_config::Settings;
 use endmark_failure::CommandError;
 
-use super::{Serving, build_error, configuration};
+use super::{Serving, build_error, load_configuration};
 use crate::console;
 use crate::logging;
 
@@ -34,7 +34,7 @@ pub(super) fn reload(serving: &Serving<'_>) {
 
 /// Applies the configuration. Returns warnings, including the changed settings that need a restart.
 fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
-    let effective = configuration(serving.context, serving.arguments)?;
+    let effective = load_configuration(serving.context, serving.arguments)?;
     // A half-written file is mostly empty. Without its upstreams, keys and prompts would go to other servers.
     if serving.has_own_upstreams.load(Ordering::Relaxed) && !effective.settings.has_own_upstreams {
         return Err(CommandError::input(
