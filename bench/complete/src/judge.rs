@@ -42,9 +42,9 @@ pub fn judge(closed: Option<&ClosedText>, cut: &Cut) -> Judgement {
 /// Whether the value has a name that the document does not have at the same place.
 fn invents(closed: &Value, intended: &Value) -> bool {
     match (closed, intended) {
-        (Value::Object(closed), Value::Object(intended)) => {
-            closed.iter().any(|(name, closed)| intended.get(name).is_none_or(|intended| invents(closed, intended)))
-        }
+        (Value::Object(closed), Value::Object(intended)) => closed
+            .iter()
+            .any(|(name, closed)| intended.get(name).is_none_or(|intended| invents(closed, intended))),
         (Value::Array(closed), Value::Array(intended)) => {
             closed.iter().zip(intended).any(|(closed, intended)| invents(closed, intended))
         }
@@ -79,7 +79,9 @@ fn is_beginning(closed: &Value, intended: &Value) -> bool {
 fn is_marked_beginning(closed: &Value, intended: &Value, pointer: &str, marked: &BTreeSet<String>) -> bool {
     let is_marked = marked.contains(pointer);
     match (closed, intended) {
-        (Value::String(closed), Value::String(intended)) if is_marked => intended.starts_with(closed.as_str()),
+        (Value::String(closed), Value::String(intended)) if is_marked => {
+            intended.starts_with(closed.as_str())
+        }
         // A number that is the whole text is marked, because more digits could follow.
         (Value::Number(_), Value::Number(_)) if is_marked && pointer.is_empty() => true,
         (Value::Array(closed), Value::Array(intended)) => {
