@@ -111,7 +111,11 @@ fn responses() -> Reply {
                     "response.output_text.done",
                     in_part(&format!(r#""text":"{repeated_text}","logprobs":[]"#)),
                 ),
-                event(last + 1, "response.content_part.done", in_part(&format!(r#""part":{}"#, part(&repeated_text)))),
+                event(
+                    last + 1,
+                    "response.content_part.done",
+                    in_part(&format!(r#""part":{}"#, part(&repeated_text))),
+                ),
                 event(last + 2, "response.output_item.done", format!(r#""output_index":0,"item":{done}"#)),
                 event(
                     last + 3,
