@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contender_runs_once_per_round_in_fixed_order() {
+    fn the_first_contender_is_the_baseline_of_each_round() {
         let runs = Cell::new(0);
         let count = || runs.set(runs.get() + 1);
         let contenders = [Contender { name: "a", run: &count }, Contender { name: "b", run: &count }];
