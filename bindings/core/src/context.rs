@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, input, parse, text, unknown_word};
+use crate::options::{answer, find_input, parse, input_text, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,13 +83,14 @@ fn cap_failure(error: &CapError) -> Failure {
 }
 
 pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (raw, options): (_, CapOptions) = (input(inputs, 0)?, parse(options)?);
+    let (raw, options): (_, CapOptions) = (find_input(inputs, 0)?, parse(options)?);
     let limits = options.limits()?;
     let name = options.format.as_deref().unwrap_or("auto");
     let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
     let requested_format = RequestedFormat::from_name(name)
         .ok_or_else(|| Failure::invalid("invalid_format", unknown()).about(&["format"]))?;
-    let capped = endmark::context::cap::cap(raw, requested_format, &limits).map_err(|error| cap_failure(&error))?;
+    let capped =
+        endmark::context::cap::cap(raw, requested_format, &limits).map_err(|error| cap_failure(&error))?;
     answer(&Capped {
         text: &capped.text,
         format: capped.format.name(),
@@ -145,7 +146,7 @@ struct Excerpt<'e> {
 }
 
 pub(crate) fn read(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (raw, options): (_, ReadOptions<'_>) = (input(inputs, 0)?, parse(options)?);
+    let (raw, options): (_, ReadOptions<'_>) = (find_input(inputs, 0)?, parse(options)?);
     let wanted = parse_wanted(options.arguments.get())?;
     let limits = limits(options.max_chars, options.max_bytes, options.max_tokens)?;
     limits.check().map_err(|error| Failure::invalid("invalid_limit", error))?;
@@ -238,7 +239,7 @@ struct Anchors {
     kept: u64,
 }
 
-fn wire(name: &str) -> Result<&'static dyn WireFormat, Failure> {
+fn parse_wire(name: &str) -> Result<&'static dyn WireFormat, Failure> {
     format::find_by_name(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
         Failure::invalid(
@@ -254,8 +255,8 @@ fn not_a_conversation(error: impl ToString) -> Failure {
 }
 
 pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (body, options): (_, CompactOptions) = (input(inputs, 0)?, parse(options)?);
-    let dialogue = Dialogue::read(wire(&options.format)?, body).map_err(not_a_conversation)?;
+    let (body, options): (_, CompactOptions) = (find_input(inputs, 0)?, parse(options)?);
+    let dialogue = Dialogue::read(parse_wire(&options.format)?, body).map_err(not_a_conversation)?;
     let invalid = |message: &str| {
         Err(Failure::invalid("invalid_options", message).about(&["keep_share", "keep", "budget_tokens"]))
     };
@@ -318,12 +319,12 @@ struct TokenCount {
 }
 
 pub(crate) fn count(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (counted, options): (_, CountOptions) = (text(inputs, 0)?, parse(options)?);
+    let (counted, options): (_, CountOptions) = (input_text(inputs, 0)?, parse(options)?);
     let model = options.model.as_str();
     let count = match &options.format {
         None => count_text(counted, model),
         Some(name) => {
-            Dialogue::read(wire(name)?, counted.as_bytes()).map_err(not_a_conversation)?;
+            Dialogue::read(parse_wire(name)?, counted.as_bytes()).map_err(not_a_conversation)?;
             request(counted, model).map_err(not_a_conversation)?
         }
     };

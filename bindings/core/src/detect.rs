@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
-use crate::options::{NamedFormat, answer, format, input, parse};
+use crate::options::{NamedFormat, answer, format, find_input, parse};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +21,7 @@ struct Options {
 }
 
 pub(crate) fn detect(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (raw, options): (_, Options) = (input(inputs, 0)?, parse(options)?);
+    let (raw, options): (_, Options) = (find_input(inputs, 0)?, parse(options)?);
     let format = format(&options.format, options.marker.as_deref())?;
     let detection =
         if options.strict { endmark::detect_strict(raw, &format) } else { endmark::detect(raw, &format) };
@@ -36,7 +36,7 @@ struct Completed {
 }
 
 pub(crate) fn complete(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (raw, options): (_, NamedFormat) = (input(inputs, 0)?, parse(options)?);
+    let (raw, options): (_, NamedFormat) = (find_input(inputs, 0)?, parse(options)?);
     let completed = endmark::complete(raw, &options.read()?)
         .map_err(|error| completion_failure(raw, error, options.offsets))?;
     answer(&Completed { completed: CompletionReport::new(&completed), escaped: completed.escaped })

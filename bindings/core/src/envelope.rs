@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::options::{answer, parse, text};
+use crate::options::{answer, parse, input_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +70,7 @@ struct Answer {
 }
 
 pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (data, options): (_, Options) = (text(inputs, 0)?, parse(options)?);
+    let (data, options): (_, Options) = (input_text(inputs, 0)?, parse(options)?);
     let data: Value = serde_json::from_str(data).map_err(|error| Failure::invalid("invalid_data", error))?;
     let error = options.error.map(Error::body);
     let envelope = match error {

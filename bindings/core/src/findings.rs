@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, input, parse};
+use crate::options::{answer, find_input, parse};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,7 +75,7 @@ struct ShownFitted {
 }
 
 pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (raw, options): (_, FitOptions) = (input(inputs, 0)?, parse(options)?);
+    let (raw, options): (_, FitOptions) = (find_input(inputs, 0)?, parse(options)?);
     let transcript = read(raw);
     if let Some(refusal) = NotFitted::check(&transcript) {
         return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
@@ -108,7 +108,7 @@ pub(crate) fn check(inputs: &[&[u8]], options: &str) -> Result<String, Failure> 
     #[serde(deny_unknown_fields)]
     struct Nothing {}
     let Nothing {} = parse(options)?;
-    let transcript = read(input(inputs, 0)?);
+    let transcript = read(find_input(inputs, 0)?);
     answer(&Checked::new(&transcript))
 }
 

@@ -4,7 +4,7 @@ use endmark::guard::{Artifact, CriteriaError, Guard, Template};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::options::{answer, parse, text};
+use crate::options::{answer, parse, input_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ struct NamedTemplate {
 }
 
 pub(crate) fn guard(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (text, options): (_, Options) = (text(inputs, 0)?, parse(options)?);
+    let (text, options): (_, Options) = (input_text(inputs, 0)?, parse(options)?);
     let (guard, name) = options.read()?;
     answer(&guard.judge(&artifact(text, name.as_deref())))
 }

@@ -139,7 +139,8 @@ impl Object {
 fn catch_panic<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
         let panic_message = panic.downcast_ref::<&str>().map(|panic_message| (*panic_message).to_owned());
-        let panic_message = panic_message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        let panic_message =
+            panic_message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         Err(Failure::internal(&panic_message))
     })
 }

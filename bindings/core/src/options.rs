@@ -88,14 +88,14 @@ pub(crate) fn answer(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// The input at a position.
-pub(crate) fn input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
+pub(crate) fn find_input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
     let missing = || Failure::invalid("missing_input", "is missing").for_input(index);
     inputs.get(index).copied().ok_or_else(missing)
 }
 
 /// The same as text.
-pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Failure> {
-    let raw = input(inputs, index)?;
+pub(crate) fn input_text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Failure> {
+    let raw = find_input(inputs, index)?;
     str::from_utf8(raw).map_err(|error| {
         let message = format!("is not UTF-8: byte {} is invalid", error.valid_up_to());
         Failure::invalid("not_utf8", message).for_input(index)

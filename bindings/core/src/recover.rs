@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::failure::Failure;
 use crate::offsets::Unit;
-use crate::options::{answer, format, parse, parse_asked_from, text, unknown_method, unknown_word};
+use crate::options::{answer, format, parse, parse_asked_from, input_text, unknown_method, unknown_word};
 use crate::stitch::{check_template, convert_seam};
 use crate::stop;
 
@@ -113,7 +113,7 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     pub(crate) fn new(inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
-        let (received, options): (_, Options<'_>) = (text(inputs, 0)?, parse(options)?);
+        let (received, options): (_, Options<'_>) = (input_text(inputs, 0)?, parse(options)?);
         let demanded =
             options.format.as_deref().map(|name| format(name, options.marker.as_deref())).transpose()?;
         let schema = options.schema.map(|schema| Schema::compile(schema.get())).transpose()?;
@@ -135,16 +135,16 @@ impl Recovery {
             "next" => {}
             "resumed" => {
                 let options: ResumedOptions = parse(options)?;
-                let reply = options.reply.read(text(inputs, 0)?, self.demanded.is_some())?;
+                let reply = options.reply.read(input_text(inputs, 0)?, self.demanded.is_some())?;
                 self.pipeline.accept_continuation(reply, join(&options.join)?);
             }
             "corrected" => {
                 let reply: ReplyOptions = parse(options)?;
-                self.pipeline.accept_correction(reply.read(text(inputs, 0)?, self.demanded.is_some())?);
+                self.pipeline.accept_correction(reply.read(input_text(inputs, 0)?, self.demanded.is_some())?);
             }
             "failed" => {
                 let options: FailedOptions = parse(options)?;
-                self.pipeline.note_failure(failure(&options.kind, text(inputs, 0)?.to_owned())?);
+                self.pipeline.note_failure(parse_failure(&options.kind, input_text(inputs, 0)?.to_owned())?);
             }
             _ => return Err(unknown_method(method)),
         }
@@ -238,7 +238,7 @@ fn join(name: &str) -> Result<Join, Failure> {
     })
 }
 
-fn failure(kind: &str, message: String) -> Result<AskFailure, Failure> {
+fn parse_failure(kind: &str, message: String) -> Result<AskFailure, Failure> {
     Ok(match kind {
         "rejected" => AskFailure::Rejected(message),
         "lost" => AskFailure::Lost(message),

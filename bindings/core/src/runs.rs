@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::guard;
-use crate::options::{answer, input, parse, text, unknown_method, unknown_word};
+use crate::options::{answer, find_input, parse, input_text, unknown_method, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,7 +134,7 @@ impl AgentRun {
             }
             "output" => {
                 let options: OutputOptions = parse(options)?;
-                self.stream.push(input(inputs, 0)?);
+                self.stream.push(find_input(inputs, 0)?);
                 let usage = self.usage(options.usage);
                 let notices = self.run.handle(RunEvent::Used(usage, options.seconds));
                 self.to_json(&notices, None)
@@ -169,7 +169,7 @@ impl AgentRun {
     }
 
     fn note_end(&mut self, inputs: &[&[u8]], options: EndOptions) -> Result<String, Failure> {
-        let written = if inputs.is_empty() { None } else { Some(text(inputs, 0)?) };
+        let written = if inputs.is_empty() { None } else { Some(input_text(inputs, 0)?) };
         let stopped = options.stopped.as_deref().map(parse_stopped).transpose()?;
         let process = match (options.exit_code, options.signal) {
             (_, Some(signal)) => ProcessEnd::Killed(signal),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
-use crate::options::{answer, format, parse, parse_asked_from, text};
+use crate::options::{answer, format, parse, parse_asked_from, input_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +19,7 @@ struct PromptOptions {
 }
 
 pub(crate) fn build_resume_prompt(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (token, options): (_, PromptOptions) = (text(inputs, 0)?, parse(options)?);
+    let (token, options): (_, PromptOptions) = (input_text(inputs, 0)?, parse(options)?);
     let template = options.template.as_deref();
     if let Some(template) = template {
         check_template(template)?;
@@ -67,7 +67,7 @@ impl<'m> ShownMerged<'m> {
 }
 
 pub(crate) fn merge_chunks(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (initial, continuation) = (text(inputs, 0)?, text(inputs, 1)?);
+    let (initial, continuation) = (input_text(inputs, 0)?, input_text(inputs, 1)?);
     let options: Options = parse(options)?;
     let format = format(&options.format, options.marker.as_deref())?;
     let merged = endmark::merge_chunks(initial, continuation, &format, parse_asked_from(&options.from)?);
@@ -110,7 +110,7 @@ pub(crate) fn stitch(inputs: &[&[u8]], options: &str) -> Result<String, Failure>
     let options: Options = parse(options)?;
     let format = format(&options.format, options.marker.as_deref())?;
     let chunks: Vec<String> =
-        (0..inputs.len()).map(|index| text(inputs, index).map(str::to_owned)).collect::<Result<_, _>>()?;
+        (0..inputs.len()).map(|index| input_text(inputs, index).map(str::to_owned)).collect::<Result<_, _>>()?;
     let stitched = endmark::stitch(&chunks, &format, parse_asked_from(&options.from)?);
     answer(&ShownStitched {
         outcome: stitched.outcome.name(),
