@@ -10,7 +10,7 @@ mod revision;
 #[cfg(test)]
 mod tests;
 
-pub use address::{address, without_password};
+pub use address::{find_address, without_password};
 pub use client::{
     Address, Client, ClientChoice, Setting, file, other_client_keys, overridden, required_formats, settings,
     undo_keys,

@@ -180,7 +180,7 @@ impl AgentGateway {
             CommandError::input("unusable_settings", with_causes(&error), hint)
         })?;
         let variables = agents::variables(task, &reached, &origin, &secret, environment);
-        let file = files::file(task, &variables)?;
+        let file = files::write_settings_file(task, &variables)?;
         let command =
             agents::words(task.agent, &task.command, &origin, file.as_ref().map(NamedTempFile::path));
         let server = Server::new(gateway);

@@ -6,7 +6,7 @@ use endmark_failure::{CommandError, nearest};
 use super::client::Address;
 
 /// Returns the gateway's address for a client, with the path of a named upstream if there is one.
-pub fn address(
+pub fn find_address(
     url: Option<&str>,
     upstream: Option<&str>,
     settings: &Settings,

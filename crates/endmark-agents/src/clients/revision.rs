@@ -102,7 +102,7 @@ pub fn revise(
     let found = Document::parse(syntax, current.unwrap_or_default())?;
     let original = match (current, record) {
         (Some(current), Some(record)) if current == record.written => record.original.clone(),
-        (Some(current), Some(record)) => Some(without_ours(syntax, current, record, settings, keys)?),
+        (Some(current), Some(record)) => Some(remove_own_settings(syntax, current, record, settings, keys)?),
         (current, _) => current.map(str::to_owned),
     };
     let mut document = Document::parse(syntax, original.as_deref().unwrap_or_default())?;
@@ -150,7 +150,7 @@ pub fn revert(
     let (document, left) = restore_previous(syntax, current, record, settings, keys.endmark_keys)?;
     let changes = changes(&now, &document, keys.endmark_keys);
     if let Some(record) = record {
-        let original = without_ours(syntax, current, record, settings, keys)?;
+        let original = remove_own_settings(syntax, current, record, settings, keys)?;
         if differs(keys.others, &document, &Document::parse(syntax, &original)?) {
             let record = Record { original: Some(original), written: document.text() };
             return Ok(Reversion::Shared { record, changes, left });
@@ -164,7 +164,7 @@ pub fn revert(
 }
 
 /// Returns a changed file as if Endmark had never written settings for any client.
-fn without_ours(
+fn remove_own_settings(
     syntax: Syntax,
     current: &str,
     record: &Record,

@@ -23,7 +23,7 @@ const KIND_CHARS: usize = 60;
 /// Returns the output for the event: the protocol when a sub-agent starts, and the work to repeat when it stops.
 ///
 /// With `is_required` every sub-agent must deliver a result, even if it has not started one.
-pub fn findings(
+pub fn check_findings(
     event: &Event,
     is_required: bool,
     settings: &Settings,
@@ -47,7 +47,7 @@ pub fn findings(
     let (name, before) = if event.stop_hook_active == Some(false) {
         begin(&folder, &base)?
     } else {
-        let name = run_name(&base, number(&folder, &base)?);
+        let name = run_name(&base, next_number(&folder, &base)?);
         let before = Audit::replay(&folder, &name)?;
         (name, before)
     };
@@ -66,7 +66,7 @@ pub fn findings(
 /// A sub-agent that is resumed after its result was accepted begins another result. Under the old name that result
 /// would never be read.
 fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandError> {
-    let first = number(folder, base)?;
+    let first = next_number(folder, base)?;
     let mut number = first;
     let (name, audit) = loop {
         let name = run_name(base, number);
@@ -84,7 +84,7 @@ fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandEr
 }
 
 /// Returns the number of the sub-agent's current result, from 1.
-fn number(folder: &Path, base: &str) -> Result<u32, CommandError> {
+fn next_number(folder: &Path, base: &str) -> Result<u32, CommandError> {
     let kept = read_record(&number_file(folder, base))?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(1))
 }

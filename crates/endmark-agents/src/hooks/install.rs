@@ -144,7 +144,7 @@ pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Plann
     let is_left_over = arguments.is_removal
         && !changes.is_empty()
         && text.trim() == "{}"
-        && found == alone(arguments, &changes).map_err(unfit)?.as_deref();
+        && found == check_exclusive(arguments, &changes).map_err(unfit)?.as_deref();
     Ok(PlannedChanges { file, text, has_leftovers: is_left_over, changes })
 }
 
@@ -227,7 +227,7 @@ fn is_hook_of(hook: &Value, kind: HookKind) -> bool {
 }
 
 /// Returns a file with only these entries, as it would be written.
-fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UnfitFile> {
+fn check_exclusive(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UnfitFile> {
     let mut document = Document::parse(Syntax::Jsonc, "")?;
     for kind in HookKind::ALL {
         for at in arguments.agent.events(kind) {

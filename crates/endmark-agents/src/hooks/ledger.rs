@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 5;
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Returns the output for the event: the ledger, if the session continues after a compaction.
-pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
+pub fn build_ledger_answer(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
     let folder = folder(settings)?;
     let path = folder.join(record_name(&["ledger", event.session()?])).with_extension("txt");
     if event.hook_event_name.as_deref() == Some("PreCompact") {
@@ -34,7 +34,7 @@ pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, Comma
             CommandError::input("not_an_event", "the event names no transcript", "Update the agent.")
         })?;
         let text = read_transcript(transcript)?;
-        if let Some(ledger) = transcript_ledger(&String::from_utf8_lossy(&text))? {
+        if let Some(ledger) = build_transcript_ledger(&String::from_utf8_lossy(&text))? {
             forget_old(&folder, retention(settings));
             put(&path, ledger.as_bytes()).map_err(|error| unusable(&path, &error))?;
         }
@@ -60,7 +60,7 @@ fn read_transcript(path: &Path) -> Result<Vec<u8>, CommandError> {
 }
 
 /// Returns the ledger of a Claude Code transcript, or `None` if there is nothing to preserve.
-fn transcript_ledger(transcript: &str) -> Result<Option<String>, CommandError> {
+fn build_transcript_ledger(transcript: &str) -> Result<Option<String>, CommandError> {
     let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
     let body = json!({"messages": messages}).to_string();
     let dialogue = Dialogue::read(&Messages, body.as_bytes())

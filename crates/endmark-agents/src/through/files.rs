@@ -20,21 +20,21 @@ const CLAUDE_OTHER_SERVICE_VARIABLES: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
 /// Writes the settings that connect an agent to the gateway, if it needs such a file. Only the owner can access the
 /// file, because it contains the run's key.
-pub(super) fn file(
+pub(super) fn write_settings_file(
     task: &Task,
     variables: &[(String, OsString)],
 ) -> Result<Option<NamedTempFile>, CommandError> {
     if task.agent != Agent::Claude {
         return Ok(None);
     }
-    let settings = claude(task, variables)?;
+    let settings = claude_settings(task, variables)?;
     let written = tempfile::Builder::new().prefix("endmark-run-").suffix(".json").tempfile();
     let file = written.and_then(|mut file| file.write_all(settings.to_string().as_bytes()).map(|()| file));
     file.map(Some).map_err(|error| super::system_error(&error))
 }
 
 /// Returns the settings in the command, with the variables added to `env`, which overrides the environment.
-fn claude(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
+fn claude_settings(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
     let mut settings = match settings_argument(&task.command) {
         None => Value::Object(Map::new()),
         Some(text) if text.trim_start().starts_with('{') => parse(CLAUDE_SETTINGS, &text)?,

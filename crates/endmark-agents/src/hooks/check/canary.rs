@@ -26,15 +26,15 @@ const SESSION: &str = "endmark-doctor";
 pub(super) async fn run(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("cannot be tested: {error}"))?;
     match kind {
-        HookKind::Tool => tool(agent, command, &folder).await,
+        HookKind::Tool => try_tool_hook(agent, command, &folder).await,
         HookKind::Stop => stop(agent, command, &folder).await,
         HookKind::Compact => compact(command, &folder).await,
-        HookKind::Findings => findings(command, &folder).await,
+        HookKind::Findings => try_findings_hook(command, &folder).await,
     }
 }
 
 /// Tests a long output with one error row in its middle.
-async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
+async fn try_tool_hook(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let mut output = String::new();
     for row in 0..ROWS {
         // Writing to a string cannot fail.
@@ -118,7 +118,7 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
 }
 
 /// Tests a sub-agent that starts, which must get the protocol.
-async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
+async fn try_findings_hook(command: &str, folder: &TempDir) -> Result<String, String> {
     let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
     let answer = ask_command(command, &event, folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
