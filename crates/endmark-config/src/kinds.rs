@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::secret_source::SecretSource;
 
 /// Parses a rate, in dollars per million tokens.
-pub(crate) fn rate(given: &Given) -> Result<Rate, Expected> {
+pub(crate) fn parse_rate(given: &Given) -> Result<Rate, Expected> {
     let dollars = match given {
         #[expect(clippy::cast_precision_loss, reason = "no price has 16 digits")]
         Given::Integer(number) => Some(*number as f64),
@@ -31,7 +31,7 @@ pub(crate) struct Dollars;
 impl Kind<u64> for Dollars {
     fn read(&self, given: &Given) -> Result<u64, Expected> {
         // A rate is in nano-dollars per million tokens, so `rate` also converts dollars to nano-dollars.
-        rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
+        parse_rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "no budget has 16 digits")]

@@ -328,7 +328,7 @@ fn set_upstream(
 ) -> Result<(), Expected> {
     match key {
         "format" => upstream.format = format(given)?,
-        "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
+        "base_url" => upstream.base_url = Some(parse_base_url(&given.text()?)?),
         "for_paths" => {
             let names = given.names().unwrap_or_default();
             if let Some(path) = names.iter().find(|path| !path.starts_with(['/', '*'])) {
@@ -343,16 +343,16 @@ fn set_upstream(
                      nothing would meet `{path}`: write `{alone}`"
                 ));
             }
-            upstream.conditions.paths = patterns(given, "/v1/embeddings")?;
+            upstream.conditions.paths = parse_patterns(given, "/v1/embeddings")?;
         }
-        "for_models" => upstream.conditions.models = patterns(given, "qwen*")?,
-        "for_headers" => upstream.conditions.headers = patterns(given, "x-team: blue")?,
+        "for_models" => upstream.conditions.models = parse_patterns(given, "qwen*")?,
+        "for_headers" => upstream.conditions.headers = parse_patterns(given, "x-team: blue")?,
         "prefill" => upstream.prefill = PREFILLS.parse(given)?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
         "summary_model" => upstream.summary_model = given.optional_text()?,
         "endmark" => upstream.endmark = given.flag()?,
-        "proxy" => upstream.proxy = proxy(given, folder)?,
+        "proxy" => upstream.proxy = parse_proxy(given, folder)?,
         "ca_file" => {
             upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));
         }
@@ -381,7 +381,10 @@ fn format(given: &Given) -> Result<&'static Provider, Expected> {
 }
 
 /// Parses patterns for requests. `example` shows one.
-fn patterns<P: FromStr<Err = UnusablePattern>>(given: &Given, example: &str) -> Result<Vec<P>, Expected> {
+fn parse_patterns<P: FromStr<Err = UnusablePattern>>(
+    given: &Given,
+    example: &str,
+) -> Result<Vec<P>, Expected> {
     let texts = given.names().map_err(|_| format!("a list of patterns, like [\"{example}\"]"))?;
     let parsed = texts.iter().map(|text| text.parse()).collect::<Result<Vec<P>, _>>();
     parsed.map_err(|error| format!("a list of patterns, like [\"{example}\"] ({error})"))
@@ -396,7 +399,7 @@ fn secret_reference(given: &Given, folder: Option<&Path>) -> Option<SecretSource
     }
 }
 
-fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> {
+fn parse_proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> {
     if let Some(source) = secret_reference(given, folder) {
         return Ok(ProxyChoice::Kept(source));
     }
@@ -412,7 +415,7 @@ fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> 
 }
 
 /// Parses a base URL for requests.
-pub fn base_url(text: &str) -> Result<BaseUrl, Expected> {
+pub fn parse_base_url(text: &str) -> Result<BaseUrl, Expected> {
     let url = text.trim().parse();
     url.map_err(|_| "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned())
 }

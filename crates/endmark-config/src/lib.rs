@@ -32,7 +32,7 @@ pub use environment::{
 pub use error::ConfigError;
 pub use gateway::{models, to_gateway};
 use layers::Layers;
-pub use layers::base_url;
+pub use layers::parse_base_url;
 pub use listening::reachable_address;
 pub use network::{client_upstream, client_upstream_at};
 pub use provenance::{Origin, Provenance};

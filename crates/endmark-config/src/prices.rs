@@ -4,7 +4,7 @@ use endmark_context::{Rate, rate_from_dollars};
 use endmark_setting::{Expected, Given};
 use serde_json::{Value, json};
 
-use super::kinds::rate;
+use super::kinds::parse_rate;
 
 /// The keys in a price's section.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
@@ -23,9 +23,9 @@ pub struct Price {
 impl Price {
     pub(crate) fn set(&mut self, key: &str, given: &Given) -> Result<(), Expected> {
         match key {
-            "input" => self.input = Some(rate(given)?),
-            "cached_input" => self.cached_input = Some(rate(given)?),
-            "output" => self.output = Some(rate(given)?),
+            "input" => self.input = Some(parse_rate(given)?),
+            "cached_input" => self.cached_input = Some(parse_rate(given)?),
+            "output" => self.output = Some(parse_rate(given)?),
             _ => self.context_tokens = Some(given.count(1)?),
         }
         Ok(())
