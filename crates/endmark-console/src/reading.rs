@@ -51,7 +51,7 @@ fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
 }
 
 /// Sums of calls.
-pub(crate) async fn usage(
+pub(crate) async fn load_usage(
     console: &Console,
     store: &Store,
     query: &Query,
@@ -87,7 +87,7 @@ fn parse_key(typed: Option<&str>) -> Result<UsageKey, Failure> {
 }
 
 /// The report of the ledger about a span of time.
-pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
+pub(crate) async fn load_report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
     let seconds = parse_span(since)?;
     let models = Arc::clone(&console.models);
     Ok(store.read(move |reader| FoundCuts::read(reader, seconds, &models)).await?)
@@ -102,7 +102,11 @@ fn parse_span(span: &str) -> Result<u64, Failure> {
 }
 
 /// Recoveries, the newest first.
-pub(crate) async fn recoveries(store: &Store, query: &Query, limit: u32) -> Result<Page<LogRow>, Failure> {
+pub(crate) async fn load_recoveries(
+    store: &Store,
+    query: &Query,
+    limit: u32,
+) -> Result<Page<LogRow>, Failure> {
     let filter = filter(query)?;
     let rows = store.read(move |reader| reader.recent(limit + 1, &filter)).await?;
     Ok(cut(rows, limit, |row| row.id.to_string()))
@@ -146,8 +150,8 @@ pub(crate) const OUTCOMES: [&str; 13] = [
 pub(crate) const REFUSED: &str = "refused";
 
 /// Requests, the newest first.
-pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
-    let mut filter = request_filter(query)?;
+pub(crate) async fn load_requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
+    let mut filter = parse_request_filter(query)?;
     let since = query.text("since").map(parse_span).transpose()?;
     let outcome = filter.outcome.clone();
     let read = store.read(move |reader| {
@@ -192,7 +196,7 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
     }
 }
 
-fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
+fn parse_request_filter(query: &Query) -> Result<RequestFilter, Failure> {
     let outcome = query.owned_text("outcome");
     if let Some(unknown) = outcome.as_deref().filter(|outcome| !OUTCOMES.contains(outcome)) {
         let known = OUTCOMES.join(", ");
@@ -220,7 +224,10 @@ pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
 }
 
 /// Returns everything about a recovery by its number, or a request by its id.
-pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
+pub(crate) async fn load_recovery(
+    store: &Store,
+    id: &str,
+) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
     let id = percent_decode(id);
     let wanted_id = id.clone();
     let read = store.read(move |reader| {
@@ -237,7 +244,7 @@ pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery
 }
 
 /// Compactions, the newest first.
-pub(crate) async fn compactions(
+pub(crate) async fn load_compactions(
     store: &Store,
     query: &Query,
     limit: u32,
@@ -249,7 +256,7 @@ pub(crate) async fn compactions(
 }
 
 /// Returns everything about a session.
-pub(crate) async fn session(
+pub(crate) async fn load_session(
     console: &Console,
     store: &Store,
     id: &str,
@@ -265,13 +272,13 @@ pub(crate) async fn session(
 }
 
 /// Budgets by window, the newest first.
-pub(crate) async fn budgets(
+pub(crate) async fn load_budgets(
     console: &Console,
     store: &Store,
     query: &Query,
     limit: u32,
 ) -> Result<Page<budgets::BudgetEntry>, Failure> {
-    let after = query.text("after").map(place).transpose()?;
+    let after = query.text("after").map(parse_place).transpose()?;
     let read =
         store.read(move |reader| Ok((reader.budgets_after(after.as_ref(), limit + 1)?, reader.keys()?)));
     let (rows, keys) = read.await?;
@@ -279,7 +286,7 @@ pub(crate) async fn budgets(
     Ok((rows.iter().map(|row| budgets::BudgetEntry::new(row, &console.rules, &keys)).collect(), next))
 }
 
-fn place(typed: &str) -> Result<BudgetPlace, Failure> {
+fn parse_place(typed: &str) -> Result<BudgetPlace, Failure> {
     let mut parts = typed.splitn(4, KEY_SEPARATOR).map(str::to_owned);
     let mut part = || parts.next();
     let place = (|| {
@@ -296,7 +303,7 @@ fn place_text(place: &BudgetPlace) -> String {
 }
 
 /// Runs of all machines, the newest first, and whether they are of this machine alone since the database fails.
-pub(crate) async fn runs(
+pub(crate) async fn load_runs(
     store: &Store,
     query: &Query,
     limit: u32,
@@ -334,8 +341,8 @@ mod tests {
             unit: "tokens".to_owned(),
             subject: "a~model~with~waves".to_owned(),
         };
-        assert_eq!(place(&place_text(&budget)).unwrap(), budget);
-        assert!(place("2026-11-24~model").is_err());
+        assert_eq!(parse_place(&place_text(&budget)).unwrap(), budget);
+        assert!(parse_place("2026-11-24~model").is_err());
     }
 
     #[test]

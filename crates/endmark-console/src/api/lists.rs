@@ -24,7 +24,7 @@ struct Page<T> {
 /// `recoveries?status=&model=&provider=&cut_kind=&task=&request=&before=&limit=`, like `endmark log`.
 pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RECOVERIES)?;
-    let (rows, next) = reading::recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
+    let (rows, next) = reading::load_recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
     let report = recoveries::RecoveriesReport {
         rows: rows.iter().map(recoveries::RecoveryEntry::new).collect(),
         calls: None,
@@ -39,7 +39,7 @@ pub(super) async fn recovery(
     id: &str,
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
-    let (found, calls) = reading::recovery(store, id).await?;
+    let (found, calls) = reading::load_recovery(store, id).await?;
     json_response(&recoveries::report_with_calls(found.as_ref(), &calls))
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn session(
     id: &str,
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
-    json_response(&reading::session(console, store, id).await?)
+    json_response(&reading::load_session(console, store, id).await?)
 }
 
 /// `requests?outcome=&model=&upstream=&key=&session=&before=&limit=`.
@@ -61,7 +61,7 @@ pub(super) async fn requests(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
-    let page = reading::requests(store, &query, query.limit(MAX_ROWS)?).await?;
+    let page = reading::load_requests(store, &query, query.limit(MAX_ROWS)?).await?;
     let rows = page.rows.iter().map(|row| requests::RequestEntry::new(row, &console.models)).collect();
     json_response(&Page { report: requests::RequestsReport { rows }, next: reading::next_requests(&page) })
 }
@@ -72,7 +72,7 @@ pub(super) async fn compactions(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::COMPACTIONS)?;
-    let (rows, next) = reading::compactions(store, &query, query.limit(MAX_ROWS)?).await?;
+    let (rows, next) = reading::load_compactions(store, &query, query.limit(MAX_ROWS)?).await?;
     json_response(&Page { report: compactions::CompactionsReport { rows }, next })
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn budgets(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
-    let (rows, next) = reading::budgets(console, store, &query, query.limit(MAX_ROWS)?).await?;
+    let (rows, next) = reading::load_budgets(console, store, &query, query.limit(MAX_ROWS)?).await?;
     json_response(&Page { report: budgets::BudgetsReport { rows }, next })
 }
 
@@ -101,7 +101,8 @@ struct RunList {
 /// `runs?before=&limit=`, like `endmark runs`.
 pub(super) async fn runs(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
-    let ((runs, next), this_gateway_alone) = reading::runs(store, &query, query.limit(MAX_ROWS)?).await?;
+    let ((runs, next), this_gateway_alone) =
+        reading::load_runs(store, &query, query.limit(MAX_ROWS)?).await?;
     json_response(&Page { report: RunList { runs, events: None, this_gateway_alone }, next })
 }
 

@@ -16,7 +16,7 @@ pub(super) async fn usage(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::USAGE)?;
-    let (report, _) = reading::usage(console, store, &query).await?;
+    let (report, _) = reading::load_usage(console, store, &query).await?;
     json_response(&report)
 }
 
@@ -28,6 +28,6 @@ pub(super) async fn report(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &["since"])?;
     let since = query.owned_text("since").unwrap_or_else(|| "7d".to_owned());
-    let read = reading::report(console, store, &since).await?;
+    let read = reading::load_report(console, store, &since).await?;
     json_response(&cuts::CutsReport::new(&read, &since, console.continuation_tokens))
 }

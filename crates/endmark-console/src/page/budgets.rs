@@ -163,7 +163,7 @@ fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
 /// The list.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
-    let (rows, next) = reading::budgets(console, store, &query, ROWS).await?;
+    let (rows, next) = reading::load_budgets(console, store, &query, ROWS).await?;
     let now = words::unix_now();
     let is_current = |row: &BudgetEntry| {
         let period = Period::from_window(&row.window);

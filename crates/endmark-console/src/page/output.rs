@@ -27,7 +27,7 @@ pub(super) async fn compactions(
     query: Option<&str>,
 ) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::COMPACTIONS)?;
-    let (rows, next) = reading::compactions(store, &query, ROWS).await?;
+    let (rows, next) = reading::load_compactions(store, &query, ROWS).await?;
     let content = html! {
         (lead(&html! { "Compactions" }, &html! { p.muted { "What the beginnings of conversations were condensed to, so that they fit into the window of their model." } }))
         section.card aria-label="Compactions" {

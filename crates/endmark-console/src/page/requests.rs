@@ -33,7 +33,7 @@ pub(super) enum List {
 /// Lists requests, newest first.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
-    let page = reading::requests(store, &query, ROWS).await?;
+    let page = reading::load_requests(store, &query, ROWS).await?;
     let choices = store.read(endmark_store::Reader::request_choices).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let given = |outcome: &str| -> String {

@@ -27,7 +27,7 @@ const MAX_SQUARES: u32 = 8;
 /// Lists all runs, newest first. Each event refreshes the page.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
-    let ((all, next), is_alone) = reading::runs(store, &query, ROWS).await?;
+    let ((all, next), is_alone) = reading::load_runs(store, &query, ROWS).await?;
     let (ended, active): (Vec<&AgentRun>, Vec<&AgentRun>) = all.iter().partition(|run| run.is_over());
     let content = html! {
         (state(&all))

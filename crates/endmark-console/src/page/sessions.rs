@@ -94,7 +94,7 @@ pub(super) async fn one(
     id: &str,
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
-    let report = reading::session(console, store, id).await?;
+    let report = reading::load_session(console, store, id).await?;
     let session = percent_decode(id);
     let (mut calls, count) = store
         .read(move |reader| {

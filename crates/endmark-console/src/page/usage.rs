@@ -24,7 +24,7 @@ const MAX_DAYS: usize = 60;
 /// The sums.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::USAGE)?;
-    let (report, by) = reading::usage(console, store, &query).await?;
+    let (report, by) = reading::load_usage(console, store, &query).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let content = html! {
         (lead(&html! { "Usage" }, &html! { p.muted { "Tokens and dollars. Calls of models without a price are in no sum of dollars." } }))

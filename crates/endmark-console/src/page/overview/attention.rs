@@ -36,7 +36,7 @@ pub(super) async fn items(
     seen: &OverviewData,
 ) -> Result<Vec<Markup>, Failure> {
     let near = budgets::budgets_near_limit(console, store).await?;
-    let ((runs, _), _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
+    let ((runs, _), _) = reading::load_runs(store, &Query::parse(None, &[])?, 50).await?;
     let mut items: Vec<Markup> = near.iter().map(|row| budget(console, row, seen.now)).collect();
     items.extend(runs.iter().filter(|run| runs::is_at_risk(run)).map(run));
     items.extend(
