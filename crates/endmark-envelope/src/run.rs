@@ -78,7 +78,7 @@ fn internal_error(message: String) -> ErrorBody {
 /// Call it once, before anything else starts threads that handle signals.
 pub fn answer_signals(started: Instant) -> io::Result<()> {
     #[cfg(unix)]
-    return signals::answer(started);
+    return signals::answer_pending_signals(started);
     #[cfg(not(unix))]
     {
         let _ = started;

@@ -16,7 +16,7 @@ use crate::error::ErrorBody;
 const SIGNAL_EXIT_OFFSET: u8 = 128;
 
 /// Waits for signals in a thread of its own: a handler only has to wake it.
-pub(super) fn answer(started: Instant) -> io::Result<()> {
+pub(super) fn answer_pending_signals(started: Instant) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
         let mut is_repeated = false;
