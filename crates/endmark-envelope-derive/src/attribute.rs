@@ -22,7 +22,7 @@ impl FieldLimits {
     pub(crate) fn read(attributes: &[Attribute]) -> Result<Self, Error> {
         let mut limits = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {
-            let metas = metas(attribute)?;
+            let metas = parse_metas(attribute)?;
             if metas.is_empty() {
                 return Err(Error::new(
                     attribute.span(),
@@ -61,16 +61,16 @@ impl FieldLimits {
         if slot.is_some() {
             return Err(Error::new(meta.span(), format!("`{name}` is given twice")));
         }
-        *slot = Some(number(meta, &name)?);
+        *slot = Some(parse_number(meta, &name)?);
         Ok(())
     }
 }
 
 /// Where the library is for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type names another path.
-pub(crate) fn library(attributes: &[Attribute]) -> Result<Path, Error> {
+pub(crate) fn find_library(attributes: &[Attribute]) -> Result<Path, Error> {
     let mut library = parse_quote!(::endmark_envelope);
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {
-        for meta in metas(attribute)? {
+        for meta in parse_metas(attribute)? {
             let Meta::NameValue(pair) = &meta else { return Err(misplaced_error(attribute)) };
             if !pair.path.is_ident("crate") {
                 return Err(misplaced_error(attribute));
@@ -92,7 +92,7 @@ fn misplaced_error(attribute: &Attribute) -> Error {
 }
 
 /// Returns the items in an attribute's parentheses, separated by commas.
-pub(crate) fn metas(attribute: &Attribute) -> Result<Vec<Meta>, Error> {
+pub(crate) fn parse_metas(attribute: &Attribute) -> Result<Vec<Meta>, Error> {
     let Meta::List(list) = &attribute.meta else {
         return Ok(Vec::new());
     };
@@ -100,7 +100,7 @@ pub(crate) fn metas(attribute: &Attribute) -> Result<Vec<Meta>, Error> {
     Ok(parser.parse2(list.tokens.clone())?.into_iter().collect())
 }
 
-fn number(meta: &Meta, name: &str) -> Result<u64, Error> {
+fn parse_number(meta: &Meta, name: &str) -> Result<u64, Error> {
     let wrong = |span| Error::new(span, format!("a whole number is missing: `{name} = 255`"));
     let value = match meta {
         Meta::NameValue(pair) => &pair.value,

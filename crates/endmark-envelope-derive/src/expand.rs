@@ -7,12 +7,12 @@ use syn::{
     Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, GenericParam, Generics, parse_quote,
 };
 
-use crate::attribute::{FieldLimits, library};
+use crate::attribute::{FieldLimits, find_library};
 use crate::serde_name::SerdeNames;
 
 /// `impl Limits for …`.
-pub(crate) fn limits(input: &DeriveInput) -> Result<TokenStream, Error> {
-    let library = library(&input.attrs)?;
+pub(crate) fn expand_limits(input: &DeriveInput) -> Result<TokenStream, Error> {
+    let library = find_library(&input.attrs)?;
     let names = SerdeNames::read(&input.attrs)?;
     let Bodies { declare, check } = match &input.data {
         Data::Struct(data) => expand_struct(data, &names, input)?,
@@ -114,7 +114,7 @@ fn add(
     }
     if own.is_skipped && limits.has_limit() {
         let message = "serde skips this field, so its limit is never reported: remove `serde(skip)`, or write \
-                       `#[limits(skip)]`";
+                       `#[expand_limits(skip)]`";
         return Err(Error::new(limits_span(field), message));
     }
     let (member, pattern, path) = match (&field.ident, position) {

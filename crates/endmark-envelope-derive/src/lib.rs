@@ -20,5 +20,5 @@ use syn::{DeriveInput, parse_macro_input};
 #[proc_macro_derive(Limits, attributes(limits))]
 pub fn derive_limits(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand::limits(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+    expand::expand_limits(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

@@ -3,7 +3,7 @@
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta};
 
-use crate::attribute::metas;
+use crate::attribute::parse_metas;
 
 /// The names in `#[serde(…)]`.
 #[derive(Default)]
@@ -21,12 +21,12 @@ impl SerdeNames {
     pub(crate) fn read(attributes: &[Attribute]) -> Result<Self, Error> {
         let mut names = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-            for meta in metas(attribute)? {
+            for meta in parse_metas(attribute)? {
                 let is = |name: &str| meta.path().is_ident(name);
                 if is("rename") {
-                    names.rename = text(&meta)?;
+                    names.rename = parse_text(&meta)?;
                 } else if is("rename_all") {
-                    names.rename_all = text(&meta)?;
+                    names.rename_all = parse_text(&meta)?;
                 } else if is("skip") {
                     names.is_skipped = true;
                 } else if is("transparent") {
@@ -53,7 +53,7 @@ impl SerdeNames {
 }
 
 /// `= "name"`, or the serialised one of `(serialize = "name", deserialize = "other")`.
-fn text(meta: &Meta) -> Result<Option<String>, Error> {
+fn parse_text(meta: &Meta) -> Result<Option<String>, Error> {
     match meta {
         Meta::NameValue(pair) => Ok(literal(&pair.value)),
         Meta::List(list) => {
