@@ -47,7 +47,7 @@ impl<'a> Tool<'a> {
     /// Creates a tool from a command and a manifest file, or the built-in manifest.
     pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
         let manifest = match manifest {
-            Some(path) => preparation::manifest(path)?,
+            Some(path) => preparation::load_manifest(path)?,
             None => built_in::find_manifest(command),
         };
         let is_given = |flags: &[String]| has_flag(&manifest, command, flags);

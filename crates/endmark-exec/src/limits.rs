@@ -53,7 +53,7 @@ pub(crate) fn check(
             }
         };
         for value in values {
-            within(&field, limit.max_bytes, value.bytes)?;
+            check_limit(&field, limit.max_bytes, value.bytes)?;
             if !limit.fields.is_empty() && !value.bytes.is_empty() {
                 let place = FieldPath::root().key("arguments").key(limit.name.as_str());
                 payload::check(&limit.fields, &place, value.bytes)?;
@@ -66,12 +66,12 @@ pub(crate) fn check(
     let Some(limit) = manifest.max_argument_bytes else { return Ok(()) };
     let others = arguments.iter().enumerate().zip(is_limited).filter(|(_, is_limited)| !is_limited);
     for ((index, argument), _) in others {
-        within(&format!("arguments[{index}]"), limit, argument.as_bytes())?;
+        check_limit(&format!("arguments[{index}]"), limit, argument.as_bytes())?;
     }
     Ok(())
 }
 
-fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), ManifestMismatch> {
+fn check_limit(field: &str, limit: u64, value: &[u8]) -> Result<(), ManifestMismatch> {
     let actual = u64::try_from(value.len()).unwrap_or(u64::MAX);
     if actual <= limit {
         return Ok(());

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::manifest::{OutputKind, OutputRules};
 use endmark_process::Captured;
 
-pub(crate) use capped::within;
+pub(crate) use capped::cap_data;
 pub(crate) use cut::IncompleteValue;
 
 /// The code of the warning that invalid UTF-8 was replaced.

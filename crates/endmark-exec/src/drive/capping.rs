@@ -10,7 +10,7 @@ use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, 
 
 use super::{TOO_LARGE_HINT, unfinished_reason};
 use crate::manifest::OutputKind;
-use crate::output::{Data, marks_text, within};
+use crate::output::{Data, cap_data, marks_text};
 
 /// Bytes of an output that are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -73,7 +73,7 @@ impl CapPlan {
                 cap_request.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
         let (printed, handle) = cap_chunks_and_keep(
-            |take| each_chunk(&mut source, take),
+            |take| for_each_chunk(&mut source, take),
             cap_request,
             FieldPath::data(),
             &mut self.keeper,
@@ -84,7 +84,7 @@ impl CapPlan {
         let mut limits = self.request.limits.clone();
         limits.handle = handle.as_ref().map(|handle| handle.as_str().to_owned());
         self.handle = handle;
-        let data = within(data, is_all_captured, kind, printed, limits, unfinished_reason(ran));
+        let data = cap_data(data, is_all_captured, kind, printed, limits, unfinished_reason(ran));
         data.map_err(|error| cap_error(&error))
     }
 
@@ -96,7 +96,7 @@ impl CapPlan {
     }
 }
 
-fn each_chunk(source: &mut dyn Read, take: EachChunk<'_>) -> Result<(), CommandError> {
+fn for_each_chunk(source: &mut dyn Read, take: EachChunk<'_>) -> Result<(), CommandError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match source.read(&mut buffer) {

@@ -15,7 +15,7 @@ use crate::payload::{self, InvalidJson, PayloadFault, TooLarge};
 use crate::verdict::signal_code;
 
 /// Reads the manifest of a tool.
-pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
+pub(super) fn load_manifest(path: &Path) -> Result<Manifest, CommandError> {
     let text = read_regular_text(path, MAX_MANIFEST_BYTES).map_err(|source| match source.kind() {
         io::ErrorKind::FileTooLarge => {
             let message = format!("`{}` is no manifest: {source}", path.display());
@@ -38,7 +38,7 @@ pub(super) async fn prepare(
     signals: &mut Signals,
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     match limits::check(manifest, command, |name| std::env::var_os(name)) {
-        Ok(()) => stdin(progress, manifest, signals).await,
+        Ok(()) => read_stdin(progress, manifest, signals).await,
         Err(ManifestMismatch::TooLarge(found)) => Ok(Err(too_large(&found))),
         Err(ManifestMismatch::NoJson(found)) => Ok(Err(invalid_json(found))),
         Err(ManifestMismatch::WrongCommand { expected }) => {
@@ -81,7 +81,7 @@ fn check_content(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin
 }
 
 /// Reads standard input if it has a limit. Otherwise the tool inherits it.
-async fn stdin(
+async fn read_stdin(
     progress: &dyn Fn(&str),
     manifest: &Manifest,
     signals: &mut Signals,

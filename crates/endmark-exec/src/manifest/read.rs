@@ -29,35 +29,35 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let mut root = Section::new(text, "", 0, document.get_ref());
     let default = Manifest::default();
     // Accept a description, which only people read.
-    root.take_optional("description", string)?;
-    let stdin = root.take_section("stdin")?.map(stdin).transpose()?;
+    root.take_optional("description", read_string)?;
+    let stdin = root.take_section("stdin")?.map(read_stdin).transpose()?;
     let (max_stdin_bytes, stdin_fields) = stdin.unzip();
     let manifest = Manifest {
-        command: root.take_optional("command", words)?.unwrap_or_default(),
-        flags_with_value: root.take_optional("flags_with_value", flags)?.unwrap_or_default(),
-        flags_with_two_values: root.take_optional("flags_with_two_values", flags)?.unwrap_or_default(),
-        flags_without_value: root.take_optional("flags_without_value", flags)?.unwrap_or_default(),
+        command: root.take_optional("command", read_words)?.unwrap_or_default(),
+        flags_with_value: root.take_optional("flags_with_value", read_flags)?.unwrap_or_default(),
+        flags_with_two_values: root.take_optional("flags_with_two_values", read_flags)?.unwrap_or_default(),
+        flags_without_value: root.take_optional("flags_without_value", read_flags)?.unwrap_or_default(),
         max_argument_bytes: root.take_optional("max_argument_bytes", count)?,
         timeout: root
-            .take_optional("timeout_seconds", seconds)?
+            .take_optional("timeout_seconds", read_seconds)?
             .map_or(default.timeout, |timeout| Some(timeout).filter(|timeout| !timeout.is_zero())),
-        grace: root.take_optional("grace_seconds", seconds)?.unwrap_or(default.grace),
+        grace: root.take_optional("grace_seconds", read_seconds)?.unwrap_or(default.grace),
         arguments: root
             .take_sections("arguments")?
             .into_iter()
-            .map(argument)
+            .map(read_argument)
             .collect::<Result<Vec<_>, ManifestError>>()?,
         max_stdin_bytes,
         stdin_fields: stdin_fields.unwrap_or_default(),
         max_stderr_bytes: match root.take_section("stderr")? {
-            Some(section) => only_max_bytes(section)?,
+            Some(section) => read_max_bytes(section)?,
             None => default.max_stderr_bytes,
         },
-        output: root.take_section("output")?.map(output).transpose()?.unwrap_or_default(),
+        output: root.take_section("output")?.map(read_output).transpose()?.unwrap_or_default(),
         exit_codes: root
             .take_section("exit_codes")?
             .as_ref()
-            .map(exit_codes)
+            .map(read_exit_codes)
             .transpose()?
             .unwrap_or_default(),
     };
@@ -65,26 +65,26 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     Ok(manifest)
 }
 
-fn only_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
+fn read_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
     let max_bytes = section.take_required("max_bytes", count)?;
     section.finish()?;
     Ok(max_bytes)
 }
 
-fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestError> {
+fn read_stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestError> {
     let max_bytes = section.take_required("max_bytes", count)?;
-    let fields = payload_limits(&mut section)?;
+    let fields = read_payload_limits(&mut section)?;
     section.finish()?;
     Ok((max_bytes, fields))
 }
 
 /// Parses the limits of values inside a payload.
-fn payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
-    section.take_sections("fields")?.into_iter().map(payload_limit).collect()
+fn read_payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
+    section.take_sections("fields")?.into_iter().map(read_payload_limit).collect()
 }
 
-fn payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError> {
-    let path = section.take_required("path", payload_path)?;
+fn read_payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError> {
+    let path = section.take_required("path", read_payload_path)?;
     let limit = Limit {
         max_bytes: section.take_optional("max_bytes", count)?,
         max_chars: section.take_optional("max_characters", count)?,
@@ -98,12 +98,12 @@ fn payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError
     Ok(PayloadLimit { path, limit })
 }
 
-fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
-    let name = section.take_required("name", identifier)?;
+fn read_argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
+    let name = section.take_required("name", read_identifier)?;
     let max_bytes = section.take_required("max_bytes", count)?;
-    let position = section.take_optional("position", position)?;
-    let flags = section.take_optional("flag", flags)?.map(ArgumentPlace::Flags);
-    let variable = section.take_optional("environment", identifier)?.map(ArgumentPlace::Environment);
+    let position = section.take_optional("position", read_position)?;
+    let flags = section.take_optional("flag", read_flags)?.map(ArgumentPlace::Flags);
+    let variable = section.take_optional("environment", read_identifier)?.map(ArgumentPlace::Environment);
     let mut places = [position, flags, variable].into_iter().flatten();
     let place = match (places.next(), places.next()) {
         (Some(place), None) => place,
@@ -116,26 +116,27 @@ fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
             return Err(section.contradiction(message));
         }
     };
-    let fields = payload_limits(&mut section)?;
+    let fields = read_payload_limits(&mut section)?;
     section.finish()?;
     Ok(ArgumentLimit { name, place, max_bytes, fields })
 }
 
-fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
+fn read_output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let default = OutputRules::default();
-    let kind = section.take_optional("kind", kind)?.unwrap_or(default.kind);
-    let empty_is_list = section.take_optional("empty_is_list", flag)?.unwrap_or(default.empty_is_list);
+    let kind = section.take_optional("kind", read_kind)?.unwrap_or(default.kind);
+    let empty_is_list = section.take_optional("empty_is_list", read_flag)?.unwrap_or(default.empty_is_list);
     let with_flag = section.take_sections("with_flag")?.into_iter();
-    let with_flag = with_flag.map(|section| output_with_flag(section, kind)).collect::<Result<_, _>>()?;
-    let captured =
-        section.take_optional("max_captured_bytes", |value| bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
+    let with_flag =
+        with_flag.map(|section| read_output_with_flag(section, kind)).collect::<Result<_, _>>()?;
+    let captured = section
+        .take_optional("max_captured_bytes", |value| read_bounded_number(value, 1, MAX_CAPTURED_BYTES))?;
     let response = section.take_optional("max_response_bytes", |value| {
-        bounded_number(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
+        read_bounded_number(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
     })?;
     let pages = section.take_optional("pages", list)?;
     let mut fields = FieldRules::default();
     for rules in section.take_sections("fields")? {
-        let (path, rule) = field(rules)?;
+        let (path, rule) = read_field(rules)?;
         fields.add(path, rule);
     }
     section.finish()?;
@@ -151,38 +152,38 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
 }
 
 /// Parses the rules for one flag. A rule that is not given is the same as without the flag.
-fn output_with_flag(
+fn read_output_with_flag(
     mut section: Section<'_>,
     otherwise: OutputKind,
 ) -> Result<OutputWithFlag, ManifestError> {
     let output = OutputWithFlag {
-        flags: section.take_required("flag", flags)?,
-        kind: section.take_optional("kind", kind)?.unwrap_or(otherwise),
-        empty_is_list: section.take_optional("empty_is_list", flag)?.unwrap_or(false),
+        flags: section.take_required("flag", read_flags)?,
+        kind: section.take_optional("kind", read_kind)?.unwrap_or(otherwise),
+        empty_is_list: section.take_optional("empty_is_list", read_flag)?.unwrap_or(false),
     };
     section.finish()?;
     Ok(output)
 }
 
-fn field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
-    let path = section.take_required("path", pattern)?;
+fn read_field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
+    let path = section.take_required("path", read_pattern)?;
     let rule = FieldRule {
         max_bytes: section.take_optional("max_bytes", count)?,
         max_chars: section.take_optional("max_characters", count)?,
         max_items: section.take_optional("max_items", count)?,
-        bytes_in: section.take_optional("bytes_field", identifier)?,
-        chars_in: section.take_optional("characters_field", identifier)?,
-        items_in: section.take_optional("items_field", identifier)?,
-        page_token_in: section.take_optional("page_token_field", identifier)?,
-        markers: section.take_optional("marker", strings)?.unwrap_or_default(),
-        is_exact: section.take_optional("exact", flag)?.unwrap_or(false),
+        bytes_in: section.take_optional("bytes_field", read_identifier)?,
+        chars_in: section.take_optional("characters_field", read_identifier)?,
+        items_in: section.take_optional("items_field", read_identifier)?,
+        page_token_in: section.take_optional("page_token_field", read_identifier)?,
+        markers: section.take_optional("marker", read_strings)?.unwrap_or_default(),
+        is_exact: section.take_optional("exact", read_flag)?.unwrap_or(false),
         ..FieldRule::default()
     };
     section.finish()?;
     Ok((path, rule))
 }
 
-fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, ManifestError> {
+fn read_exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, ManifestError> {
     let mut meanings = BTreeMap::new();
     for (offset, key, value) in section.entries() {
         let code = key.parse::<u8>().map(i32::from).map_err(|_| {
@@ -193,10 +194,10 @@ fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, Manif
             DeValue::String(word) if word == "ok" => ExitMeaning::Success,
             DeValue::Table(table) => {
                 let name = section.name_below(key);
-                meaning(Section::new(section.text(), &name, value.span().start, table))?
+                read_meaning(Section::new(section.text(), &name, value.span().start, table))?
             }
             value => {
-                let code = word(value).map_err(|_| {
+                let code = read_word(value).map_err(|_| {
                     let expected = "`ok`, the word for an error, or { error = \"word\", … }".to_owned();
                     section.value_error(key, offset, expected)
                 })?;
@@ -208,30 +209,30 @@ fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, Manif
     Ok(meanings)
 }
 
-fn meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> {
+fn read_meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> {
     let meaning = ExitMeaning::Error {
-        code: section.take_required("error", word)?,
-        exit: section.take_optional("exit_code", exit)?.unwrap_or(Exit::Upstream),
-        message: section.take_optional("message", string)?,
-        hint: section.take_optional("hint", string)?,
+        code: section.take_required("error", read_word)?,
+        exit: section.take_optional("exit_code", read_exit)?.unwrap_or(Exit::Upstream),
+        message: section.take_optional("message", read_string)?,
+        hint: section.take_optional("hint", read_string)?,
     };
     section.finish()?;
     Ok(meaning)
 }
 
-fn string(value: &DeValue<'_>) -> Result<String, Expected> {
+fn read_string(value: &DeValue<'_>) -> Result<String, Expected> {
     value.as_str().map(str::to_owned).ok_or_else(|| "a string".to_owned())
 }
 
 /// Parses a non-empty string without `=` and control characters.
-fn identifier(value: &DeValue<'_>) -> Result<String, Expected> {
+fn read_identifier(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_name = |name: &&str| !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control());
     let name = value.as_str().filter(is_name);
     name.map(str::to_owned).ok_or_else(|| "a name".to_owned())
 }
 
 /// Parses an error code.
-fn word(value: &DeValue<'_>) -> Result<String, Expected> {
+fn read_word(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_word = |word: &&str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
     };
@@ -240,9 +241,10 @@ fn word(value: &DeValue<'_>) -> Result<String, Expected> {
 }
 
 /// Parses a string or a list of strings, all of them non-empty.
-fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+fn read_strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let expected = || "a string that is not empty, or a list of such".to_owned();
-    let full = |value: &DeValue<'_>| string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
+    let full =
+        |value: &DeValue<'_>| read_string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
     match value.as_array() {
         Some(items) => items.iter().map(|item| full(item.get_ref())).collect(),
         None => full(value).map(|text| vec![text]),
@@ -250,7 +252,7 @@ fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
 }
 
 /// Parses the paths in a response to which a rule applies, starting from `data`.
-fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+fn read_pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
     let is_in_data = path.steps().next() == FieldPattern::data().steps().next();
@@ -258,7 +260,7 @@ fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
 }
 
 /// Parses the paths in a payload to which a limit applies, starting from its root.
-fn payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+fn read_payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let path = value.as_str().filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
     path.ok_or_else(|| "the path of a field, like `title`, `items[*].title` or `[*].title`".to_owned())
 }
@@ -271,15 +273,15 @@ fn list(value: &DeValue<'_>) -> Result<FieldPath, Expected> {
     is_in_data.then_some(path).ok_or_else(expected)
 }
 
-fn words(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+fn read_words(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let expected = "a list of words, like [\"git\", \"log\"]";
     value.as_array().ok_or(expected)?;
-    strings(value).map_err(|_| expected.to_owned())
+    read_strings(value).map_err(|_| expected.to_owned())
 }
 
-fn flags(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+fn read_flags(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let is_flag = |flag: &String| flag.len() > 1 && flag.starts_with('-') && !flag.contains('=');
-    let flags = strings(value).ok().filter(|flags| flags.iter().all(is_flag));
+    let flags = read_strings(value).ok().filter(|flags| flags.iter().all(is_flag));
     flags.ok_or_else(|| "a flag, like \"--title\" or [\"-t\", \"--title\"]".to_owned())
 }
 
@@ -293,13 +295,13 @@ fn count(value: &DeValue<'_>) -> Result<u64, Expected> {
     count.ok_or_else(|| "a whole number, 0 or more".to_owned())
 }
 
-fn bounded_number(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
+fn read_bounded_number(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
     let count = count(value).ok().filter(|count| (least..=most).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok());
     count.ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-fn position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
+fn read_position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
     let number = integer(value).filter(|number| *number != 0);
     let index = number.and_then(|number| usize::try_from(number.unsigned_abs() - 1).ok());
     match (number, index) {
@@ -308,7 +310,7 @@ fn position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
     }
 }
 
-fn seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
+fn read_seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
     let written = match value {
         DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
         // Integers up to the maximum number of seconds are exact in floating point.
@@ -319,11 +321,11 @@ fn seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
     duration.ok_or_else(|| format!("a number of seconds from 0 to {MAX_SECONDS}"))
 }
 
-fn flag(value: &DeValue<'_>) -> Result<bool, Expected> {
+fn read_flag(value: &DeValue<'_>) -> Result<bool, Expected> {
     value.as_bool().ok_or_else(|| "`true` or `false`".to_owned())
 }
 
-fn kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
+fn read_kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
     match value.as_str() {
         Some("json") => Ok(OutputKind::Json),
         Some("jsonl") => Ok(OutputKind::Jsonl),
@@ -333,7 +335,7 @@ fn kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
     }
 }
 
-fn exit(value: &DeValue<'_>) -> Result<Exit, Expected> {
+fn read_exit(value: &DeValue<'_>) -> Result<Exit, Expected> {
     match integer(value) {
         Some(1) => Ok(Exit::No),
         Some(2) => Ok(Exit::Usage),

@@ -12,7 +12,7 @@ use super::{Data, possible_loss};
 /// it is used only if the capture contains just the beginning. Otherwise the parsed data is capped.
 /// # Errors
 /// [`CapError`] if the limits are too small.
-pub(crate) fn within(
+pub(crate) fn cap_data(
     data: Data,
     is_all_captured: bool,
     kind: OutputKind,
