@@ -27,7 +27,7 @@ use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKi
 use block::{Block, BlockEffect};
 pub(super) use coverage::read_dimensions;
 pub(super) use grammar::{END, START};
-use grammar::{Event, event, rest_after_speaker};
+use grammar::{Event, classify_line, rest_after_speaker};
 
 use json::{JsonEffect, Parsed, PendingJson};
 use lines::{Line, lines};
@@ -240,7 +240,7 @@ impl Reader {
     fn read_outside(&mut self, line: &Line<'_>) {
         let is_marker = |line_text: &&str| line_text.contains(START.trim_matches('='));
         let text = rest_after_speaker(&line.text).filter(is_marker).unwrap_or(&line.text);
-        match event(text) {
+        match classify_line(text) {
             Event::Start => self.open = Some(Block::new(line.begins(), self.surrounding_fence.take())),
             Event::End => {
                 self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
@@ -298,7 +298,7 @@ impl Reader {
 
     /// Takes a checkpoint line.
     fn read_checkpoint(&mut self, line: &Line<'_>) {
-        let (checkpoint, kind) = checkpoint::checkpoint(line);
+        let (checkpoint, kind) = checkpoint::parse_checkpoint(line);
         self.checkpoints.extend(checkpoint);
         if let Some(kind) = kind {
             self.remarks.add(kind, &line.text, line.begins());

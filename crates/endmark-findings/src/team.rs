@@ -15,9 +15,9 @@ use super::recovery::{Assignment, RecoveryPolicy};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(deserialize_with = "members")]
+    #[serde(deserialize_with = "deserialize_members")]
     agents: Vec<Member>,
-    #[serde(default, deserialize_with = "rounds")]
+    #[serde(default, deserialize_with = "deserialize_rounds")]
     rounds: Option<u32>,
     emergency: Option<bool>,
 }
@@ -25,16 +25,16 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Member {
-    #[serde(deserialize_with = "name")]
+    #[serde(deserialize_with = "deserialize_name")]
     agent_id: String,
-    #[serde(deserialize_with = "dimensions")]
+    #[serde(deserialize_with = "deserialize_dimensions")]
     dimensions: Vec<String>,
-    #[serde(default, deserialize_with = "turns")]
+    #[serde(default, deserialize_with = "deserialize_turns")]
     max_turns: Option<u32>,
 }
 
 /// Parses an agent's name, which must not be blank.
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.trim().is_empty() {
         return Err(D::Error::custom("an agent has no name: `agent_id` is empty"));
@@ -42,7 +42,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(name)
 }
 
-fn dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let dimensions = Vec::<String>::deserialize(deserializer)?;
     if dimensions.is_empty() {
         return Err(D::Error::custom("an agent has no dimensions: say what it is to look into"));
@@ -64,18 +64,18 @@ fn normalise_dimension(name: &str) -> String {
     if letters.is_empty() { name.trim().to_owned() } else { letters }
 }
 
-fn turns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    at_least_one(
+fn deserialize_turns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    deserialize_at_least_one(
         deserializer,
         "an agent has at least one turn: leave `max_turns` out where it is not limited",
     )
 }
 
-fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    at_least_one(deserializer, "there is at least one round: `rounds` counts the first one")
+fn deserialize_rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    deserialize_at_least_one(deserializer, "there is at least one round: `rounds` counts the first one")
 }
 
-fn at_least_one<'de, D: Deserializer<'de>>(
+fn deserialize_at_least_one<'de, D: Deserializer<'de>>(
     deserializer: D,
     problem: &'static str,
 ) -> Result<Option<u32>, D::Error> {
@@ -84,7 +84,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the agents, each of which must be unique.
-fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
+fn deserialize_members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
     struct Members;
 
     impl<'de> Visitor<'de> for Members {

@@ -8,7 +8,9 @@ use super::Remarks;
 use super::coverage::read_dimensions;
 use super::draft::{Draft, DraftOutcome};
 use super::evidence::{EvidenceCollector, Step};
-use super::grammar::{Event, NamedValue, START, any_field, event, headline, id_in_json, item, mentioned_id};
+use super::grammar::{
+    Event, NamedValue, START, any_field, classify_line, headline, id_in_json, item, mentioned_id,
+};
 use super::header::Header;
 use super::key::Key;
 use super::lines::Line;
@@ -100,7 +102,7 @@ impl Block {
 
     /// Processes the next line.
     pub(super) fn read_line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> BlockEffect {
-        let event = event(&line.text);
+        let event = classify_line(&line.text);
         if self.is_evidence(line, &event, remarks) {
             return BlockEffect::Open;
         }

@@ -21,7 +21,7 @@ fn rest_after_word(text: &str) -> Option<&str> {
 
 /// Parses a checkpoint line, with an optional remark: the line is a template from a prompt, or a number cannot be
 /// read.
-pub(super) fn checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkKind>) {
+pub(super) fn parse_checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkKind>) {
     let rest = rest_after_word(&line.text).unwrap_or_default().trim_end().trim_end_matches(['*', '`', '_']);
     let position = line.begins();
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };

@@ -49,7 +49,7 @@ const EMPHASIS: [char; 3] = ['*', '_', '`'];
 const LONGEST_NAME: usize = 40;
 
 /// Classifies a line.
-pub(super) fn event(text: &str) -> Event<'_> {
+pub(super) fn classify_line(text: &str) -> Event<'_> {
     let text = text.trim();
     if text.is_empty() {
         return Event::Blank;

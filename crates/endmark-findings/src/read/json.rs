@@ -230,7 +230,7 @@ impl Parsed {
                     draft.set_other(name, &field_text);
                 }
                 (Some(_), Some(field_text)) => {
-                    remarks.add(RemarkKind::RepeatedField, &field_text, self.start)
+                    remarks.add(RemarkKind::RepeatedField, &field_text, self.start);
                 }
                 _ => remarks.add(RemarkKind::UnknownField, name, self.start),
             }

@@ -1,6 +1,6 @@
 //! Tests of single lines: markers, findings, fields, and lines that only look like them.
 
-use super::super::grammar::{Event, event};
+use super::super::grammar::{Event, classify_line};
 use crate::FindingId;
 
 #[test]
@@ -19,7 +19,7 @@ fn markers_must_be_alone_on_their_line() {
         ("* * *", Event::Rule),
         (" \t", Event::Blank),
     ] {
-        assert_eq!(event(text), expected, "{text}");
+        assert_eq!(classify_line(text), expected, "{text}");
     }
 }
 
@@ -42,7 +42,7 @@ fn a_finding_begins_with_its_id() {
         ("3. [F1] SQL", "F001", "SQL"),
     ] {
         let id = FindingId::from_name(id).unwrap();
-        assert_eq!(event(text), Event::Head(id, title), "{text}");
+        assert_eq!(classify_line(text), Event::Head(id, title), "{text}");
     }
     for text in [
         "[F001](#f001)",
@@ -57,7 +57,7 @@ fn a_finding_begins_with_its_id() {
         "[",
         "[F001",
     ] {
-        assert!(!matches!(event(text), Event::Head(..)), "{text}");
+        assert!(!matches!(classify_line(text), Event::Head(..)), "{text}");
     }
 }
 
@@ -77,7 +77,7 @@ fn a_field_is_a_known_name_with_a_value() {
         ("**Severity:** High | **CWE:** CWE-89", &["High", "CWE-89"]),
         ("source: a | place of b", &["a | place of b"]),
     ] {
-        let Event::Fields(fields) = event(text) else { panic!("{text}") };
+        let Event::Fields(fields) = classify_line(text) else { panic!("{text}") };
         let found: Vec<&str> = fields.iter().map(|field| field.value).collect();
         assert_eq!(found, values, "{text}");
     }
@@ -89,6 +89,6 @@ fn a_field_is_a_known_name_with_a_value() {
         ("if a == b", Event::Text),
         ("a well-known sentence; with a colon: here", Event::Text),
     ] {
-        assert_eq!(event(text), expected, "{text}");
+        assert_eq!(classify_line(text), expected, "{text}");
     }
 }
