@@ -38,7 +38,7 @@ impl Stopping {
     /// Enters this stage, and notifies all subscribers.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
-        work::nudge();
+        work::wake_pool();
         self.reached.send_replace(());
     }
 

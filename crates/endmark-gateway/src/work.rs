@@ -121,7 +121,7 @@ pub(crate) fn is_in_pool() -> bool {
 static NUDGES: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes every future in the pool be polled again.
-pub(crate) fn nudge() {
+pub(crate) fn wake_pool() {
     NUDGES.fetch_add(1, Ordering::AcqRel);
 }
 

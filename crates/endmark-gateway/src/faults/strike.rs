@@ -191,7 +191,7 @@ mod tests {
     );
 
     /// Returns what a reader receives if the stream arrives in pieces of this many bytes, and how it ends.
-    fn struck(fault: &str, piece: usize) -> (String, Option<End>) {
+    fn strike_text(fault: &str, piece: usize) -> (String, Option<End>) {
         let plan: FaultPlan = fault.parse().unwrap();
         let mut strike = Strike::new(&plan.faults[0], &endmark_wire::openai_chat::Chat);
         let mut steps: Vec<Step> = Vec::new();
@@ -220,26 +220,26 @@ mod tests {
     fn a_fault_strikes_at_its_offset_in_any_chunking() {
         let first = STREAM.find("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"").unwrap();
         for piece in [1, 7, 1_000] {
-            assert_eq!(struck("drop@1", piece), (STREAM[..first].to_owned(), Some(End::Closed)));
-            assert_eq!(struck("reset@30b", piece), (STREAM[..30].to_owned(), Some(End::Reset)));
-            assert_eq!(struck("stall@0", piece), (": hello\n\n".to_owned(), Some(End::Never)));
-            let (cut, end) = struck("cut@1", piece);
+            assert_eq!(strike_text("drop@1", piece), (STREAM[..first].to_owned(), Some(End::Closed)));
+            assert_eq!(strike_text("reset@30b", piece), (STREAM[..30].to_owned(), Some(End::Reset)));
+            assert_eq!(strike_text("stall@0", piece), (": hello\n\n".to_owned(), Some(End::Never)));
+            let (cut, end) = strike_text("cut@1", piece);
             assert_eq!(end, Some(End::InOrder));
             assert!(cut.starts_with(&STREAM[..first]) && cut.ends_with("data: [DONE]\n\n"), "{cut}");
             assert!(cut.contains(r#""delta":{},"finish_reason":"length""#), "{cut}");
-            let (broken, end) = struck("malformed@1", piece);
+            let (broken, end) = strike_text("malformed@1", piece);
             assert_eq!(end, None);
             assert!(broken.ends_with("data: [DONE]\n\n") && !broken.contains("\"b\""), "{broken}");
-            assert!(struck("error@1", piece).0.contains("endmark_rehearsed_fault"));
-            assert_eq!(struck("no-done", piece), (STREAM.replace("data: [DONE]\n\n", ""), None));
-            assert_eq!(struck("slow@1ms", piece), (STREAM.to_owned(), None));
+            assert!(strike_text("error@1", piece).0.contains("endmark_rehearsed_fault"));
+            assert_eq!(strike_text("no-done", piece), (STREAM.replace("data: [DONE]\n\n", ""), None));
+            assert_eq!(strike_text("slow@1ms", piece), (STREAM.to_owned(), None));
         }
     }
 
     #[test]
     fn a_reply_shorter_than_the_fault_offset_is_unchanged() {
         for fault in ["cut@2", "cut@50", "drop@50", "malformed@50", "error@9999b", "drop@9999b"] {
-            assert_eq!(struck(fault, 11), (STREAM.to_owned(), None), "{fault}");
+            assert_eq!(strike_text(fault, 11), (STREAM.to_owned(), None), "{fault}");
         }
     }
 }

@@ -148,7 +148,7 @@ impl Body for Metered {
                 if let Some(data) = frame.data_ref() {
                     self.gauge.count(data);
                     if let Some(listener) = &mut self.listener {
-                        listener.hear(data);
+                        listener.read_data(data);
                     }
                 }
                 // hyper does not poll again if the declared length shows that nothing follows.

@@ -103,7 +103,7 @@ impl Listener {
         matches!(&self.state, ListenerState::Whole(body) if body.len() >= LARGE_BYTES)
     }
 
-    pub(super) fn hear(&mut self, data: &[u8]) {
+    pub(super) fn read_data(&mut self, data: &[u8]) {
         if matches!(self.state, ListenerState::Nothing) {
             return;
         }

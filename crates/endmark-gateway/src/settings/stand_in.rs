@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fallback_configuration_has_all_values_for_its_paths() {
+    fn a_fallback_without_values_for_its_paths_is_refused() {
         let google = "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/google";
         for (base_url, provider, model, unfit) in [
             ("https://mine.openai.azure.com/openai/v1", &OPENAI, Some("a/b"), None),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn finished_work_is_dropped_with_its_runtime() {
+    async fn finished_or_orphaned_work_is_dropped() {
         let shared = Arc::new(());
         let held = Arc::clone(&shared);
         BesideConnections.execute(Box::pin(async move { drop(held) }));

@@ -355,7 +355,7 @@ async fn an_impossible_count_is_replaced_by_an_estimate() {
 }
 
 #[tokio::test]
-async fn a_lone_total_is_split_into_prompt_and_reply() {
+async fn a_lone_total_counts_as_prompt_plus_reply() {
     let chat = |usage: Value| {
         let mut reply = Wire::Chat.whole_reply(&[ReplyPart::Text(TEXT)], "stop");
         reply["usage"] = usage;

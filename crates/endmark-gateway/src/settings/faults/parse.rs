@@ -52,7 +52,7 @@ pub enum FaultError {
 
 /// Parses a list of faults.
 pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
-    let faults: Vec<Fault> = text.split(',').map(|one| fault(one.trim())).collect::<Result<_, _>>()?;
+    let faults: Vec<Fault> = text.split(',').map(|one| parse_fault(one.trim())).collect::<Result<_, _>>()?;
     let given: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
     let has_rest = faults.iter().any(|fault| fault.share.is_none());
     if given > ALL || (given == ALL && has_rest) {
@@ -69,7 +69,7 @@ enum Detail {
     Always,
 }
 
-fn fault(written: &str) -> Result<Fault, FaultError> {
+fn parse_fault(written: &str) -> Result<Fault, FaultError> {
     let mut words = written.split('@').map(str::trim);
     let mut kind = kind(words.next().unwrap_or_default())?;
     let (mut place, mut share, mut time, mut always) = (None, None, None, false);
