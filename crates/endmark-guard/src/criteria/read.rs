@@ -48,7 +48,7 @@ pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -
 }
 
 /// Parses criteria. Unknown keys are errors, because a misspelled criterion would never be applied.
-pub(super) fn criteria(value: &Value) -> Result<Criteria, CriteriaError> {
+pub(super) fn parse_criteria(value: &Value) -> Result<Criteria, CriteriaError> {
     let Value::Object(object) = value else {
         return Err(CriteriaError::Value {
             key: "successCriteria".to_owned(),

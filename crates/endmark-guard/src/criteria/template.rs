@@ -3,7 +3,7 @@
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-use super::read::{criteria, nearest, section, snake_case};
+use super::read::{nearest, parse_criteria, section, snake_case};
 use super::{Criteria, CriteriaError};
 use crate::artifact::{Language, front_matter};
 
@@ -34,8 +34,8 @@ impl Template {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let value = match ending.as_str() {
-            "yaml" | "yml" => yaml(text)?,
-            "toml" => toml(text)?,
+            "yaml" | "yml" => parse_yaml(text)?,
+            "toml" => parse_toml(text)?,
             "json" => serde_json::from_str(&replace_lone_surrogates(text))
                 .map_err(|error| parse_error("JSON", &error))?,
             _ => return Self::from_markdown(text),
@@ -44,15 +44,15 @@ impl Template {
         if table.is_null() {
             return Err(CriteriaError::None("the file is empty".to_owned()));
         }
-        Ok(Self { criteria: criteria(table)?, body: None })
+        Ok(Self { criteria: parse_criteria(table)?, body: None })
     }
 
     fn from_markdown(text: &str) -> Result<Self, CriteriaError> {
         let front = front_matter(text)
             .ok_or_else(|| CriteriaError::None("the template has no front matter".to_owned()))?;
         let value = match front.language {
-            Language::Yaml => yaml(front.source)?,
-            Language::Toml => toml(front.source)?,
+            Language::Yaml => parse_yaml(front.source)?,
+            Language::Toml => parse_toml(front.source)?,
         };
         let object = value
             .as_object()
@@ -77,18 +77,18 @@ impl Template {
         if table.is_null() {
             return Err(CriteriaError::None("`successCriteria` is empty".to_owned()));
         }
-        Ok(Self { criteria: criteria(table)?, body: Some(text[front.body..].to_owned()) })
+        Ok(Self { criteria: parse_criteria(table)?, body: Some(text[front.body..].to_owned()) })
     }
 }
 
-fn yaml(text: &str) -> Result<Value, CriteriaError> {
+fn parse_yaml(text: &str) -> Result<Value, CriteriaError> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
     serde_saphyr::from_str(text).map_err(|error| parse_error("YAML", &error))
 }
 
-fn toml(text: &str) -> Result<Value, CriteriaError> {
+fn parse_toml(text: &str) -> Result<Value, CriteriaError> {
     ::toml::from_str(text).map_err(|error| parse_error("TOML", &error))
 }
 

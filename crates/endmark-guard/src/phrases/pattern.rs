@@ -80,7 +80,7 @@ impl Pattern {
     ///
     /// Returns a description of the syntax error.
     pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
-        let elements = source.split_whitespace().map(|part| element(part, classes));
+        let elements = source.split_whitespace().map(|part| parse_element(part, classes));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
         let pattern = Self::new(elements);
         if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
@@ -152,7 +152,7 @@ fn longest_run(tokens: &[Token]) -> String {
     runs.into_iter().max_by_key(String::len).unwrap_or_default()
 }
 
-fn element(part: &str, classes: &Classes) -> Result<Element, String> {
+fn parse_element(part: &str, classes: &Classes) -> Result<Element, String> {
     if let Some(count) = part.strip_prefix('~') {
         return count.parse().map(Element::Gap).map_err(|_| format!("`{part}` is no gap"));
     }
