@@ -5,13 +5,13 @@ use std::io::{self, Read};
 
 /// Returns the name of a new run: `run_` and twelve hexadecimal digits.
 pub fn run_id() -> io::Result<String> {
-    let hex = hex(random()?);
+    let hex = hex(random_bytes()?);
     Ok(format!("run_{}", &hex[..12]))
 }
 
 /// Returns a random UUID (version 4), which agents accept as the name of a session.
 pub fn session_id() -> io::Result<String> {
-    let mut bytes = random()?;
+    let mut bytes = random_bytes()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = hex(bytes);
@@ -22,7 +22,7 @@ fn hex(bytes: [u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(bytes))
 }
 
-fn random() -> io::Result<[u8; 16]> {
+fn random_bytes() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)

@@ -59,7 +59,7 @@ pub async fn supervise(
     let mut last = None;
     let mut outcome = Outcome::default();
     while let RunStep::Start(_) = scene.run.next_step() {
-        let attempt = match attempt(&mut scene, &mut memory, signals).await {
+        let attempt = match run_attempt(&mut scene, &mut memory, signals).await {
             Ok(attempt) => attempt,
             Err(error) => {
                 outcome.start_error = Some(error);
@@ -173,7 +173,7 @@ const RETRY_PROMPT_VARIABLE: &str = "ENDMARK_RETRY_PROMPT";
 pub const AGENT_VARIABLES: [&str; 3] = [RUN_VARIABLE, ATTEMPT_VARIABLE, RETRY_PROMPT_VARIABLE];
 
 /// Runs the agent once, and judges the artifact.
-async fn attempt(
+async fn run_attempt(
     scene: &mut RunInProgress<'_>,
     memory: &mut NextAttempt,
     signals: &mut Signals,
@@ -200,7 +200,7 @@ async fn attempt(
         variables: &variables,
         withheld: task.gateway.as_ref().map_or(&[], |between| between.withheld()),
         folder: Some(&task.folder),
-        stdin: input(call.input.as_deref())?,
+        stdin: write_input_file(call.input.as_deref())?,
         times: Times {
             total: Some(task.attempt_time.min(left)),
             silence: Some(task.silence),
@@ -296,7 +296,7 @@ fn look(scene: &mut RunInProgress<'_>) -> JudgedArtifact {
 }
 
 /// Returns standard input with this text, from an unnamed temporary file.
-fn input(text: Option<&str>) -> io::Result<Stdin> {
+fn write_input_file(text: Option<&str>) -> io::Result<Stdin> {
     let Some(text) = text else { return Ok(Stdin::Empty) };
     let mut file: File = tempfile::tempfile()?;
     file.write_all(text.as_bytes())?;
