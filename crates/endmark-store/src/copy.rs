@@ -54,7 +54,7 @@ async fn into_database(
     address.check_schema(database::make_tables(&client).await.map_err(failed)?)?;
     let known = file.mark(ID)?;
     let id = known.clone().unwrap_or_else(|| format!("copy-{}", random()));
-    let (holds_records, is_known) = copying::holds(&client, &id).await.map_err(failed)?;
+    let (holds_records, is_known) = copying::check_holds(&client, &id).await.map_err(failed)?;
     if holds_records && !is_known {
         return Err(CopyError::OtherContents { target: address.to_string() });
     }
@@ -89,8 +89,8 @@ async fn into_database(
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
     database::leave(&client, &instance).await.map_err(failed)?;
     let since = oldest.map_or_else(|| "-infinity".to_owned(), |oldest| format!("{oldest}+00"));
-    let target = copying::file_sums(&client, &instance.id, &since).await.map_err(failed)?;
-    let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
+    let target = copying::query_file_sums(&client, &instance.id, &since).await.map_err(failed)?;
+    let (_, keys, secrets) = database::query_keys(&mut client).await.map_err(failed)?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
     let left_out = file.omitted_records()?;
     file.commit()?;
@@ -105,14 +105,14 @@ async fn into_file(
     let failed = |error: tokio_postgres::Error| address.statement_error(&error);
     let mut client = address.connect().await?;
     let nothing = || CopyError::Nothing { source_name: address.to_string() };
-    let schema = database::schema(&client).await.map_err(failed)?.ok_or_else(nothing)?;
+    let schema = database::query_schema_version(&client).await.map_err(failed)?.ok_or_else(nothing)?;
     address.check_schema(schema)?;
     check_unused(&client, address).await?;
-    let sums = copying::total_sums(&client).await.map_err(failed)?;
+    let sums = copying::query_total_sums(&client).await.map_err(failed)?;
     if sums == CopySums::default() {
         return Err(nothing());
     }
-    let id = copying::id(&client, random_number()).await.map_err(failed)?;
+    let id = copying::read_or_create_id(&client, random_number()).await.map_err(failed)?;
     let to = to.absolute();
     to.make_folder()?;
     let file = CopyFile::open(to.path())?;
@@ -122,13 +122,13 @@ async fn into_file(
         None if file.is_empty()? => file.set_mark(SOURCE, &id)?,
         _ => return Err(CopyError::OtherContents { target: to.to_string() }),
     }
-    let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
+    let (_, keys, secrets) = database::query_keys(&mut client).await.map_err(failed)?;
     file.add_keys(&keys, &secrets)?;
     file.commit()?;
     let mut after = ("-infinity".to_owned(), String::new(), 0);
     let mut copied = 0;
     while let Some((rows, count, last)) =
-        copying::rows(&client, &after, pace::MAX_ROWS).await.map_err(failed)?
+        copying::query_next_rows(&client, &after, pace::MAX_ROWS).await.map_err(failed)?
     {
         file.begin()?;
         file.add_rows(&rows)?;
@@ -153,7 +153,7 @@ async fn into_file(
 
 /// Error if gateways use the database, or if one may have costs that it has not reported.
 async fn check_unused(client: &Client, address: &PostgresAddress) -> Result<(), CopyError> {
-    let users = copying::users(client).await.map_err(|error| address.statement_error(&error))?;
+    let users = copying::count_users(client).await.map_err(|error| address.statement_error(&error))?;
     match users {
         (0, None) => Ok(()),
         (0, Some(instance)) => Err(CopyError::Unreported { instance }),

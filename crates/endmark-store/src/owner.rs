@@ -129,9 +129,9 @@ pub(crate) fn is_dead(database: &Path, name: &str, left: &[DeadOwner]) -> bool {
 
 /// Locks and returns the lock files that killed processes left behind. The caller holds the database's write
 /// lock.
-pub(crate) fn dead(database: &Path) -> io::Result<Vec<DeadOwner>> {
+pub(crate) fn find_dead_owners(database: &Path) -> io::Result<Vec<DeadOwner>> {
     let mut dead = Vec::new();
-    for path in signs(database)? {
+    for path in list_life_signs(database)? {
         // An owner that closed between the two steps removed its file before it released the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
@@ -147,11 +147,11 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<DeadOwner>> {
 pub(crate) fn has_others(database: &Path, own_name: &str) -> io::Result<bool> {
     let own = life_sign_path(database, own_name);
     let is_locked = |path: &PathBuf| File::open(path).is_ok_and(|file| !matches!(file.try_lock(), Ok(())));
-    Ok(signs(database)?.iter().any(|path| *path != own && is_locked(path)))
+    Ok(list_life_signs(database)?.iter().any(|path| *path != own && is_locked(path)))
 }
 
 /// Returns the lock files of all owners.
-fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_life_signs(database: &Path) -> io::Result<Vec<PathBuf>> {
     let prefix = life_sign_path(database, "");
     let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -229,7 +229,7 @@ mod tests {
         let foreign = folder.path().join("a.db-other");
         File::create(&dead).unwrap();
         File::create(&foreign).unwrap();
-        for left in super::dead(&database).unwrap() {
+        for left in super::find_dead_owners(&database).unwrap() {
             left.remove_sign().unwrap();
         }
         assert!(!dead.exists());

@@ -89,7 +89,7 @@ impl Shared {
         writer: Arc<Writer>,
         leases: Arc<Leases>,
     ) -> Result<Self, StoreError> {
-        let lock = lock(path)?;
+        let lock = lock_journal(path)?;
         let state = Arc::new(State {
             address: address.clone(),
             path: path.to_owned(),
@@ -242,7 +242,7 @@ impl State {
 }
 
 /// Locks the journal for this process.
-fn lock(path: &Path) -> Result<File, StoreError> {
+fn lock_journal(path: &Path) -> Result<File, StoreError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("-instance");
     let beside = PathBuf::from(beside);

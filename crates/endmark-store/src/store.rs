@@ -293,7 +293,8 @@ impl Store {
         until: &str,
     ) -> Result<Option<SharedSums>, StoreError> {
         let Some(shared) = &self.shared else { return Ok(None) };
-        let sums = shared.look_up(async |client| crate::shared::usage::sums(client, by, since, until).await);
+        let sums =
+            shared.look_up(async |client| crate::shared::usage::query_sums(client, by, since, until).await);
         sums.await.map(Some)
     }
 

@@ -11,7 +11,7 @@ impl Store {
     /// Returns this owner's summaries of conversations with this first turn.
     pub async fn summaries(&self, owner: &str, first_sha256: &str) -> Result<Vec<KeptSummary>, StoreError> {
         let (owner, first) = (owner.to_owned(), first_sha256.to_owned());
-        self.writer.write(move |session| compactions::summaries_for(session, &owner, &first)).await
+        self.writer.write(move |session| compactions::query_summaries(session, &owner, &first)).await
     }
 
     /// Keeps a summary for this owner until it has not been used for `keep_days` days (0 means forever).
@@ -52,7 +52,7 @@ impl Store {
 
     /// Returns the size of the smallest request that was condensed, if any. Smaller requests need no lookup.
     pub async fn least_summarised_bytes(&self) -> Result<Option<u64>, StoreError> {
-        self.writer.write(|session| compactions::least_bytes(session)).await
+        self.writer.write(|session| compactions::query_least_bytes(session)).await
     }
 
     /// Records the session in which a kept output was first shortened.

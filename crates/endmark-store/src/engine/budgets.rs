@@ -42,7 +42,7 @@ pub(crate) fn hold(
         for (claim, account) in &accounts {
             enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::new(claim), claim.amount)?;
             leases.note(claim, claim.amount);
-            warnings.extend(warning(connection, claim, account.level())?);
+            warnings.extend(find_warning(connection, claim, account.level())?);
         }
         forget_old_rates(connection, leases, &hold.claims)?;
         return Ok(HoldOutcome::fits(warnings, accounts.into_iter()));
@@ -168,7 +168,11 @@ pub(super) fn enter(
 }
 
 /// Returns a warning if the budget reached this level for the first time in its window.
-fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Result<Option<BudgetWarning>> {
+fn find_warning(
+    connection: &Connection,
+    claim: &Claim,
+    level: Level,
+) -> rusqlite::Result<Option<BudgetWarning>> {
     if level == Level::Low || claim.scope == Scope::Rate {
         return Ok(None);
     }

@@ -14,7 +14,7 @@ const ITEM_SEPARATOR: &str = "\u{1e}";
 
 /// Returns the summaries of conversations with this first turn, and marks them as used now. The times of use
 /// have a resolution of one hour.
-pub(crate) fn summaries_for(
+pub(crate) fn query_summaries(
     connection: &Connection,
     owner: &str,
     first_sha256: &str,
@@ -113,7 +113,7 @@ pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str)
 }
 
 /// Returns the size of the smallest request that was condensed, if any.
-pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault> {
+pub(crate) fn query_least_bytes(connection: &Connection) -> Result<Option<u64>, Fault> {
     let least: Option<i64> =
         connection.query_row("SELECT min(bytes) FROM compactions", [], |row| row.get(0))?;
     Ok(least.and_then(|bytes| u64::try_from(bytes).ok()))

@@ -207,7 +207,7 @@ impl CopyFile {
 
     /// Returns all keys and the hashes of their secrets, as JSON.
     pub(crate) fn keys(&self) -> Result<(String, String), CopyError> {
-        self.read(keys::all_as_json)
+        self.read(keys::read_all_as_json)
     }
 
     /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.

@@ -149,7 +149,7 @@ impl Reader {
     ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
         // Read everything in one transaction, because a day may be summed meanwhile.
         let moment = self.connection().unchecked_transaction()?;
-        let cuts = cuts_between(self.connection(), from, until)?;
+        let cuts = query_cuts(self.connection(), from, until)?;
         moment.finish()?;
         let mut summaries: Vec<CutSummary> = cuts.summaries.into_values().collect();
         let order = |cut: &CutSummary| {
@@ -172,7 +172,7 @@ impl Reader {
     }
 }
 
-fn cuts_between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
+fn query_cuts(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
     let mut cuts = Cuts::default();
     let days = cuts.read_sums(connection, from, until)?;
     let mut gaps: Vec<(String, String)> = Vec::new();
@@ -211,7 +211,7 @@ fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
     );
     let day: Option<String> = connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()?;
     let Some(day) = day else { return Ok(false) };
-    let cuts = cuts_between(connection, &day, &format!("{day} 24"))?;
+    let cuts = query_cuts(connection, &day, &format!("{day} 24"))?;
     for cut in cuts.summaries.values() {
         connection
             .prepare_cached(

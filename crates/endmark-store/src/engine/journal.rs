@@ -161,7 +161,7 @@ pub(crate) struct GrantedShare {
 /// of its own. The caller's transaction has it all or nothing.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
-    if let Some(instance) = instance(connection).map_err(failed)? {
+    if let Some(instance) = query_instance(connection).map_err(failed)? {
         // A journal of an older version lacks them.
         connection.execute_batch(runs::TRIGGERS).map_err(failed)?;
         return Ok(instance);
@@ -191,13 +191,13 @@ fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
 
 /// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
 pub(crate) fn refuse(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    match instance(connection).map_err(|error| StoreError::from_sqlite(path, &error))? {
+    match query_instance(connection).map_err(|error| StoreError::from_sqlite(path, &error))? {
         Some(_) => Err(StoreError::IsJournal { path: path.to_owned() }),
         None => Ok(()),
     }
 }
 
-fn instance(connection: &Connection) -> rusqlite::Result<Option<Instance>> {
+fn query_instance(connection: &Connection) -> rusqlite::Result<Option<Instance>> {
     connection
         .query_row("SELECT instance, token, pending, keys_version FROM journal", [], |row| {
             Ok(Instance {
@@ -211,7 +211,7 @@ fn instance(connection: &Connection) -> rusqlite::Result<Option<Instance>> {
 }
 
 /// Writes the identity of this instance.
-pub(crate) fn name(connection: &Connection, instance: &Instance) -> Result<(), Fault> {
+pub(crate) fn save_instance(connection: &Connection, instance: &Instance) -> Result<(), Fault> {
     let Instance { id, token, pending, .. } = instance;
     connection.execute("UPDATE journal SET instance = ?1, token = ?2, pending = ?3", [id, token, pending])?;
     Ok(())
@@ -230,7 +230,7 @@ pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<
 }
 
 /// Marks budgets to be reported, because the database still has shares of them from before.
-pub(crate) fn mark(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+pub(crate) fn mark_shares(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
     for (key, _) in shares {
         connection
             .prepare_cached(

@@ -97,7 +97,7 @@ pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Resu
 }
 
 /// Returns all keys and the hashes of their secrets, as two arrays of JSON objects.
-pub(super) fn all_as_json(connection: &Connection) -> rusqlite::Result<(String, String)> {
+pub(super) fn read_all_as_json(connection: &Connection) -> rusqlite::Result<(String, String)> {
     connection.query_row(
         "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
              'budget_period', budget_period, 'budget_limit', budget_limit, 'ends_at', ends_at,

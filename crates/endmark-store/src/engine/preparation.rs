@@ -26,7 +26,7 @@ pub(crate) fn register_owner<I, T>(
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
     runs::mark_lost(&transaction, path).map_err(failed)?;
     let io_failed = |error| StoreError::from_io(path, &error);
-    let dead = owner::dead(path).map_err(io_failed)?;
+    let dead = owner::find_dead_owners(path).map_err(io_failed)?;
     for left in &dead {
         for call in slate::read(left.path()).map_err(io_failed)? {
             usage::record(&transaction, &call).map_err(failed)?;

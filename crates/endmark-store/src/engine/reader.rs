@@ -140,7 +140,7 @@ impl Reader {
         let read = || {
             self.connection
                 .prepare(sql)?
-                .query_map(params_from_iter(values), log_row)?
+                .query_map(params_from_iter(values), read_log_row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.store_error(&error))
@@ -150,7 +150,7 @@ impl Reader {
     fn request_cuts(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
         self.connection()
             .prepare_cached(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"))?
-            .query_map([request_id], log_row)?
+            .query_map([request_id], read_log_row)?
             .collect()
     }
 
@@ -161,7 +161,7 @@ impl Reader {
                    dropped_bytes, confidence, sha256, text
                  FROM recovery_pieces WHERE log_id = ?1 ORDER BY ordinal",
             )?
-            .query_map([log_id], |row| Ok(LoggedPiece { log_id, piece: piece(row)? }))?
+            .query_map([log_id], |row| Ok(LoggedPiece { log_id, piece: read_piece(row)? }))?
             .collect()
     }
 
@@ -174,7 +174,7 @@ impl Reader {
     }
 }
 
-fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+fn read_log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
     let status: String = row.get(6)?;
     Ok(LogRow {
         id: row.get(0)?,
@@ -199,7 +199,7 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
     })
 }
 
-fn piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
+fn read_piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
     Ok(Piece {
         ordinal: row.get(0)?,
         strategy: row.get(1)?,

@@ -36,7 +36,7 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
         return Err(Fault::NoRoom { max_bytes });
     }
     let mut candidates =
-        Candidates { connection, in_use: outputs_in_use(connection)?, by_owner: HashMap::new() };
+        Candidates { connection, in_use: query_outputs_in_use(connection)?, by_owner: HashMap::new() };
     let goal = max_bytes - max_bytes / FREED_DIVISOR;
     while total > goal {
         let Some((owner, victim, freed)) = candidates.next()? else { break };
@@ -52,7 +52,7 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
 }
 
 /// Returns the outputs of sessions in which a call was made or an output was used recently.
-fn outputs_in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+fn query_outputs_in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     connection
         .prepare_cached(
             "WITH lately(session) AS MATERIALIZED (

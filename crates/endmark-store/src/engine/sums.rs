@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use crate::calls::{Call, UsageRow};
 use crate::counted::{CallClass, CallSums, classify};
 use crate::engine::integers::integer;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
 use crate::engine::usage::usage_row_from;
 use crate::engine::{Fault, cuts};
 
@@ -164,8 +164,10 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     let oldest = format!(
         "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS}"
     );
-    let calls: Vec<UsageRow> =
-        connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
+    let calls: Vec<UsageRow> = connection
+        .prepare_cached(&oldest)?
+        .query_map([], read_usage_row)?
+        .collect::<rusqlite::Result<_>>()?;
     // The same rows, in the order of the same index.
     let summed = format!(
         "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED_CALLS}
@@ -194,7 +196,7 @@ pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Resul
         let class = if let Some(class) = classes.get(&place.class) {
             *class
         } else {
-            let class = class_number(connection, &place.class)?;
+            let class = find_class_number(connection, &place.class)?;
             classes.insert(&place.class, class);
             class
         };
@@ -203,7 +205,7 @@ pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Resul
     Ok(())
 }
 
-fn class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<i64> {
+fn find_class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<i64> {
     let CallClass { upstream, purpose, model, answered_model, kinds, above_tokens, from_minute } = class;
     let values =
         params![upstream, purpose, model, answered_model, kinds, integer(*above_tokens), from_minute];

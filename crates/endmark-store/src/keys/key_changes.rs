@@ -105,7 +105,7 @@ impl KeyBook {
         match &self.0 {
             Book::File(store) => store.read(Reader::keys).await,
             Book::Database { client, address } => {
-                database::all_keys(client).await.map_err(|error| address.statement_error(&error))
+                database::query_all_keys(client).await.map_err(|error| address.statement_error(&error))
             }
         }
     }

@@ -48,8 +48,9 @@ impl Fleet {
         let own =
             self.own(move |reader| Ok((reader.runs_before(cursor.as_ref(), limit)?, reader.instance()?)));
         let (mut runs, instance) = own.await?.unwrap_or_default();
-        let lookup =
-            async |client: &mut Client| runs::elsewhere(client, &instance, before.as_ref(), limit).await;
+        let lookup = async |client: &mut Client| {
+            runs::query_other_runs(client, &instance, before.as_ref(), limit).await
+        };
         let mut failure = None;
         if let Some(elsewhere) = self.look_up(lookup).await {
             let machine = RunMachine::own(&instance);
@@ -116,7 +117,7 @@ impl Fleet {
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Option<Result<T, StoreError>> {
         let address = self.location.postgres()?;
-        let lookup = async |client: &mut Client| match database::schema(client).await? {
+        let lookup = async |client: &mut Client| match database::query_schema_version(client).await? {
             Some(_) => lookup(client).await,
             None => Ok(T::default()),
         };

@@ -84,7 +84,7 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
 }
 
 async fn connect_to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
-    let transport = transport(address, host, port).await?;
+    let transport = open_transport(address, host, port).await?;
     let mut config = address.config.clone();
     // TLS is set up already.
     config.ssl_mode(SslMode::Disable).application_name("endmark");
@@ -152,7 +152,7 @@ fn advice(code: &str) -> Option<&'static str> {
     })
 }
 
-async fn transport(
+async fn open_transport(
     address: &PostgresAddress,
     host: &Host,
     port: u16,
@@ -181,7 +181,8 @@ async fn transport(
         }
         _ => return Err(temporary_failure("it does not answer the request for TLS".to_owned())),
     }
-    let (tls, name) = tls(address, name).map_err(|error| permanent_failure(error.to_string()))?;
+    let (tls, name) =
+        build_tls_config(address, name).map_err(|error| permanent_failure(error.to_string()))?;
     let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
     connected.map(|stream| Box::new(stream) as Box<dyn Transport>).map_err(|error| {
         if !error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
@@ -193,18 +194,21 @@ async fn transport(
     })
 }
 
-fn tls(address: &PostgresAddress, host: &str) -> io::Result<(ClientConfig, ServerName<'static>)> {
+fn build_tls_config(
+    address: &PostgresAddress,
+    host: &str,
+) -> io::Result<(ClientConfig, ServerName<'static>)> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_root_certificates(authorities(address)?)
+        .with_root_certificates(load_authorities(address)?)
         .with_no_client_auth();
     Ok((tls, ServerName::try_from(host.to_owned()).map_err(io::Error::other)?))
 }
 
 /// Returns the certificate authorities that may certify the server.
-fn authorities(address: &PostgresAddress) -> io::Result<RootCertStore> {
+fn load_authorities(address: &PostgresAddress) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     let certificates = match address.root_file() {
         None => rustls_native_certs::load_native_certs().certs,

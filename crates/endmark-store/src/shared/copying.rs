@@ -14,7 +14,7 @@ use crate::leases::BudgetKey;
 pub(crate) type DatabasePlace = (String, String, i32);
 
 /// Whether the tables hold records, and whether the file with this id was copied into them.
-pub(crate) async fn holds(client: &Client, id: &str) -> Result<(bool, bool), Error> {
+pub(crate) async fn check_holds(client: &Client, id: &str) -> Result<(bool, bool), Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM em_usage) OR EXISTS (SELECT 1 FROM em_budgets) OR EXISTS (SELECT 1 FROM em_keys),
                  EXISTS (SELECT 1 FROM em_instances WHERE id = $1)";
     let row = client.query_typed_one(sql, &[(&id, Type::TEXT)]).await?;
@@ -22,7 +22,7 @@ pub(crate) async fn holds(client: &Client, id: &str) -> Result<(bool, bool), Err
 }
 
 /// Returns the number of live instances, and a silent one that may have unreported costs.
-pub(crate) async fn users(client: &Client) -> Result<(u64, Option<String>), Error> {
+pub(crate) async fn count_users(client: &Client) -> Result<(u64, Option<String>), Error> {
     let sql = "SELECT (SELECT count(*) FROM em_instances WHERE expires > clock_timestamp()),
                  (SELECT min(instance) FROM em_shares WHERE granted > spent)";
     let row = client.query_typed_one(sql, &[]).await?;
@@ -30,7 +30,7 @@ pub(crate) async fn users(client: &Client) -> Result<(u64, Option<String>), Erro
 }
 
 /// Returns the id of the database, which it gets now if it has none.
-pub(crate) async fn id(client: &Client, random: u128) -> Result<String, Error> {
+pub(crate) async fn read_or_create_id(client: &Client, random: u128) -> Result<String, Error> {
     let random = i64::try_from(random % (1 << 63)).unwrap_or_default();
     let sql = "INSERT INTO em_meta (name, value) VALUES ('id', $1) ON CONFLICT DO NOTHING";
     client.execute_typed(sql, &[(&random, Type::INT8)]).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> 
 }
 
 /// Returns counts and sums of the copied file: its rows from a time on, its costs, and all keys.
-pub(crate) async fn file_sums(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
+pub(crate) async fn query_file_sums(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
     let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_shares WHERE instance = $1 AND spent > 0),
                  (SELECT coalesce(sum(spent), 0)::bigint FROM em_shares WHERE instance = $1 AND unit = 'tokens'),
@@ -72,7 +72,7 @@ pub(crate) async fn file_sums(client: &Client, id: &str, since: &str) -> Result<
 }
 
 /// Returns counts and sums of everything.
-pub(crate) async fn total_sums(client: &Client) -> Result<CopySums, Error> {
+pub(crate) async fn query_total_sums(client: &Client) -> Result<CopySums, Error> {
     let sql =
         "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_budgets WHERE spent > 0),
@@ -97,7 +97,7 @@ fn sums(row: &tokio_postgres::Row) -> CopySums {
 }
 
 /// Returns the next rows of calls after a place, as an array of JSON objects, with their number and last place.
-pub(crate) async fn rows(
+pub(crate) async fn query_next_rows(
     client: &Client,
     (time, request_id, call): &DatabasePlace,
     most: u32,

@@ -64,7 +64,7 @@ pub(crate) enum Registered {
 }
 
 /// Returns the schema version of the database, or `None` if it has no tables.
-pub(crate) async fn schema(client: &Client) -> Result<Option<i64>, Error> {
+pub(crate) async fn query_schema_version(client: &Client) -> Result<Option<i64>, Error> {
     let found = "SELECT to_regclass('em_meta') IS NOT NULL";
     if !client.query_typed_one(found, &[]).await?.get::<_, bool>(0) {
         return Ok(None);
@@ -77,7 +77,7 @@ pub(crate) async fn schema(client: &Client) -> Result<Option<i64>, Error> {
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
-        if let Some(schema) = schema(client).await?.filter(|schema| *schema >= SCHEMA) {
+        if let Some(schema) = query_schema_version(client).await?.filter(|schema| *schema >= SCHEMA) {
             return Ok(schema);
         }
         made += 1;
@@ -145,7 +145,7 @@ pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Er
 
 /// Returns the budgets in which this instance has an open share, or all its budgets, each with the amount that it
 /// reported as spent.
-pub(crate) async fn instance_shares(
+pub(crate) async fn query_instance_shares(
     client: &Client,
     id: &str,
     is_all: bool,
@@ -406,7 +406,7 @@ async fn write_shares(
 }
 
 /// Returns sessions with a budget in this unit whose names have this prefix. The number is limited.
-pub(crate) async fn sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
+pub(crate) async fn query_sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
     let sql = "SELECT DISTINCT subject FROM em_budgets
                WHERE scope = 'session' AND unit = $2 AND left(subject, length($1)) = $1 ORDER BY subject LIMIT 100";
     let rows = client.query_typed(sql, &[(&escaped(prefix), Type::TEXT), (&unit.name(), Type::TEXT)]).await?;
@@ -414,7 +414,7 @@ pub(crate) async fn sessions(client: &Client, prefix: &str, unit: Unit) -> Resul
 }
 
 /// Returns all budgets but rate limits.
-pub(crate) async fn budgets(client: &Client) -> Result<Vec<BudgetRow>, Error> {
+pub(crate) async fn query_budgets(client: &Client) -> Result<Vec<BudgetRow>, Error> {
     let sql =
         "SELECT scope, subject, span, unit, spent, greatest(committed - spent, 0), extra, closed_by <> ''
                FROM em_budgets WHERE scope <> 'rate' ORDER BY span DESC, scope, subject, unit";
@@ -457,7 +457,7 @@ pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u6
 }
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.
-pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), Error> {
+pub(crate) async fn query_keys(client: &mut Client) -> Result<(i64, String, String), Error> {
     // One statement reads one snapshot of all three values.
     let row = client
         .query_typed_one(
@@ -471,7 +471,7 @@ pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), E
 }
 
 /// Returns all keys, ordered by name.
-pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
+pub(crate) async fn query_all_keys(client: &Client) -> Result<Vec<Key>, Error> {
     let sql =
         "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
                  requests_per_minute, tokens_per_minute, parallel

@@ -23,13 +23,13 @@ pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool
            (SELECT {key} FROM em_usage WHERE started_at < $1::text::timestamp AT TIME ZONE 'UTC' ORDER BY {key} LIMIT $2)"
     );
     let calls = client.execute_typed(&calls, &limits).await?;
-    let budgets = ended_budgets(client, &limits).await?;
+    let budgets = delete_ended_budgets(client, &limits).await?;
     Ok(sums > 0 || [calls, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
 }
 
 /// Deletes budgets whose day or month ended before a day and of which nothing is granted that was not spent. If an
 /// instance reports costs of one afterwards, the budget is there again, until the next deletion.
-async fn ended_budgets(client: &mut Client, limits: &[Parameter<'_>]) -> Result<u64, Error> {
+async fn delete_ended_budgets(client: &mut Client, limits: &[Parameter<'_>]) -> Result<u64, Error> {
     let transaction = client.transaction().await?;
     // Windows of minutes are rate limits, which are deleted sooner. The lock keeps reports of these budgets out.
     let ended = "SELECT scope, subject, span, unit FROM em_budgets

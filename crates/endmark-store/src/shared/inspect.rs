@@ -103,14 +103,14 @@ pub async fn shared_sums(
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = address.connect().await?;
     let failed = |error: tokio_postgres::Error| address.statement_error(&error);
-    let schema = database::schema(&client).await.map_err(failed)?.unwrap_or(0);
+    let schema = database::query_schema_version(&client).await.map_err(failed)?.unwrap_or(0);
     address.check_schema(schema)?;
     if schema < database::SCHEMA {
         return Err(
             address.store_error("it has no tables of this version: start a gateway, which makes them")
         );
     }
-    usage::sums(&client, by, since, until).await.map(Some).map_err(failed)
+    usage::query_sums(&client, by, since, until).await.map(Some).map_err(failed)
 }
 
 /// The budgets in a shared database, for an operator who looks at them or raises one of a session.
@@ -138,7 +138,7 @@ impl SharedBudgets {
     /// # Errors
     /// [`StoreError`] if the database fails.
     pub async fn sessions(&self, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
-        let found = database::sessions(&self.client, prefix, unit).await;
+        let found = database::query_sessions(&self.client, prefix, unit).await;
         found.map_err(|error| self.address.statement_error(&error))
     }
 
@@ -157,7 +157,7 @@ impl SharedBudgets {
     /// # Errors
     /// [`StoreError`] if the database fails.
     pub async fn all(&self) -> Result<Vec<BudgetRow>, StoreError> {
-        let found = database::budgets(&self.client).await;
+        let found = database::query_budgets(&self.client).await;
         found.map_err(|error| self.address.statement_error(&error))
     }
 }

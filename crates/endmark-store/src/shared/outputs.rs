@@ -48,12 +48,12 @@ pub(crate) async fn upload(client: &mut Client, uploads: &Uploads) -> Result<Vec
         );
         transaction.execute_typed(&sql, &[(summaries, Type::TEXT)]).await?;
     }
-    let incomplete = outputs(&transaction, uploads).await?;
+    let incomplete = insert_outputs(&transaction, uploads).await?;
     transaction.commit().await?;
     Ok(incomplete)
 }
 
-async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec<String>, Error> {
+async fn insert_outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec<String>, Error> {
     if uploads.outputs.is_empty() {
         return Ok(Vec::new());
     }

@@ -56,7 +56,7 @@ pub(crate) async fn publish(
 }
 
 /// Returns the newest runs of all other instances, newest first, at most `limit`.
-pub(crate) async fn elsewhere(
+pub(crate) async fn query_other_runs(
     client: &Client,
     own_instance: &str,
     before: Option<&RunCursor>,
@@ -96,11 +96,11 @@ pub(crate) async fn find(
     }
     let run = found.swap_remove(0);
     let instance = run.machine.as_ref().map(|machine| machine.instance.as_str()).unwrap_or_default();
-    let events = events(client, instance, &run.run.id, max_events).await?;
+    let events = query_events(client, instance, &run.run.id, max_events).await?;
     Ok(Some((run, events)))
 }
 
-async fn events(
+async fn query_events(
     client: &impl GenericClient,
     instance: &str,
     run_id: &str,

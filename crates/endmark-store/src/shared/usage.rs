@@ -199,7 +199,7 @@ const SINCE: &str = "($1::text::timestamp AT TIME ZONE 'UTC')";
 const UNTIL: &str = "($2::text::timestamp AT TIME ZONE 'UTC')";
 
 /// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC).
-pub(crate) async fn sums(
+pub(crate) async fn query_sums(
     client: &Client,
     by: Dimension,
     since: &str,

@@ -212,7 +212,7 @@ impl Worker {
         };
         let state = Arc::clone(&self.state);
         let prepared = state.writer.write(move |session| {
-            renewed.iter().try_for_each(|instance| journal::name(session, instance))?;
+            renewed.iter().try_for_each(|instance| journal::save_instance(session, instance))?;
             journal::prepare(session, &leases, &requests, with_report, is_closing)
         });
         // The writer prepares its part while this thread reads the rows.
@@ -304,7 +304,7 @@ impl Worker {
                 let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
-            let has_expired = tidies && tidy(client, keep_days).await.map_err(failed)?;
+            let has_expired = tidies && delete_expired_rows(client, keep_days).await.map_err(failed)?;
             Ok::<_, StoreError>((is_more, has_expired))
         };
         let outcome = tokio::time::timeout(DEADLINE, work).await;
@@ -331,9 +331,11 @@ impl Worker {
 
     async fn read_keys(&mut self) -> Result<(), Failure> {
         let Some(client) = &mut self.client else { return Ok(()) };
-        let (version, keys, secrets) = self.state.answer(database::keys(client)).await?;
-        let replaced =
-            self.state.writer.write(move |session| journal::replace_keys(session, version, &keys, &secrets));
+        let (version, query_keys, secrets) = self.state.answer(database::query_keys(client)).await?;
+        let replaced = self
+            .state
+            .writer
+            .write(move |session| journal::replace_keys(session, version, &query_keys, &secrets));
         replaced.await.map_err(Failure::Lost)?;
         self.state.keys_version.store(version, Ordering::Release);
         Ok(())
@@ -365,7 +367,8 @@ impl Worker {
             tracing::warn!(
                 "the journal is older than the database's record of this instance, and catches up"
             );
-            let spent = database::instance_shares(client, &self.instance.id, true).await.map_err(lost)?;
+            let spent =
+                database::query_instance_shares(client, &self.instance.id, true).await.map_err(lost)?;
             // Before the database accepts it, so that a process that is killed here starts over.
             let caught_up = self.state.writer.write(move |session| journal::raise_spent(session, &spent));
             caught_up.await.map_err(Failure::Lost)?;
@@ -376,18 +379,22 @@ impl Worker {
         }
         self.instance.token = mem::take(&mut self.instance.pending);
         self.write_name().await?;
-        let open = database::instance_shares(client, &self.instance.id, false).await.map_err(lost)?;
+        let open = database::query_instance_shares(client, &self.instance.id, false).await.map_err(lost)?;
         let leases = Arc::clone(&self.state.leases);
         let forgotten = self.state.writer.write(move |session| {
             journal::forget_grants(session, &leases)?;
-            journal::mark(session, &open)
+            journal::mark_shares(session, &open)
         });
         forgotten.await.map_err(Failure::Lost)
     }
 
     async fn write_name(&self) -> Result<(), Failure> {
         let instance = self.instance.clone();
-        self.state.writer.write(move |session| journal::name(session, &instance)).await.map_err(Failure::Lost)
+        self.state
+            .writer
+            .write(move |session| journal::save_instance(session, &instance))
+            .await
+            .map_err(Failure::Lost)
     }
 
     async fn is_empty(&self) -> bool {
@@ -427,7 +434,7 @@ impl State {
 }
 
 /// Sums calls, and deletes what expired: a part of it. Returns whether there is more.
-async fn tidy(client: &mut Client, keep_days: u32) -> Result<bool, tokio_postgres::Error> {
+async fn delete_expired_rows(client: &mut Client, keep_days: u32) -> Result<bool, tokio_postgres::Error> {
     let mut is_more = usage::sum_step(client).await?;
     is_more |= outputs::delete_expired(client).await?;
     if keep_days > 0 {

@@ -95,7 +95,7 @@ impl Desk {
             if failed || slate.fails() {
                 self.queue.retry_later();
             }
-            self.tell(failure);
+            self.report_health(failure);
             // Rows that cannot be committed remain on the slate for the next start.
             last_tries += u32::from(is_closing && failed);
             if (is_last && !failed) || last_tries > CLOSING_RETRIES {
@@ -131,7 +131,7 @@ impl Desk {
     }
 
     /// Logs when the store begins to fail and when it works again.
-    fn tell(&self, failure: Option<StoreError>) {
+    fn report_health(&self, failure: Option<StoreError>) {
         let message = failure.as_ref().map(ToString::to_string);
         if !self.queue.note(failure) {
             return;

@@ -14,15 +14,15 @@ use crate::leases::wait_until;
 use crate::place::Place;
 
 over_both_stores! {
-    a_thousand_calls_at_once_do_not_overdraw_a_budget,
-    what_is_only_held_closes_no_session_and_refuses_for_now,
-    a_session_is_closed_by_its_own_budget_alone,
-    a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_for,
-    a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold,
-    what_is_reported_of_a_call_counts_and_the_rest_is_estimated,
-    what_the_dead_held_is_spent,
-    a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised,
-    a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again,
+    a_thousand_concurrent_calls_do_not_overdraw_a_budget,
+    holds_alone_refuse_calls_but_close_no_session,
+    a_session_is_closed_only_by_its_own_budget,
+    a_hold_is_replaced_by_the_cost_before_the_next_hold,
+    a_call_without_usage_costs_its_estimate,
+    reported_usage_counts_and_missing_usage_is_estimated,
+    holds_of_a_dead_process_are_spent,
+    a_used_up_session_closes_once_and_reopens_when_raised,
+    a_clock_set_back_over_midnight_counts_in_the_previous_day,
 }
 
 fn claim(scope: Scope, subject: &str, limit: u64, amount: u64) -> Claim {
@@ -144,7 +144,7 @@ async fn a_call_without_a_hold_is_charged_once_with_its_row() {
     store.close().await;
 }
 
-async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
+async fn a_thousand_concurrent_calls_do_not_overdraw_a_budget(place: &Place) {
     let (location, store) = place.open();
     let barrier = Arc::new(Barrier::new(1_000));
     let tasks: Vec<_> = (0..1_000)
@@ -206,7 +206,7 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
 }
 
 /// Concurrent calls that name large limits leave little over. Only the small amount really spent counts.
-async fn what_is_only_held_closes_no_session_and_refuses_for_now(place: &Place) {
+async fn holds_alone_refuse_calls_but_close_no_session(place: &Place) {
     let (_, store) = place.open();
     for scope in Scope::ALL {
         let recorder = store.recorder(NoSecrets);
@@ -243,7 +243,7 @@ async fn what_is_only_held_closes_no_session_and_refuses_for_now(place: &Place) 
 }
 
 /// A day without room for a call does not end a session.
-async fn a_session_is_closed_by_its_own_budget_alone(place: &Place) {
+async fn a_session_is_closed_only_by_its_own_budget(place: &Place) {
     let (_, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     let claims = |day| {
@@ -259,7 +259,7 @@ async fn a_session_is_closed_by_its_own_budget_alone(place: &Place) {
     store.close().await;
 }
 
-async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_for(place: &Place) {
+async fn a_hold_is_replaced_by_the_cost_before_the_next_hold(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     for number in 0..9 {
@@ -281,7 +281,7 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
 
 /// If a client goes away or a provider reports nothing, an estimate is recorded: the call is never free. Without a
 /// price for the estimate, a call costs what it held.
-async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold(place: &Place) {
+async fn a_call_without_usage_costs_its_estimate(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     let dollars = Claim { unit: Unit::NanoUsd, ..claim(Scope::All, "", 1_000, 90) };
@@ -303,7 +303,7 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold(pl
 }
 
 /// A stream that broke off may have reported only its prompt.
-async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated(place: &Place) {
+async fn reported_usage_counts_and_missing_usage_is_estimated(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     recorder.hold(hold("em_1", vec![claim(Scope::All, "", 1_000, 90)])).await.unwrap();
@@ -318,7 +318,7 @@ async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated(place: &Pla
     assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 1));
 }
 
-async fn what_the_dead_held_is_spent(place: &Place) {
+async fn holds_of_a_dead_process_are_spent(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     recorder.hold(hold("em_1", vec![claim(Scope::Session, "s", 100, 40)])).await.unwrap();
@@ -329,7 +329,7 @@ async fn what_the_dead_held_is_spent(place: &Place) {
     store.close().await;
 }
 
-async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised(place: &Place) {
+async fn a_used_up_session_closes_once_and_reopens_when_raised(place: &Place) {
     let (_, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     let ask = async |id: &str, amount: u64| {
@@ -362,7 +362,7 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised(place: &
 }
 
 /// The day of a call follows only from its timestamp: if the clock goes back to a day, that day's budget continues.
-async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again(place: &Place) {
+async fn a_clock_set_back_over_midnight_counts_in_the_previous_day(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     let (before, after) = ("2026-11-24 23:59:30", "2026-11-25 00:00:30");

@@ -12,13 +12,13 @@ use endmark_store::{
 use crate::place::Place;
 
 over_both_stores! {
-    a_call_that_is_settled_and_one_that_is_dropped_have_their_rows,
-    what_a_dead_process_left_on_its_slate_becomes_rows_once,
-    a_call_that_is_over_after_the_close_has_its_row_at_the_next_start,
-    rows_wait_while_the_database_is_locked_and_are_all_there_afterwards,
-    old_calls_are_forgotten,
-    counts_beside_a_call_are_kept_and_forgotten_with_it,
-    sums_are_those_of_all_calls,
+    settled_and_dropped_calls_have_rows,
+    the_slate_of_a_dead_process_becomes_rows_once,
+    a_call_that_ends_after_the_close_gets_its_row_at_the_next_start,
+    rows_wait_for_a_locked_database_and_none_is_lost,
+    old_calls_are_deleted,
+    extra_counts_are_kept_and_deleted_with_their_call,
+    sums_cover_all_calls,
 }
 
 fn call_started(request_id: &str, call: u32) -> CallStarted {
@@ -67,7 +67,7 @@ fn slates(folder: &Path) -> usize {
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("-owner-")).count()
 }
 
-async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows(place: &Place) {
+async fn settled_and_dropped_calls_have_rows(place: &Place) {
     let (location, store) = place.open();
     let first = store.recorder(NoSecrets).open_call(call_started("em_1", 1)).await;
     let second = store.recorder(NoSecrets).open_call(call_started("em_1", 2)).await;
@@ -91,7 +91,7 @@ async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows(place: &
     );
 }
 
-async fn what_a_dead_process_left_on_its_slate_becomes_rows_once(place: &Place) {
+async fn the_slate_of_a_dead_process_becomes_rows_once(place: &Place) {
     let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(call_started("em_1", 1)).await;
     store.recorder(NoSecrets).open_call(call_started("em_2", 1)).await.settle(call_settled());
@@ -112,7 +112,7 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once(place: &Place) 
     }
 }
 
-async fn a_call_that_is_over_after_the_close_has_its_row_at_the_next_start(place: &Place) {
+async fn a_call_that_ends_after_the_close_gets_its_row_at_the_next_start(place: &Place) {
     let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(call_started("em_3", 1)).await;
     // If the store closes before the call is over, the call is left to the next start.
@@ -124,7 +124,7 @@ async fn a_call_that_is_over_after_the_close_has_its_row_at_the_next_start(place
     assert_eq!((calls.len(), calls[0].ending.as_str()), (1, "cancelled"), "what it said last counts");
 }
 
-async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(place: &Place) {
+async fn rows_wait_for_a_locked_database_and_none_is_lost(place: &Place) {
     let (location, store) = place.open();
     let mut shell = Command::new("sqlite3")
         .arg(location.path())
@@ -152,7 +152,7 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(pla
     assert!(store.condition().rows_committed == 500 && store.condition().rows_lost == 0);
 }
 
-async fn old_calls_are_forgotten(place: &Place) {
+async fn old_calls_are_deleted(place: &Place) {
     let (location, store) = place.open();
     store.recorder(NoSecrets).open_call(call_started("em_old", 1)).await.settle(call_settled());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
@@ -166,7 +166,7 @@ async fn old_calls_are_forgotten(place: &Place) {
     assert_eq!(rows(&location)[0].request_id, "em_new");
 }
 
-async fn counts_beside_a_call_are_kept_and_forgotten_with_it(place: &Place) {
+async fn extra_counts_are_kept_and_deleted_with_their_call(place: &Place) {
     let (location, store) = place.open();
     let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..call_settled().tokens };
     let call = store.recorder(NoSecrets).open_call(call_started("em_old", 1)).await;
@@ -241,7 +241,7 @@ async fn known(location: &StoreLocation, by: Dimension, since: &str, until: &str
     (sums, reader.separately_billed_calls(None, since, until).unwrap())
 }
 
-async fn sums_are_those_of_all_calls(place: &Place) {
+async fn sums_cover_all_calls(place: &Place) {
     let (location, other) = (place.location(), place.other_location());
     for phase in 0..2 {
         let stores = [&location, &other].map(|location| Store::open(location).unwrap());

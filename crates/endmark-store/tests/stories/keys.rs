@@ -10,9 +10,9 @@ use endmark_store::{
 use crate::place::Place;
 
 over_both_stores! {
-    a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere,
-    a_name_is_given_once_and_a_revoked_key_stays_revoked,
-    a_rotated_key_has_two_secrets_for_a_while,
+    a_key_is_stored_without_its_secret,
+    a_key_name_is_unique_and_a_revoked_key_stays_revoked,
+    a_rotated_key_has_two_valid_secrets_for_a_while,
 }
 
 fn new(name: &str) -> NewKey {
@@ -56,7 +56,7 @@ impl Keys {
     }
 }
 
-async fn a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere(place: &Place) {
+async fn a_key_is_stored_without_its_secret(place: &Place) {
     let mut keys = Keys::open(place).await;
     let budget = KeyBudget { unit: Unit::NanoUsd, limit: 5_000_000_000, period: Period::Month };
     let full = NewKey {
@@ -83,7 +83,7 @@ async fn a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere(place: &Place) {
     }
 }
 
-async fn a_name_is_given_once_and_a_revoked_key_stays_revoked(place: &Place) {
+async fn a_key_name_is_unique_and_a_revoked_key_stays_revoked(place: &Place) {
     let mut keys = Keys::open(place).await;
     for name in ["", "a b", "käse", "a/b", &"x".repeat(65)] {
         assert!(matches!(keys.book.add(new(name)).await, Err(KeyError::BadName(_))), "{name}");
@@ -106,7 +106,7 @@ async fn a_name_is_given_once_and_a_revoked_key_stays_revoked(place: &Place) {
     keys.close().await;
 }
 
-async fn a_rotated_key_has_two_secrets_for_a_while(place: &Place) {
+async fn a_rotated_key_has_two_valid_secrets_for_a_while(place: &Place) {
     let mut keys = Keys::open(place).await;
     let first = keys.book.add(new("a")).await.unwrap();
     let second = keys.book.rotate("a", 3_600).await.unwrap();

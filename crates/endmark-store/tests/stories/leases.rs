@@ -22,9 +22,9 @@ const TEST: &str = "leases::killed_processes_neither_overspend_nor_charge_twice"
 const LIMIT: u64 = 3_000_000;
 
 over_both_stores! {
-    a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_calls,
-    a_lease_that_is_not_used_is_given_back_and_others_can_spend_all,
-    two_processes_that_share_a_budget_never_hold_more_than_it_has,
+    a_busy_budget_needs_few_transactions_and_has_exact_sums,
+    an_unused_lease_is_returned_to_others,
+    two_processes_never_hold_more_than_a_shared_budget,
 }
 
 fn hold(request_id: &str, limit: u64, amount: u64) -> Hold {
@@ -93,7 +93,7 @@ pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     assert!(is_so(), "it does not come to this: {what}");
 }
 
-async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_calls(place: &Place) {
+async fn a_busy_budget_needs_few_transactions_and_has_exact_sums(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
     for number in 0..2_000 {
@@ -135,7 +135,7 @@ async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_c
     assert_eq!(leases, 0);
 }
 
-async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all(place: &Place) {
+async fn an_unused_lease_is_returned_to_others(place: &Place) {
     let location = place.location();
     let (one, other) = (Store::open(&location).unwrap(), Store::open(&place.other_location()).unwrap());
     let (first, second) = (one.recorder(NoSecrets), other.recorder(NoSecrets));
@@ -163,7 +163,7 @@ async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all(place: 
     assert_eq!(total_spent(place), 10_000);
 }
 
-async fn two_processes_that_share_a_budget_never_hold_more_than_it_has(place: &Place) {
+async fn two_processes_never_hold_more_than_a_shared_budget(place: &Place) {
     let stores = [place.location(), place.other_location()].map(|location| Store::open(&location).unwrap());
     let sum = Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> = (0..16_usize)

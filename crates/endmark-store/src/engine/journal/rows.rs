@@ -64,11 +64,11 @@ impl RowReader {
 
     /// Returns the oldest rows that the database does not have, at most this many.
     pub(crate) fn oldest(&self, most: u32) -> Result<CallRows, StoreError> {
-        oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
+        query_oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
     }
 }
 
-fn oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows> {
+fn query_oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows> {
     let (mut found, mut read) = (CallRows::default(), 0);
     // As a parameter, the limit would make SQLite plan the statement again each time: 2.6 million instructions.
     let mut statement = connection.prepare_cached(&format!("{}{most}", *OLDEST))?;

@@ -89,7 +89,7 @@ impl RunUploads {
 /// Collects what to publish next, the oldest first, for the process with this owner name.
 pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads, Fault> {
     let (run, event) = (run_as_json(), event_as_json());
-    let (runs_through, run_count, runs) = rows(
+    let (runs_through, run_count, runs) = query_rows(
         connection,
         &format!(
             "SELECT j.number AS n, CASE WHEN r.id IS NOT NULL THEN {run} END AS row FROM journal_runs j
@@ -98,7 +98,7 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
         ),
         MAX_RUNS,
     )?;
-    let (events_through, event_count, events) = rows(
+    let (events_through, event_count, events) = query_rows(
         connection,
         &format!(
             "SELECT j.number AS n, CASE WHEN e.id IS NOT NULL THEN {event} END AS row FROM journal_run_events j
@@ -120,7 +120,11 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
 }
 
 /// Returns the number of the last row, how many there are, and the rows as JSON. Runs deleted since are skipped.
-fn rows(connection: &Connection, rows: &str, limit: u32) -> rusqlite::Result<(i64, u32, Option<String>)> {
+fn query_rows(
+    connection: &Connection,
+    rows: &str,
+    limit: u32,
+) -> rusqlite::Result<(i64, u32, Option<String>)> {
     let (through, count, rows): (i64, u32, String) = connection
         .prepare_cached(&format!(
             "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM ({rows})"

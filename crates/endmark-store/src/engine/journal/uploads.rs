@@ -72,7 +72,7 @@ pub(super) fn are_due(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Collects the oldest values to upload.
 pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
-    let (summaries_through, summaries) = summaries(connection)?;
+    let (summaries_through, summaries) = query_summaries(connection)?;
     let mut uploads = Uploads { summaries, summaries_through, ..Uploads::default() };
     let mut room = MAX_BYTES.saturating_sub(uploads.summaries.as_ref().map_or(0, String::len));
     let entries: Vec<(i64, String, i64)> = connection
@@ -83,7 +83,7 @@ pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
         if room == 0 {
             break;
         }
-        let value = value(connection, &handle)?;
+        let value = query_value(connection, &handle)?;
         let mut next_piece = None;
         if value.is_some() {
             let mut statement = connection.prepare_cached(
@@ -112,7 +112,7 @@ pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
     Ok(uploads)
 }
 
-fn value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<OutputValue>> {
+fn query_value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<OutputValue>> {
     connection
         .prepare_cached(&format!(
             "SELECT owner, format, bytes, lines, keep_days, {EXPIRES_AT} FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL"
@@ -132,7 +132,7 @@ fn value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<Outpu
 
 /// Returns the oldest summaries as JSON, and the number of the last one. Summaries that were deleted
 /// meanwhile are skipped.
-fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
+fn query_summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
     let (through, count, rows): (i64, i64, String) = connection
         .prepare_cached(&format!(
             "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (

@@ -79,14 +79,14 @@ impl Reader {
         let read = || {
             self.connection()
                 .prepare(sql)?
-                .query_map(values, usage_row)?
+                .query_map(values, read_usage_row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.store_error(&error))
     }
 }
 
-pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
+pub(crate) fn read_usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
     let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(natural));
     Ok(UsageRow {
         request_id: row.get(0)?,

@@ -8,7 +8,7 @@ use endmark_context::budget::{Period, Scope, Unit, Zone};
 use crate::calls::UsageRow;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
 use crate::error::StoreError;
 
 /// A budget that differs from the ledger.
@@ -55,7 +55,7 @@ impl Reader {
             let mut statement = self.connection().prepare(&sql)?;
             let mut rows = statement.query((scope.name(), unit.name(), since))?;
             while let Some(row) = rows.next()? {
-                let call = usage_row(row)?;
+                let call = read_usage_row(row)?;
                 let charged: Option<(String, String)> =
                     row.get::<_, Option<String>>("charged_to")?.zip(row.get("window")?);
                 if let Some(place) = charged {

@@ -100,7 +100,7 @@ impl Reader {
         );
         let read = || {
             let mut statement = self.connection().prepare(&sql)?;
-            statement.query_map(values, compaction)?.collect::<rusqlite::Result<Vec<_>>>()
+            statement.query_map(values, read_compaction)?.collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.store_error(&error))
     }
@@ -163,7 +163,7 @@ impl Reader {
                         ":subject": place.map(|place| &place.subject), ":unit": place.map(|place| &place.unit),
                         ":limit": limit,
                     },
-                    budget,
+                    read_budget,
                 )?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
@@ -198,7 +198,7 @@ impl Reader {
                         percent,
                         limit,
                     ),
-                    budget,
+                    read_budget,
                 )?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
@@ -206,7 +206,7 @@ impl Reader {
     }
 }
 
-fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
+fn read_compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
     let amount = |column: usize| row.get::<_, i64>(column).map(natural);
     let owner: String = row.get(1)?;
     Ok(CompactionRow {
@@ -224,7 +224,7 @@ fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
     })
 }
 
-fn budget(row: &Row<'_>) -> rusqlite::Result<BudgetRow> {
+fn read_budget(row: &Row<'_>) -> rusqlite::Result<BudgetRow> {
     let amount = |column: usize| row.get::<_, i64>(column).map(natural);
     let (spent, held) = (amount(4)?, amount(5)?);
     Ok(BudgetRow {

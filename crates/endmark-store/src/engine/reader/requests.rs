@@ -382,7 +382,7 @@ impl Reader {
     ) -> rusqlite::Result<Vec<UsageRow>> {
         self.connection()
             .prepare_cached(&format!("{ROW} {from} {EXTRA_TABLES} WHERE {condition}"))?
-            .query_map(values, super::calls::usage_row)?
+            .query_map(values, super::calls::read_usage_row)?
             .collect()
     }
 }

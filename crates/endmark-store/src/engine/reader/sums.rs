@@ -7,7 +7,7 @@ use rusqlite::{Row, ToSql, params};
 use crate::calls::UsageRow;
 use crate::counted::{CallClass, CallSums, classify};
 use crate::engine::integers::natural;
-use crate::engine::reader::calls::{EXTRA_TABLES, ROW, usage_row};
+use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
 use crate::engine::sums::{Dimension, Grain, SumKey, Summing, UNSUMMED_CALLS};
 use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
@@ -144,7 +144,7 @@ impl Reader {
             // Skip a sum without a class, which cannot occur.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
-            each(&CountedCalls { sample_time: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
+            each(&CountedCalls { sample_time: text(0)?, key: text(1)?, class, sums: &read_counts(row, 3)? });
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Reader {
         let mut statement = self.connection().prepare_cached(sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            each(&usage_row(row)?);
+            each(&read_usage_row(row)?);
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Reader {
                 let Some(class) = classes.get(&row.get(2)?).cloned() else { continue };
                 let place =
                     SumKey { grain, dimension: by.name(), period: row.get(0)?, key: row.get(1)?, class };
-                written.insert(place, counts(row, 3)?);
+                written.insert(place, read_counts(row, 3)?);
             }
         }
         Ok(written)
@@ -242,7 +242,7 @@ impl Reader {
     }
 }
 
-fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<CallSums> {
+fn read_counts(row: &Row<'_>, first: usize) -> rusqlite::Result<CallSums> {
     let mut counts = [0; CallSums::COLUMNS.len()];
     for (column, count) in counts.iter_mut().enumerate() {
         *count = natural(row.get(first + column)?);
