@@ -47,7 +47,7 @@ pub fn complete(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteEr
 fn close(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
     let values = match format {
         Format::Json | Format::Jsonl => format,
-        Format::Auto => guess(raw)?,
+        Format::Auto => guess_format(raw)?,
         other => return Err(CompleteError::NoGrammar(other.name())),
     };
     match detect(raw, values).verdict {
@@ -77,7 +77,7 @@ fn close(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
 }
 
 /// Returns the format of a text, if it is JSON from its beginning on.
-fn guess(raw: &[u8]) -> Result<&'static Format, CompleteError> {
+fn guess_format(raw: &[u8]) -> Result<&'static Format, CompleteError> {
     if raw.trim_ascii().is_empty() {
         return Err(CompleteError::NoValue);
     }

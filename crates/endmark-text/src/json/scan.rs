@@ -44,13 +44,13 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
             let inside = skip_space(bytes, at + 1);
             if bytes.get(inside).copied() != Some(sign + 2) {
                 open.push(sign);
-                at = if sign == b'{' { key(bytes, inside, visitor)? } else { inside };
+                at = if sign == b'{' { scan_key(bytes, inside, visitor)? } else { inside };
                 continue 'value;
             }
             at = inside + 1;
             visitor.end_container(at);
         } else {
-            let (kind, end) = scalar(bytes, at)?;
+            let (kind, end) = scan_scalar(bytes, at)?;
             visitor.push_scalar(kind, at..end);
             at = end;
         }
@@ -70,7 +70,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                 Some(b',') => {
                     at = skip_space(bytes, at + 1);
                     if container == b'{' {
-                        at = key(bytes, at, visitor)?;
+                        at = scan_key(bytes, at, visitor)?;
                     }
                     continue 'value;
                 }
@@ -181,23 +181,23 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Checks a value that is neither a list nor an object. Returns its kind and its end.
-fn scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
+fn scan_scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
     Ok(match bytes.get(at).copied() {
-        Some(b'"') => (Kind::String, string(bytes, at)?),
-        Some(b'-' | b'0'..=b'9') => (Kind::Number, number(bytes, at)?),
-        Some(b't') => (Kind::Bool, literal(bytes, at, b"true")?),
-        Some(b'f') => (Kind::Bool, literal(bytes, at, b"false")?),
-        Some(b'n') => (Kind::Null, literal(bytes, at, b"null")?),
+        Some(b'"') => (Kind::String, scan_string(bytes, at)?),
+        Some(b'-' | b'0'..=b'9') => (Kind::Number, scan_number(bytes, at)?),
+        Some(b't') => (Kind::Bool, scan_literal(bytes, at, b"true")?),
+        Some(b'f') => (Kind::Bool, scan_literal(bytes, at, b"false")?),
+        Some(b'n') => (Kind::Null, scan_literal(bytes, at, b"null")?),
         _ => return Err(error(bytes, at, "a value was expected")),
     })
 }
 
 /// Checks a key and its colon. Returns the start of the field's value.
-fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonError> {
+fn scan_key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonError> {
     if bytes.get(at) != Some(&b'"') {
         return Err(error(bytes, at, "a field's name was expected"));
     }
-    let end = string(bytes, at)?;
+    let end = scan_string(bytes, at)?;
     visitor.push_name(at..end);
     let colon = skip_space(bytes, end);
     if bytes.get(colon) != Some(&b':') {
@@ -206,7 +206,7 @@ fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonE
     Ok(skip_space(bytes, colon + 1))
 }
 
-fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+fn scan_string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start + 1;
     loop {
         at += count_plain(bytes.get(at..).unwrap_or_default());
@@ -253,25 +253,25 @@ fn count_plain(bytes: &[u8]) -> usize {
     length
 }
 
-fn number(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+fn scan_number(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
-    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(bytes, at)? };
+    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { scan_digits(bytes, at)? };
     if bytes.get(at) == Some(&b'.') {
-        at = digits(bytes, at + 1)?;
+        at = scan_digits(bytes, at + 1)?;
     }
     if matches!(bytes.get(at), Some(b'e' | b'E')) {
         at += 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
-        at = digits(bytes, at)?;
+        at = scan_digits(bytes, at)?;
     }
     Ok(at)
 }
 
-fn digits(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+fn scan_digits(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let count = bytes.iter().skip(start).take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 { Err(error(bytes, start, "a digit was expected")) } else { Ok(start + count) }
 }
 
-fn literal(bytes: &[u8], start: usize, word: &[u8]) -> Result<usize, JsonError> {
+fn scan_literal(bytes: &[u8], start: usize, word: &[u8]) -> Result<usize, JsonError> {
     let same = bytes.iter().skip(start).zip(word).take_while(|(byte, wanted)| byte == wanted).count();
     if same == word.len() { Ok(start + same) } else { Err(error(bytes, start + same, "no such literal")) }
 }

@@ -239,7 +239,7 @@ fn outside_elements_only_a_possible_tag_is_a_cut() {
 }
 
 #[test]
-fn an_escaped_bracket_is_text() {
+fn a_bracket_after_a_backslash_or_backtick_is_text() {
     check(&[
         ("<x/>", "whole"),
         ("`", "whole"),
