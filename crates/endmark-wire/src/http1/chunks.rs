@@ -1,7 +1,7 @@
 //! Finds the end of a chunked body.
 
 use super::fault::Fault;
-use super::head::field;
+use super::head::parse_field;
 
 /// The maximum digits of a chunk's size; 15 always fit into a `u64`.
 const MAX_SIZE_DIGITS: u32 = 15;
@@ -126,7 +126,7 @@ impl Chunks {
     /// Checks a trailer: it must be a field, and not one that states a request's end or recipient.
     fn read_trailer(&mut self) -> Result<(), Fault> {
         let line = std::mem::take(&mut self.line);
-        let (name, _) = field(&line).map_err(|_| Fault::Chunk)?;
+        let (name, _) = parse_field(&line).map_err(|_| Fault::Chunk)?;
         let is_of_the_head = [&b"content-length"[..], b"transfer-encoding", b"host"]
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known));

@@ -101,7 +101,7 @@ impl Framing {
                     *seen = 0;
                     return Ok(PassableBytes { skipped, ..none });
                 }
-                let Some(end) = head_end(bytes, *seen)? else {
+                let Some(end) = find_head_end(bytes, *seen)? else {
                     *seen = bytes.len();
                     if *seen > self.bounds.bytes {
                         return Err(Fault::HeadTooLong(self.bounds.bytes));
@@ -145,7 +145,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the end of a head, after its first empty line. Bytes that cannot begin a head are reported at once. So is
 /// a line that ends in a bare line feed, which some parsers take for the end of a head.
-fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
+fn find_head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
     if bytes[0] == TLS_HANDSHAKE {
         return Err(Fault::Tls);
     }

@@ -54,7 +54,7 @@ impl<'a> Head<'a> {
             return Err(Fault::HeadTooLong(bounds.bytes));
         }
         let mut lines = Lines { rest: bytes };
-        let (method, target, is_1_1) = request_line(lines.next()?)?;
+        let (method, target, is_1_1) = parse_request_line(lines.next()?)?;
         let mut fields = 0;
         let mut host = None;
         let mut length = None;
@@ -68,13 +68,13 @@ impl<'a> Head<'a> {
             if fields > bounds.fields {
                 return Err(Fault::TooManyFields(bounds.fields));
             }
-            let (name, value) = field(line)?;
+            let (name, value) = parse_field(line)?;
             if name.eq_ignore_ascii_case(b"host") {
                 if host.replace(value).is_some() {
                     return Err(Fault::Host);
                 }
             } else if is_named(name, b"content-length") {
-                if length.replace(content_length(name, value)?).is_some() {
+                if length.replace(parse_content_length(name, value)?).is_some() {
                     return Err(Fault::ContentLength);
                 }
             } else if is_named(name, b"transfer-encoding") {
@@ -116,7 +116,7 @@ impl<'a> Lines<'a> {
 }
 
 /// Returns the method, the target, and whether the version is 1.1.
-fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
+fn parse_request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     let line = std::str::from_utf8(line).map_err(|_| Fault::RequestLine)?;
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
@@ -150,7 +150,7 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
 }
 
 /// Returns a field's name, and its value without surrounding spaces.
-pub(super) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
+pub(super) fn parse_field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     if line.starts_with(b" ") || line.starts_with(b"\t") {
         return Err(Fault::FoldedHeader);
     }
@@ -175,7 +175,7 @@ fn is_named(name: &[u8], known: &[u8]) -> bool {
 }
 
 /// Reads a length strictly: without sign, list or spaces, which some servers accept.
-fn content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
+fn parse_content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
     // 19 digits always fit.
     if !name.contains(&b'-') || !(1..=19).contains(&value.len()) || !value.iter().all(u8::is_ascii_digit) {
         return Err(Fault::ContentLength);

@@ -138,7 +138,7 @@ fn a_second_compaction_extends_the_ledger() {
 }
 
 #[test]
-fn the_automatic_mode_writes_a_list_and_the_window_mode_sentences() {
+fn emergency_mode_writes_a_list_and_window_mode_sentences() {
     let steps = (0..12).flat_map(|round| history::step("anthropic_messages", round));
     let turns: Vec<String> =
         [history::user("anthropic_messages", "Move it")].into_iter().chain(steps).collect();
