@@ -111,7 +111,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
             Kind::Bool | Kind::Null => panic!("cut at {cut}: half a literal at `{pointer}`"),
             Kind::Array => {
                 let (items, all) = (said.items().collect::<Vec<_>>(), meant.items().collect::<Vec<_>>());
-                let sayable = all.iter().filter(|item| can_be_said(**item, cut)).count();
+                let sayable = all.iter().filter(|item| can_be_written(**item, cut)).count();
                 assert_eq!(items.len(), sayable, "cut at {cut}: `{pointer}`");
                 pairs.extend(
                     items
@@ -123,7 +123,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
             }
             Kind::Object => {
                 let (fields, all) = (said.fields().collect::<Vec<_>>(), meant.fields().collect::<Vec<_>>());
-                let sayable = all.iter().filter(|field| can_be_said(field.value, cut)).count();
+                let sayable = all.iter().filter(|field| can_be_written(field.value, cut)).count();
                 assert_eq!(fields.len(), sayable, "cut at {cut}: `{pointer}`");
                 for (said, meant) in fields.into_iter().zip(all) {
                     assert_eq!(said.key.raw(), meant.key.raw(), "cut at {cut}: `{pointer}`");
@@ -137,7 +137,7 @@ fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
 }
 
 /// Whether a closed text must contain the value if the document is cut at `cut`.
-fn can_be_said(value: Value<'_>, cut: usize) -> bool {
+fn can_be_written(value: Value<'_>, cut: usize) -> bool {
     match value.kind() {
         Kind::String | Kind::Array | Kind::Object => value.span().start < cut,
         Kind::Number => value.span().end < cut,

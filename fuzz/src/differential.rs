@@ -92,13 +92,13 @@ fn compare(text: &[u8]) {
 
 fn ask(parser: Parser, text: &[u8]) -> ParserAnswer {
     match parser {
-        Parser::SerdeIgnored => serde_said(serde_json::from_slice::<IgnoredAny>(text).err()),
-        Parser::SerdeValue => serde_said(serde_json::from_slice::<serde_json::Value>(text).err()),
-        Parser::Jiter => jiter_said(JsonValue::parse(text, false).err().map(|error| error.error_type)),
+        Parser::SerdeIgnored => serde_answer(serde_json::from_slice::<IgnoredAny>(text).err()),
+        Parser::SerdeValue => serde_answer(serde_json::from_slice::<serde_json::Value>(text).err()),
+        Parser::Jiter => jiter_answer(JsonValue::parse(text, false).err().map(|error| error.error_type)),
     }
 }
 
-fn serde_said(error: Option<serde_json::Error>) -> ParserAnswer {
+fn serde_answer(error: Option<serde_json::Error>) -> ParserAnswer {
     let Some(error) = error else { return ParserAnswer::Value };
     if error.is_eof() {
         return ParserAnswer::CutOff;
@@ -118,7 +118,7 @@ fn serde_said(error: Option<serde_json::Error>) -> ParserAnswer {
     })
 }
 
-fn jiter_said(error: Option<JsonErrorType>) -> ParserAnswer {
+fn jiter_answer(error: Option<JsonErrorType>) -> ParserAnswer {
     match error {
         None => ParserAnswer::Value,
         Some(

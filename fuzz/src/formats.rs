@@ -168,7 +168,9 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         client.extend(writer.write_text(0, text));
     }
     if numbers.flip() {
-        client.extend(writer.write_arguments(0, &call, "x").unwrap_or_else(|| writer.write_tool_call(0, &call)));
+        client.extend(
+            writer.write_arguments(0, &call, "x").unwrap_or_else(|| writer.write_tool_call(0, &call)),
+        );
     }
     client.extend(writer.keep_alive());
     if numbers.flip() {

@@ -18,7 +18,7 @@ pub fn check(bytes: &[u8]) {
     if let Some(rest) = rest
         && let Ok(detector) = serde_json::from_slice::<Detector>(first)
     {
-        go_on(detector, rest, &mut numbers);
+        resume_detector(detector, rest, &mut numbers);
     }
     let cut = numbers.below(bytes.len() + 1);
     for format in formats() {
@@ -38,15 +38,16 @@ pub fn check(bytes: &[u8]) {
                 change(&mut changed, &mut numbers);
             }
             if let Ok(detector) = serde_json::from_value::<Detector>(changed) {
-                go_on(detector, &bytes[cut..], &mut numbers);
+                resume_detector(detector, &bytes[cut..], &mut numbers);
             }
         }
     }
 }
 
 /// Feeds a detector whose state may not come from any text.
-fn go_on(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
-    for piece in [&b""[..]].into_iter().chain(numbers.split_pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]]) {
+fn resume_detector(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
+    for piece in [&b""[..]].into_iter().chain(numbers.split_pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]])
+    {
         detector.push(piece);
         let found = detector.detection();
         assert_eq!(found.verdict, detector.verdict());
