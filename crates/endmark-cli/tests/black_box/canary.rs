@@ -70,20 +70,17 @@ fn assert_clean(place: &str, bytes: &[u8]) {
 
 /// An upstream that repeats the request in its error messages, and cuts its streams.
 fn echo_in_errors(received: &Received) -> Answer {
-    let logged_text = format!("{} {:?}", received.path, received.headers);
+    let found = format!("{} {:?}", received.path, received.headers);
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     if body["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
-        return Answer::error(400, "invalid_request_error", None, &format!("no: {logged_text}"));
+        return Answer::error(400, "invalid_request_error", None, &format!("no: {found}"));
     }
     match body["model"].as_str().unwrap_or_default() {
-        "refuse" => Answer::error(
-            401,
-            "invalid_request_error",
-            Some("invalid_api_key"),
-            &format!("who is {logged_text}?"),
-        ),
-        "overload" => Answer::error(503, "server_error", None, &format!("not now: {logged_text}")),
-        "page" => Answer::new(502, "text/html", format!("<html>{logged_text}</html>")),
+        "refuse" => {
+            Answer::error(401, "invalid_request_error", Some("invalid_api_key"), &format!("who is {found}?"))
+        }
+        "overload" => Answer::error(503, "server_error", None, &format!("not now: {found}")),
+        "page" => Answer::new(502, "text/html", format!("<html>{found}</html>")),
         "cut" => Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut()),
         "half" => Answer::json(200, &chat_reply("The harbour", "length", (1, 2))),
         _ => Answer::json(200, &chat_reply("Yes.", "stop", (1, 1))),
@@ -100,8 +97,8 @@ fn start(place: &Place, log: &Path) -> Served {
     let child = command.stdout(Stdio::null()).stderr(File::create(log).unwrap()).spawn().unwrap();
     let mut served = Served { child, address: None };
     for _ in 0..1_000 {
-        let logged_text = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
-        let rest = logged_text.split_once("listens on http://").map(|(_, rest)| rest);
+        let found = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
+        let rest = found.split_once("listens on http://").map(|(_, rest)| rest);
         if let Some((address, _)) = rest.and_then(|rest| rest.split_once(". ")) {
             served.address = Some(address.parse().unwrap());
             return served;
@@ -146,14 +143,14 @@ fn chat(model: &str, stream: bool) -> Value {
 }
 
 fn configuration(upstream: &str, proxy: SocketAddr) -> String {
-    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     format!(
         "[resume]\nmode = \"on\"\n[retry]\nmax_retries = 0\n[limits]\nreconnect_seconds = 0\n\
          [upstreams.first]\nbase_url = \"{upstream}\"\nfallback = \"second\"\n\
          [upstreams.second]\nbase_url = \"{upstream}\"\napi_key = {{ env = \"SECOND_KEY\" }}\n\
          [upstreams.third]\nbase_url = \"{upstream}\"\napi_key = \"{IN_CONFIG}\"\n\
          [upstreams.fourth]\nbase_url = \"{upstream}\"\napi_key = {{ file = \"fourth.key\" }}\n\
-         [upstreams.absent]\nbase_url = \"http://{closed_port}/v1\"\n\
+         [upstreams.absent]\nbase_url = \"http://{closed}/v1\"\n\
          [upstreams.far]\nbase_url = \"http://upstream.invalid/v1\"\n\
          [upstreams.farther]\nbase_url = \"https://upstream.invalid/v1\"\nproxy = \"http://me:{PASSWORD}@{proxy}\"\n"
     )
@@ -216,13 +213,10 @@ async fn no_output_contains_a_secret() {
         assert!(received.contains(canary), "{canary} never arrived");
     }
     let seen = proxy.requests();
-    let logged_text = STANDARD_NO_PAD.encode(format!("me:{PASSWORD}"));
+    let found = STANDARD_NO_PAD.encode(format!("me:{PASSWORD}"));
     for method in ["POST http://upstream.invalid/", "CONNECT upstream.invalid:443"] {
-        let seen_request = seen.iter().find(|seen_request| seen_request.line.starts_with(method)).unwrap();
-        assert!(
-            seen_request.authorization.as_deref().unwrap().contains(logged_text.trim_end_matches('=')),
-            "{seen_request:?}"
-        );
+        let hit = seen.iter().find(|hit| hit.line.starts_with(method)).unwrap();
+        assert!(hit.authorization.as_deref().unwrap().contains(found.trim_end_matches('=')), "{hit:?}");
     }
 
     Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
@@ -253,12 +247,12 @@ async fn no_output_contains_a_secret() {
 
 /// An upstream that repeats the request in every text of its replies, which are all cut.
 fn echo_in_replies(received: &Received) -> Answer {
-    let logged_text = format!("{} {:?}", received.path, received.headers);
+    let found = format!("{} {:?}", received.path, received.headers);
     // Wherever a text is clipped, no part of a secret may precede that point.
-    let model = format!("{}{logged_text}", "m".repeat(90));
+    let model = format!("{}{found}", "m".repeat(90));
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
-    let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": logged_text, "arguments": "{\"a\": \"b"}});
-    let mut reply = chat_reply(&format!("The harbour {logged_text}"), "length", (1, 2));
+    let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": found, "arguments": "{\"a\": \"b"}});
+    let mut reply = chat_reply(&format!("The harbour {found}"), "length", (1, 2));
     reply["model"] = json!(model);
     if body["model"].as_str().is_some_and(|model| model.starts_with("calls")) {
         reply["choices"][0]["message"] = json!({"role": "assistant", "content": null, "tool_calls": [call]});
