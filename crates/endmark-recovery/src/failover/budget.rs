@@ -28,7 +28,7 @@ struct Second {
 /// use endmark_recovery::failover::RetryBudget;
 /// let mut budget = RetryBudget::new(20, 0);
 /// let now = Duration::from_secs(1);
-/// (0..10).for_each(|_| budget.request(now));
+/// (0..10).for_each(|_| budget.note_request(now));
 /// assert_eq!((0..10).filter(|_| budget.try_retry(now)).count(), 2);
 /// ```
 #[derive(Debug, Clone)]
