@@ -199,7 +199,9 @@ fn earlier_savings(fixed: &FixedParts, sizes: &Sizes) -> u64 {
 struct Material<'m> {
     relevance: Relevance,
     /// The anchors of each turn.
-    found: Vec<Vec<Anchor<'m>>>,
+    found: &'m [Vec<Anchor<'m>>],
+    /// The anchors of all turns.
+    all: Ledger<'m>,
     /// For each turn, the tokens of the anchors of all turns before it.
     anchors_before: Vec<u64>,
 }
@@ -222,7 +224,8 @@ impl Machine<'_> {
     /// Keeps fewer turns until the result would not be compacted again at once. A compacted conversation is compacted
     /// again only after new turns have arrived.
     fn run(&self) -> Compacted {
-        let material = self.material();
+        let found = self.anchors();
+        let material = self.material(&found);
         let most = self.policy.keep_turns.max(1);
         let (mut keep, mut most_back) = (most, most.max(MIN_BACK_TURNS));
         loop {
@@ -254,27 +257,25 @@ impl Machine<'_> {
         let sizes = Sizes::of(&after, self.policy.count);
         machine(&after, self.policy, &sizes, None).map_or(true, |machine| {
             let most = self.policy.keep_turns.max(1);
-            let (_, again) = machine.attempt(most, most.max(MIN_BACK_TURNS), &machine.material());
+            let found = machine.anchors();
+            let (_, again) = machine.attempt(most, most.max(MIN_BACK_TURNS), &machine.material(&found));
             again.edits.is_empty()
         })
     }
 
-    fn material(&self) -> Material<'_> {
-        let count = self.policy.count;
-        let found = self.anchors();
+    fn material<'f>(&self, found: &'f [Vec<Anchor<'f>>]) -> Material<'f> {
         let (mut all, mut anchors_before) = (Ledger::default(), Vec::with_capacity(found.len()));
         for (turn, anchors) in found.iter().enumerate() {
             anchors_before.push(all.tokens());
-            all.absorb(anchors, turn, count);
+            all.absorb(anchors, turn, self.policy.count);
         }
-        drop(all);
-        Material { relevance: Relevance::of(self.conversation), found, anchors_before }
+        Material { relevance: Relevance::of(self.conversation), found, all, anchors_before }
     }
 
     /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to them.
     fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
-        let Material { relevance, found, anchors_before } = material;
+        let Material { relevance, found, all, anchors_before } = material;
         let planner = Planner {
             conversation: self.conversation,
             fixed: &self.fixed,
@@ -293,12 +294,12 @@ impl Machine<'_> {
         if !folded.iter().any(is_new) && shortened == 0 {
             return (plan, Compacted::unchanged(self.history, NotCompacted::NothingToCondense));
         }
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::counted_by(all);
         for turn in &folded {
             ledger.absorb(&found[*turn], *turn, count);
         }
         ledger.forget(&visible);
-        let lines = self.narrative.map_or_else(|| self.lines(&folded), |narrated| narrated.lines.clone());
+        let lines = self.narrative.map_or_else(|| self.lines(&folded, found), |narrated| narrated.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // Subtracts the kept tokens from those of the original history, so that the next compaction can recover the
@@ -340,14 +341,10 @@ impl Machine<'_> {
 
     /// Returns the anchors of each turn. The anchors of an earlier summary are those of its ledger.
     fn anchors(&self) -> Vec<Vec<Anchor<'_>>> {
-        let of = |turn: usize| {
+        anchors::anchors_by_turn(self.conversation, &self.pairs, |turn| {
             let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
-            own.map_or_else(
-                || anchors::turn_anchors(self.conversation, &self.pairs, turn),
-                |(_, own)| own.anchors.clone(),
-            )
-        };
-        (0..self.conversation.turns.len()).map(of).collect()
+            own.map(|(_, own)| own.anchors.clone())
+        })
     }
 
     /// Returns the exact words in the turns that stay, without tool results.
@@ -366,12 +363,12 @@ impl Machine<'_> {
         visible
     }
 
-    fn lines(&self, folded: &[usize]) -> Vec<String> {
+    fn lines(&self, folded: &[usize], found: &[Vec<Anchor<'_>>]) -> Vec<String> {
         let of = |turn: &usize| {
             let own = self.fixed.summaries.iter().find(|(own, _)| own == turn);
             match own {
                 Some((_, own)) => own.lines.clone(),
-                None => narrative::lines(self.conversation, &self.pairs, *turn, self.policy.mode),
+                None => narrative::lines(&self.conversation.turns[*turn], &found[*turn], self.policy.mode),
             }
         };
         narrative::merge_duplicates(folded.iter().flat_map(of))

@@ -8,12 +8,13 @@ mod text;
 mod tree;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
 
 use super::repair::is_absent;
 use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
 
-pub(crate) use call::{describe, outcome};
 pub(crate) use shape::{Shape, is_strange, word_shape, words};
 pub(crate) use text::{add_exact_values, clip, is_error_line};
 
@@ -86,11 +87,28 @@ pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String>
     names
 }
 
-/// Returns the anchors of a turn, in order.
-pub(crate) fn turn_anchors<'c>(
+/// Returns the anchors of all turns. `own` returns those of a turn that is an earlier summary.
+pub(crate) fn anchors_by_turn<'c>(
+    conversation: &'c Conversation<'_>,
+    pairs: &Pairs,
+    own: impl Fn(usize) -> Option<Vec<Anchor<'c>>>,
+) -> Vec<Vec<Anchor<'c>>> {
+    // Begins with the newest turn, so that a call finds the outcome of its result, which is parsed only once.
+    let mut outcomes = BTreeMap::new();
+    let turns = (0..conversation.turns.len()).rev();
+    let mut found: Vec<_> = turns
+        .map(|turn| own(turn).unwrap_or_else(|| turn_anchors(conversation, pairs, turn, &mut outcomes)))
+        .collect();
+    found.reverse();
+    found
+}
+
+/// Returns the anchors of a turn, in order. Adds the outcomes of its results to those of later turns.
+fn turn_anchors<'c>(
     conversation: &'c Conversation<'_>,
     pairs: &Pairs,
     position: usize,
+    outcomes: &mut BTreeMap<Place, String>,
 ) -> Vec<Anchor<'c>> {
     let mut anchors = Vec::new();
     let Some(turn) = conversation.turns.get(position) else { return anchors };
@@ -99,13 +117,19 @@ pub(crate) fn turn_anchors<'c>(
             Content::Text(text) if turn.role == Role::User => text::add_user_lines(text, &mut anchors),
             Content::Text(text) => text::add_assistant_lines(text, &mut anchors),
             Content::Call(call) => {
-                let result = pairs.result_of(Place { turn: position, part });
-                let result =
-                    result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
-                call::anchors(call, result, &mut anchors);
+                let place = pairs.result_of(Place { turn: position, part });
+                let known = place.and_then(|place| outcomes.remove(&place));
+                let outcome = known.unwrap_or_else(|| {
+                    let result = |at: Place| conversation.turns.get(at.turn)?.parts.get(at.part)?.result();
+                    call::outcome(place.and_then(result))
+                });
+                call::anchors(call, outcome, &mut anchors);
             }
             Content::Result(result) if is_absent(&result.text) => {}
-            Content::Result(result) => add_result_anchors(&result.text, result.is_error, &mut anchors),
+            Content::Result(result) => {
+                let form = add_result_anchors(&result.text, result.is_error, &mut anchors);
+                outcomes.insert(Place { turn: position, part }, call::ending(result, &form));
+            }
             Content::Media(media) => anchors.extend(media.name.as_ref().map(|name| Anchor {
                 kind: AnchorKind::File,
                 key: Cow::default(),
@@ -130,13 +154,31 @@ pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
     }
 }
 
-/// Adds the anchors of a result's text.
-pub(crate) fn add_result_anchors<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
-    if !tree::anchors(text, Source::Result, anchors) {
-        text::add_output_lines(text, is_error, anchors);
-    } else if is_error {
+/// The form of a result's text.
+pub(crate) enum ResultForm<'r> {
+    /// JSON.
+    Json(Value),
+    /// Any other text.
+    Lines {
+        /// Its first line that reports an error.
+        first_error: Option<&'r str>,
+    },
+}
+
+/// Adds the anchors of a result's text, and returns its form.
+pub(crate) fn add_result_anchors<'a>(
+    text: &'a str,
+    is_error: bool,
+    anchors: &mut Vec<Anchor<'a>>,
+) -> ResultForm<'a> {
+    let Some(value) = tree::parse(text) else {
+        return ResultForm::Lines { first_error: text::add_output_lines(text, is_error, anchors) };
+    };
+    tree::anchors(&value, Source::Result, anchors);
+    if is_error {
         text::add_first_error(text, anchors);
     }
+    ResultForm::Json(value)
 }
 
 #[cfg(test)]

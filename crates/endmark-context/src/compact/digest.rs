@@ -31,7 +31,7 @@ pub(super) fn shorten(
     let mut ledger = Ledger::default();
     ledger.absorb(&found, relevance.turns, count);
     ledger.forget(visible);
-    let narrated = NarrativeAnchors::new();
+    let narrated = NarrativeAnchors::default();
     let within = |all| Room { total: all, values: all, narrative: &narrated };
     let is_tree = text.trim_start().starts_with(['{', '[']);
     let body = if is_tree {

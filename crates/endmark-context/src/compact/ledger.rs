@@ -40,6 +40,8 @@ pub(super) struct Ledger<'l> {
     by_value: HashMap<(Group, Cow<'l, str>), usize, RandomState>,
     /// Tokens of all entries.
     tokens: u64,
+    /// A ledger of more turns, whose values need not be counted again.
+    counted: Option<&'l Ledger<'l>>,
 }
 
 /// An anchor with the evidence for its usefulness.
@@ -75,6 +77,16 @@ fn group(kind: AnchorKind) -> Group {
 }
 
 impl<'l> Ledger<'l> {
+    /// Returns an empty ledger that takes the tokens of its values from another one.
+    pub(super) fn counted_by(other: &'l Ledger<'l>) -> Self {
+        Self {
+            entries: Vec::with_capacity(other.entries.len()),
+            by_value: HashMap::with_capacity_and_hasher(other.entries.len(), RandomState::default()),
+            tokens: 0,
+            counted: Some(other),
+        }
+    }
+
     /// Merges the anchors of a turn into the ledger.
     pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
         let plans = anchors.iter().any(is_plan);
@@ -98,7 +110,8 @@ impl<'l> Ledger<'l> {
                 AnchorKind::Command => (name.1.clone(), Cow::Borrowed(anchor.value.as_ref())),
                 _ => (Cow::Borrowed(anchor.key.as_ref()), name.1.clone()),
             };
-            let tokens = count(&name.1) + 1;
+            let counted = self.counted.and_then(|other| other.entries.get(*other.by_value.get(&name)?));
+            let tokens = counted.map_or_else(|| count(&name.1) + 1, |entry| entry.tokens);
             self.tokens += tokens;
             let entry = Entry {
                 kind: anchor.kind,
@@ -160,7 +173,8 @@ impl<'l> Ledger<'l> {
         relevance: &Relevance,
         count: Count,
     ) -> Vec<&Entry<'l>> {
-        let mut of_key: HashMap<(&str, AnchorKind), u64> = HashMap::new();
+        let mut of_key: HashMap<(&str, AnchorKind), u64, RandomState> = HashMap::default();
+        let mut key_factors: HashMap<&str, f64, RandomState> = HashMap::default();
         for entry in self.entries().filter(|entry| entry.is_unreferenced()) {
             *of_key.entry((entry.key.as_ref(), entry.kind)).or_default() += 1;
         }
@@ -171,16 +185,27 @@ impl<'l> Ledger<'l> {
         let mut worth: Vec<(f64, usize)> = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
             let cost = as_float(entry.tokens + 1).sqrt() * bulk(entry);
-            worth.push((entry.worth(relevance) / cost, position));
+            let factor = key_factors.entry(&entry.key).or_insert_with(|| key_factor(&entry.key, relevance));
+            worth.push((entry.worth(*factor, relevance.turns) / cost, position));
         }
-        worth.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        let mut keys: HashSet<&str> = HashSet::new();
+        worth.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        let mut keys: HashSet<&str, RandomState> = HashSet::default();
         let mut sections: HashSet<AnchorKind> = HashSet::new();
         let (mut left, mut left_for_said) = (room.total, room.total * USER_LINES_TENTHS / 10);
         let mut left_for_values = room.values;
         let mut chosen = Vec::new();
         for (_, position) in worth {
             let entry = &self.entries[position];
+            let is_free = entry.is_in_narrative(room.narrative);
+            let is_said = entry.kind == AnchorKind::UserLine;
+            let is_value = group(entry.kind) == Group::Value || entry.kind == AnchorKind::Error;
+            let fits = |cost: u64| {
+                cost <= left && !(is_said && cost > left_for_said) && !(is_value && cost > left_for_values)
+            };
+            // Without room for the entry alone, its label need not be counted.
+            if !is_free && !fits(entry.tokens) {
+                continue;
+            }
             let label = match group(entry.kind) {
                 Group::Value if keys.contains(entry.key.as_ref()) => 0,
                 Group::Value => count(&entry.key) + 2,
@@ -188,10 +213,8 @@ impl<'l> Ledger<'l> {
                 Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
                 Group::Line(_) => 6,
             };
-            let cost = if entry.is_in_narrative(room.narrative) { 0 } else { entry.tokens + label };
-            let is_said = entry.kind == AnchorKind::UserLine;
-            let is_value = group(entry.kind) == Group::Value || entry.kind == AnchorKind::Error;
-            if cost > left || (is_said && cost > left_for_said) || (is_value && cost > left_for_values) {
+            let cost = if is_free { 0 } else { entry.tokens + label };
+            if !fits(cost) {
                 continue;
             }
             left -= cost;
@@ -209,6 +232,16 @@ impl<'l> Ledger<'l> {
     }
 }
 
+/// Returns how much the name of a value adds to its usefulness.
+fn key_factor(key: &str, relevance: &Relevance) -> f64 {
+    let last = key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();
+    let is_id = ID_NAMES.iter().any(|name| last.eq_ignore_ascii_case(name)) || key.ends_with("Id");
+    let asked_for = if relevance.is_argument(key) { 2.0 } else { 1.0 };
+    let id = if is_id { 1.5 } else { 1.0 };
+    let topic = if relevance.is_topic(key) { 1.5 } else { 1.0 };
+    asked_for * id * topic
+}
+
 /// Returns a text in the form of the ledger: without the quotation marks that a summary puts around values.
 pub(super) fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
@@ -224,7 +257,7 @@ fn as_float(number: u64) -> f64 {
 }
 
 /// Values that another part of a summary contains.
-pub(super) type NarrativeAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
+pub(super) type NarrativeAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>), RandomState>;
 
 /// The token limits of a ledger.
 #[derive(Debug, Clone, Copy)]
@@ -249,8 +282,8 @@ impl Entry<'_> {
         self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
     }
 
-    /// Returns the estimated usefulness of the entry, without a unit.
-    fn worth(&self, relevance: &Relevance) -> f64 {
+    /// Returns the estimated usefulness of the entry, without a unit, at the end of this number of turns.
+    fn worth(&self, key_factor: f64, turns: usize) -> f64 {
         let is_constraint = self.kind == AnchorKind::UserLine && self.is_constraint();
         let base = match self.kind {
             AnchorKind::UserLine if is_constraint => 40.0,
@@ -275,18 +308,13 @@ impl Entry<'_> {
             },
             AnchorKind::Number | AnchorKind::Conclusion | AnchorKind::GroupedCall => 2.0,
         };
-        let is_asked_for = relevance.is_argument(&self.key);
-        let last = self.key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();
-        let is_id = ID_NAMES.iter().any(|name| last.eq_ignore_ascii_case(name)) || self.key.ends_with("Id");
-        let factor = if is_asked_for { 2.0 } else { 1.0 }
+        let factor = key_factor
             * if self.by_user { 2.0 } else { 1.0 }
-            * if is_id { 1.5 } else { 1.0 }
-            * if relevance.is_topic(&self.key) { 1.5 } else { 1.0 }
             * if self.was_kept { 1.5 } else { 1.0 }
             * (1.0 + 0.5 * f64::from(self.in_arguments.min(4)))
             * (1.0 + 0.3 * f64::from(self.by_assistant.min(4)))
             * (1.0 + 0.1 * f64::from(self.in_results.min(4)));
-        let age = as_float(relevance.turns.saturating_sub(self.last) as u64);
+        let age = as_float(turns.saturating_sub(self.last) as u64);
         // A constraint applies until the user withdraws it, even if it is not mentioned again (CX-3).
         let fade = if is_constraint { 1.0 } else { 0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2() };
         base * factor * fade
@@ -329,7 +357,7 @@ mod tests {
 
     fn within(all: u64) -> Room<'static> {
         static NOTHING: std::sync::LazyLock<NarrativeAnchors<'static>> =
-            std::sync::LazyLock::new(HashSet::new);
+            std::sync::LazyLock::new(HashSet::default);
         Room { total: all, values: all, narrative: &NOTHING }
     }
 

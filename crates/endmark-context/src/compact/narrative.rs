@@ -1,8 +1,8 @@
 //! The narrative: one line for each text and each call, in order (CX-1, CX-2).
 
-use super::anchors::{Anchor, AnchorKind, Source, clip, describe, outcome};
+use super::anchors::{Anchor, AnchorKind, Source, clip};
 use super::policy::Mode;
-use crate::conversation::{Content, Conversation, Pairs, Place, Role};
+use crate::conversation::{Content, Role, Turn};
 
 /// Longest text of a line, in characters.
 const MAX_SAID_CHARS: usize = 400;
@@ -42,30 +42,23 @@ fn style(mode: Mode) -> Style {
     }
 }
 
-/// Returns the lines of a turn.
-pub(super) fn lines(
-    conversation: &Conversation<'_>,
-    pairs: &Pairs,
-    position: usize,
-    mode: Mode,
-) -> Vec<String> {
+/// Returns the lines of a turn with these anchors.
+pub(super) fn lines(turn: &Turn<'_>, anchors: &[Anchor<'_>], mode: Mode) -> Vec<String> {
     let style = style(mode);
-    let Some(turn) = conversation.turns.get(position) else { return Vec::new() };
+    let mut calls = anchors.iter().filter(|anchor| anchor.kind == AnchorKind::Command);
     let line_of = |beginning: &str, text: &str| {
         let text = clip(text, MAX_SAID_CHARS);
         (!text.is_empty()).then(|| format!("{beginning}{text}"))
     };
-    let line = |(part, content): (usize, &Content<'_>)| match content {
+    let line = |content: &Content<'_>| match content {
         Content::Text(text) => match turn.role {
             Role::User => line_of(style.user, text),
             Role::System => line_of(style.system, text),
             Role::Assistant | Role::Tool | Role::Other => line_of(style.assistant, text),
         },
         Content::Reasoning { text, .. } => line_of(style.thought, text),
-        Content::Call(call) => {
-            let result = pairs.result_of(Place { turn: position, part });
-            let result = result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
-            Some(format!("{}{}{ARROW}{}", style.call, describe(call), outcome(result)))
+        Content::Call(_) => {
+            calls.next().map(|anchor| format!("{}{}{ARROW}{}", style.call, anchor.key, anchor.value))
         }
         Content::Media(media) => {
             let name = media.name.as_deref().unwrap_or_default();
@@ -75,7 +68,7 @@ pub(super) fn lines(
             None
         }
     };
-    turn.parts.iter().map(|part| &part.content).enumerate().filter_map(line).collect()
+    turn.parts.iter().map(|part| &part.content).filter_map(line).collect()
 }
 
 /// Returns the lines, with consecutive duplicates merged: `(3 times)`.

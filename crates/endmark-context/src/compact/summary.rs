@@ -185,8 +185,11 @@ impl Draft<'_> {
         let wanted = self.ledger.tokens() * 5 / 4;
         let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_DIVISOR));
         let mut left: u64 = room.saturating_sub(wanted.min(for_values));
-        let story: u64 = self.lines.iter().map(|line| count(line) + 1).sum();
-        if story <= room / NARRATIVE_DIVISOR {
+        // Does not count the lines of a long narrative to the end.
+        let story = self.lines.iter().try_fold(0, |story, line| {
+            Some(story + count(line) + 1).filter(|story| *story <= room / NARRATIVE_DIVISOR)
+        });
+        if let Some(story) = story {
             left = left.max(story);
         }
         let mut lines = self.newest(left, count);

@@ -80,12 +80,19 @@ impl Vocabulary {
         let mut count = Count { tokens: 0, exact: true };
         let mut known = Known::default();
         for piece in self.pieces(text) {
-            count.exact &= piece.len() <= MAX_PIECE_BYTES;
+            if piece.len() <= MAX_PIECE_BYTES {
+                if is_stopped() {
+                    return Count { exact: false, ..count };
+                }
+                count.tokens += self.merged(piece.as_bytes(), &mut known);
+                continue;
+            }
+            count.exact = false;
             // A very long piece is usually one repeated character, so equal parts are counted only once.
             let mut last: (&[u8], u64) = (&[], 0);
             for part in piece.as_bytes().chunks(MAX_PIECE_BYTES) {
                 if is_stopped() {
-                    return Count { exact: false, ..count };
+                    return count;
                 }
                 if part != last.0 {
                     last = (part, self.merged(part, &mut known));
@@ -223,6 +230,8 @@ impl<'a> Parts<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
 
@@ -259,13 +268,22 @@ mod tests {
                 same_as_reference(&letter.repeat(length));
             }
         }
+        // Each character of the first plane: after and before a word, and before a space and a mark.
+        for first in (0..0x1_0000).step_by(256) {
+            let mut text = String::new();
+            for sign in (first..first + 256).filter_map(char::from_u32) {
+                let _ = writeln!(text, "a{sign}b {sign}{sign}/ {sign}\u{301}1{sign} ");
+            }
+            same_as_reference(&text);
+        }
         for text in [include_str!("openai.rs"), include_str!("../../data/models.json")] {
             same_as_reference(text);
         }
         let of_what_the_patterns_distinguish = prop::sample::select(vec![
             "a", "B", "ǅ", "ʰ", "日", "\u{301}", "1", "٣", "½", " ", "  ", "\t", "\u{a0}", "\u{3000}",
             "\u{85}", "\r", "\n", "\r\n", "'s", "'LL", "'ſ", "'", "/", "=", "-", "_", "🙂", "the", "The",
-            "HTTP", "x509", "\u{200d}", "\u{0}",
+            "HTTP", "x509", "\u{200d}", "\u{0}", "×", "…", "’s", "“", "\u{2028}", "‿", "→", "ↈ", "∑", "⑨",
+            "─", "✓", "❶",
         ]);
         let mixture =
             prop::collection::vec(of_what_the_patterns_distinguish, 0..40).prop_map(|parts| parts.concat());

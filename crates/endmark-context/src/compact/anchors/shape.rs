@@ -53,10 +53,10 @@ pub(crate) fn word_shape(word: &str) -> Shape {
     {
         return Shape::Url;
     }
-    if is_date(word) {
+    if joints > 0 && is_date(word) {
         return Shape::Date;
     }
-    if others == 0 && is_file(word, digits) {
+    if others == 0 && joints > 0 && is_file(word, digits) {
         return Shape::File;
     }
     let behind_sign = word.trim_start_matches(['-', '+', '$', '€', '£', '¥']);
@@ -96,6 +96,10 @@ fn is_address(word: &str) -> bool {
 
 /// Whether the word is a date of a four-digit year and two more groups, or a time of day, or both.
 fn is_date(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"-/:TZ.+".contains(&byte);
+    if !word.bytes().all(is_part) {
+        return false;
+    }
     let groups: Vec<&str> = word.split(['-', '/', ':', 'T', 'Z', '.', '+']).collect();
     let numbers = groups.iter().filter(|group| !group.is_empty()).map(|group| group.parse::<u32>().ok());
     let Some(numbers) = numbers.collect::<Option<Vec<u32>>>() else { return false };
@@ -130,29 +134,71 @@ fn is_file(word: &str, digits: usize) -> bool {
 
 /// Whether a word is unpronounceable: it has this many consonants in a row, which is frequent only in codes.
 pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
-    let is_vowel = |byte: u8| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
-    word.len() >= MIN_STRANGE_BYTES
-        && word.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && word.as_bytes().split(|byte| is_vowel(*byte)).any(|run| run.len() >= consonants)
+    if word.len() < MIN_STRANGE_BYTES {
+        return false;
+    }
+    let (mut run, mut longest) = (0, 0);
+    for byte in word.bytes() {
+        run = match byte.to_ascii_lowercase() {
+            b'a' | b'e' | b'i' | b'o' | b'u' | b'y' => 0,
+            b'a'..=b'z' => run + 1,
+            _ => return false,
+        };
+        longest = longest.max(run);
+    }
+    longest >= consonants
 }
 
 /// Shorter words may be abbreviations.
 const MIN_STRANGE_BYTES: usize = 6;
 
+/// Bytes that may end a word: separators, and the first bytes of white space outside ASCII.
+static MAY_END_WORD: [bool; 256] = {
+    let bytes = b" \t\n\x0b\x0c\r\"'`()[]{}<>|,;*\xc2\xe1\xe2\xe3";
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Returns the words of a text, without the punctuation around them.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let parts = std::iter::from_fn(move || {
+        let (part, behind) = (!rest.is_empty()).then(|| rest.split_at(word_end(rest)))?;
+        let mut behind = behind.chars();
+        behind.next();
+        rest = behind.as_str();
+        Some(part)
+    });
+    parts.map(without_punctuation).filter(|word| !word.is_empty())
+}
+
+/// Returns the position of the first separator, or the length of a text without one.
+fn word_end(text: &str) -> usize {
+    let mut end = 0;
+    loop {
+        let rest = &text.as_bytes()[end..];
+        end += rest.iter().position(|byte| MAY_END_WORD[usize::from(*byte)]).unwrap_or(rest.len());
+        match text[end..].chars().next() {
+            Some(inside) if !inside.is_ascii() && !inside.is_whitespace() => end += inside.len_utf8(),
+            _ => return end,
+        }
+    }
+}
+
+fn without_punctuation(word: &str) -> &str {
+    let is_plain = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    if is_plain(word.as_bytes().first()) && is_plain(word.as_bytes().last()) {
+        return word;
+    }
     let stays =
         |sign: char| matches!(sign, '/' | '~' | '_' | '$' | '€' | '£' | '¥' | '#' | '@' | '-' | '+' | '%');
-    let around = move |character: char| !character.is_alphanumeric() && !stays(character);
-    let parts = |sign: char| {
-        matches!(
-            sign,
-            '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' | ',' | ';' | '*'
-        )
-    };
-    text.split(move |character: char| character.is_whitespace() || parts(character))
-        .map(move |word| word.trim_matches(around).trim_end_matches(['-', '/', '+']))
-        .filter(|word| !word.is_empty())
+    let around = |character: char| !character.is_alphanumeric() && !stays(character);
+    word.trim_matches(around).trim_end_matches(['-', '/', '+'])
 }
 
 #[cfg(test)]
@@ -183,5 +229,15 @@ mod tests {
         let text = "See **Flight HAT069** (\"src/a.rs\"), `x_1`: $51, a/b; mia@example.com.";
         let found: Vec<&str> = words(text).collect();
         assert_eq!(found, ["See", "Flight", "HAT069", "src/a.rs", "x_1", "$51", "a/b", "mia@example.com"]);
+    }
+
+    #[test]
+    fn all_white_space_separates_words_and_no_other_letter_does() {
+        for sign in '\0'..='\u{FFFF}' {
+            let text = format!("a{sign}b");
+            let count = words(&text).count();
+            let separates = sign.is_whitespace() || "\"'`()[]{}<>|,;*".contains(sign);
+            assert_eq!(count, if separates { 2 } else { 1 }, "{sign:?}");
+        }
     }
 }

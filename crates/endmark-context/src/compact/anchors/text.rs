@@ -130,19 +130,25 @@ fn todo<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
     true
 }
 
-/// Adds the error lines of a tool's output, and the exact values in it.
-pub(super) fn add_output_lines<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
-    let mut errors = 0;
+/// Adds the error lines of a tool's output, and the exact values in it. Returns the first error line.
+pub(super) fn add_output_lines<'a>(
+    text: &'a str,
+    is_error: bool,
+    anchors: &mut Vec<Anchor<'a>>,
+) -> Option<&'a str> {
+    let (mut errors, mut first_error) = (0, None);
     for line in text.lines() {
         if errors < MAX_ERRORS && is_error_line(line) {
             push_error(line, anchors);
             errors += 1;
+            first_error = first_error.or(Some(line));
         }
         add_exact_values(line, Source::Result, anchors);
     }
     if is_error && errors == 0 {
         add_first_error(text, anchors);
     }
+    first_error
 }
 
 /// Adds the first line of a result that is marked as an error.

@@ -48,11 +48,9 @@ pub(super) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(&replace_lone_surrogates(text)).ok()
 }
 
-/// Adds the anchors of a JSON text. Returns false if the text is not JSON.
-pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor<'_>>) -> bool {
-    let Some(value) = parse(text) else { return false };
-    Walk { place, anchors }.collect_value("", &value);
-    true
+/// Adds the anchors of a JSON value.
+pub(super) fn anchors(value: &Value, place: Source, anchors: &mut Vec<Anchor<'_>>) {
+    Walk { place, anchors }.collect_value("", value);
 }
 
 struct Walk<'w, 'a> {
@@ -135,9 +133,9 @@ fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
 fn is_row_id(name: &str, value: &Value) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
-    matches!(word_shape(name), Shape::Identifier | Shape::Date)
-        && digits > 0
+    digits > 0
         && (has_fields || digits >= MIN_DIGITS)
+        && matches!(word_shape(name), Shape::Identifier | Shape::Date)
 }
 
 /// Returns the open step in an object: a step with a state, as in agents' plans.

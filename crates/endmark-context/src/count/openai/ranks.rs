@@ -36,9 +36,10 @@ fn decode(base64: &[u8], bytes: &mut Vec<u8>) {
         let sixes =
             group.iter().fold(0_u32, |sixes, digit| sixes << 6 | u32::from(SIX_BITS[usize::from(*digit)]));
         let [_, decoded @ ..] = sixes.to_be_bytes();
-        let filled = group.iter().rev().take_while(|digit| **digit == b'=').count();
-        bytes.extend_from_slice(&decoded[..3 - filled.min(2)]);
+        bytes.extend_from_slice(&decoded);
     }
+    let padding = base64.iter().rev().take_while(|digit| **digit == b'=').count();
+    bytes.truncate(bytes.len() - padding.min(2));
 }
 
 /// Tokens in merge order. They are all built in, so a client cannot choose tokens whose hashes collide.
