@@ -301,7 +301,7 @@ impl Worker {
             let mut is_more = false;
             if has_uploads {
                 let due = writer.write(|session| uploads::collect(session)).await?;
-                let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
+                let incomplete = outputs::upload(client, &self.instance.id, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
             let has_expired = tidies && tidy(client, keep_days).await.map_err(failed)?;
