@@ -33,17 +33,6 @@ impl Context {
     }
 }
 
-/// Returns the warnings for a report from the store. With PostgreSQL the report covers only this gateway.
-pub(crate) fn report_warnings(effective: &Effective) -> Vec<Warning> {
-    let mut warnings = configuration_warnings(effective);
-    if effective.settings.files.store.postgres().is_some() {
-        let message =
-            "this is from the journal of this gateway alone: other gateways of the database have their own";
-        warnings.push(this_gateway_alone(message));
-    }
-    warnings
-}
-
 /// Returns the warning that the calls of other gateways are missing.
 pub(crate) fn this_gateway_alone(message: &str) -> Warning {
     Warning::notice("THIS_GATEWAY_ALONE", message)

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{
-    BudgetPlace, FinalStatus, Fleet, FleetRuns, LogFilter, LogRow, Recovery, RefusedRequest, RequestFilter,
-    RequestPage, RequestRow, RunCursor, Store, StoredRun, UsageRow,
+    BudgetPlace, FinalStatus, Fleet, FleetRecords, FleetRuns, LogCursor, LogFilter, LogRow, RefusedRequest,
+    RequestFilter, RequestPage, RequestRecords, RequestRow, RunCursor, SharedReader, Store, StoredRun,
+    UsageRow,
 };
 use endmark_wire::percent_decode;
 
@@ -37,6 +38,9 @@ const MAX_EVENTS: u32 = 10_000;
 
 /// The separator of the parts of a budget's key. Only the subject, which is last, can contain it.
 const KEY_SEPARATOR: char = '~';
+
+/// Error of a `before` that no page returned.
+const NOT_A_PLACE: &str = "`before` is not the `next` of another page";
 
 /// Rows of a list, and the key after which it continues, if it does.
 pub(crate) type Page<T> = (Vec<T>, Option<String>);
@@ -90,7 +94,15 @@ fn parse_key(typed: Option<&str>) -> Result<UsageKey, Failure> {
 pub(crate) async fn load_report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
     let seconds = parse_span(since)?;
     let models = Arc::clone(&console.models);
-    Ok(store.read(move |reader| FoundCuts::read(reader, seconds, &models)).await?)
+    let of_all = async |reader: SharedReader| {
+        let report = reader.report(&span::moment_before(seconds), ALL_TIME.1).await?;
+        Ok(FoundCuts::of_all(&report, &console.models))
+    };
+    let fleet = Fleet::of(store);
+    let read = fleet.read(of_all, move |reader| FoundCuts::read(reader, seconds, &models));
+    let FleetRecords { mut records, failure } = read.await?;
+    records.this_gateway_alone = failure.is_some();
+    Ok(records)
 }
 
 fn parse_span(span: &str) -> Result<u64, Failure> {
@@ -101,15 +113,43 @@ fn parse_span(span: &str) -> Result<u64, Failure> {
     })
 }
 
-/// Recoveries, the newest first.
-pub(crate) async fn load_recoveries(
+/// Recoveries of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
+pub(crate) async fn recoveries(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<Page<LogRow>, Failure> {
+) -> Result<(Page<LogRow>, bool), Failure> {
     let filter = filter(query)?;
-    let rows = store.read(move |reader| reader.recent(limit + 1, &filter)).await?;
-    Ok(cut(rows, limit, |row| row.id.to_string()))
+    let own = filter.clone();
+    let of_all = async |reader: SharedReader| reader.recent(limit + 1, &filter).await;
+    let fleet = Fleet::of(store);
+    let read = fleet.read(of_all, move |reader| reader.recent(limit + 1, &own));
+    let FleetRecords { records, failure } = read.await?;
+    Ok((cut(records, limit, recovery_place), failure.is_some()))
+}
+
+/// Returns the place of a row in the list: its number, with the time and the instance if it is of another gateway.
+fn recovery_place(row: &LogRow) -> String {
+    match &row.other_gateway {
+        Some(other) => [&row.timestamp, &other.instance, &row.id.to_string()]
+            .map(String::as_str)
+            .join(&KEY_SEPARATOR.to_string()),
+        None => row.id.to_string(),
+    }
+}
+
+fn recovery_cursor(typed: &str) -> Result<LogCursor, Failure> {
+    let mut parts = typed.split(KEY_SEPARATOR);
+    let cursor = match (parts.next(), parts.next(), parts.next()) {
+        (Some(id), None, None) => id.parse().ok().map(LogCursor::Row),
+        (Some(at), Some(instance), Some(id)) => id.parse().ok().map(|id| LogCursor::Finished {
+            at: at.to_owned(),
+            instance: instance.to_owned(),
+            id,
+        }),
+        _ => None,
+    };
+    cursor.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
 }
 
 fn filter(query: &Query) -> Result<LogFilter, Failure> {
@@ -125,7 +165,7 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
         provider: query.owned_text("provider"),
         cut_kind: query.owned_text("cut_kind"),
         request_id: query.owned_text("request"),
-        before: query.number("before")?,
+        before: query.text("before").map(recovery_cursor).transpose()?,
     })
 }
 
@@ -149,24 +189,27 @@ pub(crate) const OUTCOMES: [&str; 13] = [
 /// The outcome of requests that the gateway refused. They are not in the store, since no upstream was called.
 pub(crate) const REFUSED: &str = "refused";
 
-/// Requests, the newest first.
-pub(crate) async fn load_requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
-    let mut filter = parse_request_filter(query)?;
-    let since = query.text("since").map(parse_span).transpose()?;
-    let outcome = filter.outcome.clone();
-    let read = store.read(move |reader| {
-        filter.since = since.map(|seconds| reader.time_before(seconds)).transpose()?;
-        let page = match filter.outcome.as_deref() {
-            Some(REFUSED) => RequestPage::default(),
-            _ => reader.requests(&filter, limit)?,
-        };
-        Ok((filter, page))
-    });
-    let (filter, mut page) = read.await?;
-    if outcome.as_deref().is_none_or(|outcome| outcome == REFUSED) {
+/// Requests of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
+/// Refused requests are of this gateway alone.
+pub(crate) async fn requests(
+    store: &Store,
+    query: &Query,
+    limit: u32,
+) -> Result<(RequestPage, bool), Failure> {
+    let mut filter = request_filter(query)?;
+    filter.since = query.text("since").map(parse_span).transpose()?.map(span::moment_before);
+    let (mut page, mut is_alone) = (RequestPage::default(), false);
+    if filter.outcome.as_deref() != Some(REFUSED) {
+        let own = filter.clone();
+        let of_all = async |reader: SharedReader| reader.requests(&filter, limit).await;
+        let fleet = Fleet::of(store);
+        let read = fleet.read(of_all, move |reader| reader.requests(&own, limit)).await?;
+        (page, is_alone) = (read.records, read.failure.is_some());
+    }
+    if filter.outcome.as_deref().is_none_or(|outcome| outcome == REFUSED) {
         add_refused(&mut page, store.refusals(), &filter, limit);
     }
-    Ok(page)
+    Ok((page, is_alone))
 }
 
 /// Adds the refused requests of a page, in order of time.
@@ -205,7 +248,7 @@ fn parse_request_filter(query: &Query) -> Result<RequestFilter, Failure> {
     let before = query.text("before").map(|typed| {
         let parts = typed.split_once(KEY_SEPARATOR);
         let parts = parts.map(|(at, id)| (at.to_owned(), id.to_owned()));
-        parts.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
+        parts.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
     });
     Ok(RequestFilter {
         outcome,
@@ -224,23 +267,13 @@ pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
 }
 
 /// Returns everything about a recovery by its number, or a request by its id.
-pub(crate) async fn load_recovery(
-    store: &Store,
-    id: &str,
-) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
+pub(crate) async fn recovery(store: &Store, id: &str) -> Result<RequestRecords, Failure> {
     let id = percent_decode(id);
-    let wanted_id = id.clone();
-    let read = store.read(move |reader| {
-        let found = reader.show(&wanted_id)?;
-        let request = found.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
-        let calls = reader.request_calls(request.as_deref().unwrap_or(&wanted_id))?;
-        Ok((found, calls))
-    });
-    let (found, calls) = read.await?;
-    if found.is_none() && calls.is_empty() {
+    let found = Fleet::of(store).request(&id).await?;
+    if found.recovery.is_none() && found.request.is_none() {
         return Err(Failure::NotFound(format!("no recovery or request `{id}` is recorded")));
     }
-    Ok((found, calls))
+    Ok(found)
 }
 
 /// Compactions, the newest first.
@@ -255,20 +288,34 @@ pub(crate) async fn load_compactions(
     Ok((rows.into_iter().map(compactions::CompactionEntry::from).collect(), next))
 }
 
-/// Returns everything about a session.
-pub(crate) async fn load_session(
+/// Returns everything about a session, and its newest calls, at most `calls`, newest first. Its usage and its calls are those
+/// of all gateways.
+pub(crate) async fn session(
     console: &Console,
     store: &Store,
     id: &str,
-) -> Result<session::SessionReport, Failure> {
+    calls: u32,
+) -> Result<(session::SessionReport, Vec<UsageRow>), Failure> {
     let (id, models) = (percent_decode(id), Arc::clone(&console.models));
-    let wanted_id = id.clone();
+    let of_all = async |reader: SharedReader| {
+        let usage = UsageReport::of_all(&reader.session_sums(&id).await?, UsageKey::Model, &models);
+        Ok(Some((usage, reader.session_calls(&id, calls).await?)))
+    };
+    let FleetRecords { records, failure } = Fleet::of(store).read(of_all, |_| Ok(None)).await?;
+    let (usage, newest) = records.unzip();
+    let (session, models) = (id.clone(), Arc::clone(&console.models));
+    let read = store.read(move |reader| {
+        let newest = newest.map_or_else(|| reader.session_calls(&session, calls), Ok)?;
+        Ok((session::SessionReport::read(reader, &session, usage, &models)?, newest))
+    });
+    let (found, newest) = read.await?;
     let mut found =
-        store.read(move |reader| session::SessionReport::read(reader, &wanted_id, &models)).await?;
-    if let Some(found) = &mut found {
-        found.usage.this_gateway_alone = store.location().postgres().is_some();
+        found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))?;
+    found.usage.this_gateway_alone = failure.is_some();
+    if store.location().postgres().is_some() {
+        found.of_this_gateway = &session::OF_THIS_GATEWAY;
     }
-    found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))
+    Ok((found, newest))
 }
 
 /// Budgets by window, the newest first.
@@ -311,7 +358,7 @@ pub(crate) async fn load_runs(
     let before = query.text("before").map(|typed| {
         let parts = typed.split_once(KEY_SEPARATOR);
         let cursor = parts.map(|(at, id)| RunCursor { started_at: at.to_owned(), id: id.to_owned() });
-        cursor.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
+        cursor.ok_or_else(|| Failure::BadRequest(NOT_A_PLACE.to_owned()))
     });
     let FleetRuns { runs, failure } = Fleet::of(store).runs(before.transpose()?, limit + 1).await?;
     let place = |run: &StoredRun| format!("{}{KEY_SEPARATOR}{}", run.started_at, run.run.id);

@@ -38,7 +38,9 @@ pub use moment::{utc, with_zone};
 pub use parts::OutputPage;
 pub use reader::{
     BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, LogFilter, Reader,
-    RequestChoices, RequestFilter, RequestPage, RequestRow, SessionOutput, UsageReport, UsageSummary,
+    RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow, SessionOutput, UsageReport,
+    UsageSummary,
 };
+pub(crate) use reader::{MAX_CANDIDATES, REPLY_PURPOSES, ReportParts};
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

@@ -164,6 +164,16 @@ pub enum StoreError {
         /// The error of the database.
         detail: String,
     },
+    /// This machine has no such recovery or request, and the shared database does not answer.
+    #[error(
+        "no recovery or request `{id}` is recorded by this gateway, and the database that may have it cannot be reached: {detail}; try again later"
+    )]
+    RecordNotHere {
+        /// The id.
+        id: String,
+        /// The error of the database.
+        detail: String,
+    },
     /// There is not enough room for a new output.
     #[error(
         "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"

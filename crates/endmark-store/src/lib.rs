@@ -34,11 +34,13 @@ mod engine;
 mod error;
 mod files;
 mod fingerprint;
+mod fleet;
 mod keys;
 mod late;
 mod leases;
 mod ledger;
 mod location;
+mod machine;
 mod outputs;
 mod owner;
 mod queue;
@@ -61,10 +63,11 @@ pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, classify};
 pub use engine::{
     BudgetDifference, BudgetPlace, CompactionRow, CountedCalls, CutPeriod, CutSummary, Dimension, KeptOutput,
     LogFilter, OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage,
-    RequestRow, SessionOutput, UsageReport, UsageSummary, utc, with_zone,
+    RequestRecords, RequestRow, SessionOutput, UsageReport, UsageSummary, utc, with_zone,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
+pub use fleet::{Fleet, FleetRecords};
 pub use keys::{FoundKey, Key, KeyBook, KeyBudget, KeyError, KeySecret, KeyState, NewKey, SECRET_PREFIX};
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
@@ -75,14 +78,15 @@ pub use outputs::{
 pub use recorder::Recorder;
 pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT,
-    LEFT_BY_WARN, Leftover, LogRow, LoggedPiece, Piece, Recovery,
+    LEFT_BY_WARN, Leftover, LogCursor, LogRow, LoggedPiece, OtherGateway, Piece, Recovery,
 };
 pub use refusals::RefusedRequest;
 pub use runs::{
-    Fleet, FleetRuns, RunCursor, RunEventRecord, RunMachine, RunRecord, RunTask, StoredRun, StoredRunEvent,
+    FleetRuns, RunCursor, RunEventRecord, RunMachine, RunRecord, RunTask, StoredRun, StoredRunEvent,
 };
 pub use scrub::{NoSecrets, Scrub};
 pub use shared::address::{PostgresAddress, PostgresAddressError};
 pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database, shared_sums};
+pub use shared::reader::{SharedReader, SharedReport};
 pub use shared::usage::SharedSums;
 pub use store::Store;

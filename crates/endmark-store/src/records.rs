@@ -164,6 +164,35 @@ pub struct LogRow {
     pub extra_output_tokens: i64,
     /// See [`CutSettled::reason`].
     pub reason: String,
+    /// The gateway that recorded the row, if it is another one of a shared database.
+    pub other_gateway: Option<OtherGateway>,
+}
+
+/// Another gateway that shares the database. It alone keeps the texts of its replies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherGateway {
+    /// The id of its instance.
+    pub instance: String,
+    /// The host name of its machine.
+    pub machine: String,
+    /// Number of pieces of the reply that it keeps.
+    pub pieces: u64,
+}
+
+/// The last row of a page of recoveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogCursor {
+    /// A row of this gateway, by its number.
+    Row(i64),
+    /// A row of any gateway that shares the database: its time, instance and number.
+    Finished {
+        /// See [`LogRow::timestamp`].
+        at: String,
+        /// The id of the instance.
+        instance: String,
+        /// See [`LogRow::id`].
+        id: i64,
+    },
 }
 
 /// A piece with the number of its row.

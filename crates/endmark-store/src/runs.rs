@@ -3,7 +3,7 @@
 mod fleet;
 mod recorded;
 
-pub use fleet::{Fleet, FleetRuns};
+pub use fleet::FleetRuns;
 
 /// A run as it is stored. The supervisor defines the values of its text fields.
 // Fields: one for each column of `runs`.

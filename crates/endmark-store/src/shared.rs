@@ -6,6 +6,7 @@
 //! ([`journal`](crate::engine::journal)), so a hold needs only the journal.
 
 pub(crate) mod address;
+mod calls;
 mod clock;
 pub(crate) mod closings;
 pub(crate) mod connect;
@@ -16,6 +17,9 @@ pub(crate) mod inspect;
 mod lookup;
 pub(crate) mod outputs;
 pub(crate) mod publisher;
+pub(crate) mod reader;
+mod recoveries;
+mod request_list;
 mod requests;
 pub(crate) mod runs;
 mod sql;

@@ -3,63 +3,69 @@
 mod calls;
 mod show;
 
-use endmark_console::reports::recoveries::{self, RecoveriesReport, RecoveryEntry};
+use endmark_console::reports::recoveries::{list_report, request_report};
 use endmark_failure::CommandError;
-use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
+use endmark_store::{
+    FinalStatus, Fleet, FleetRecords, LogFilter, SharedReader, StoreError, StoreLocation, runtime,
+};
 use serde_json::Value;
 
 use crate::arguments::{Log, LogCommand, StatusChoice};
-use crate::context::{Context, report_warnings};
+use crate::context::{Context, configuration_warnings, this_gateway_alone};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Painter;
 use crate::view::recoveries as recoveries_view;
+use crate::view::table::Layout;
 
-/// Lists recoveries, or explains one.
+/// Lists recoveries of all gateways, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
-    let warnings = report_warnings(&effective);
-    let reader =
-        Reader::open(&effective.settings.files.store).map_err(|error| CommandError::from_store(&error))?;
-    let painter = context.terminal.output;
+    let location = &effective.settings.files.store;
     let answer = match &arguments.command {
-        Some(LogCommand::Show { id, .. }) => show_entry(&reader, id, painter)?,
+        Some(LogCommand::Show { id, .. }) => show_entry(location, id, context.terminal.output)?,
         None => {
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
-            let rows =
-                reader.recent(arguments.limit, &filter).map_err(|error| CommandError::from_store(&error))?;
-            let data = to_data(&RecoveriesReport {
-                rows: rows.iter().map(RecoveryEntry::new).collect(),
-                calls: None,
-            })?;
-            Answer::yes(
-                data,
-                recoveries_view::text(&rows, context.terminal.tables()) + &recoveries_view::reasons(&rows),
-            )
+            listed(location, &filter, arguments.limit, context.terminal.tables())?
         }
     };
+    let mut warnings = configuration_warnings(&effective);
+    warnings.extend(answer.warnings.iter().cloned());
     Ok(answer.with_warnings(warnings))
 }
 
+/// Lists the recoveries of all gateways, or of this one if the shared database fails.
+fn listed(
+    location: &StoreLocation,
+    filter: &LogFilter,
+    limit: u32,
+    layout: Layout,
+) -> Result<Answer, CommandError> {
+    let own = filter.clone();
+    let of_all = async |reader: SharedReader| reader.recent(limit, filter).await;
+    let fleet = Fleet::at(location);
+    let found = fleet.read(of_all, move |reader| reader.recent(limit, &own));
+    let found = runtime::block_on(found)?.map_err(|error| CommandError::from_store(&error))?;
+    let FleetRecords { records: rows, failure } = found;
+    let data = to_data(&list_report(&rows, failure.is_some()))?;
+    let text = recoveries_view::text(&rows, layout) + &recoveries_view::reasons(&rows);
+    let alone = failure
+        .map(|error| this_gateway_alone(&format!("these are the recoveries of this gateway alone: {error}")));
+    Ok(Answer::yes(data, text).with_warnings(alone))
+}
+
 /// Shows what is recorded about a recovery or a request: its cut parts, and the upstream calls for it.
-fn show_entry(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
+fn show_entry(location: &StoreLocation, id: &str, painter: Painter) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::from_store(&error);
-    let recovery = reader.show(id).map_err(failed)?;
-    let request =
-        recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
-    let calls = reader.request_calls(request).map_err(failed)?;
-    let data = || to_data(&recoveries::report_with_calls(recovery.as_ref(), &calls));
-    match &recovery {
-        None if calls.is_empty() => {
-            let hint = "`endmark log` lists recoveries. For a chat request, use the id from its header x-endmark-request.";
-            let message = format!("no recovery or request `{id}` is recorded");
-            Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())))
-        }
-        None => Ok(Answer::yes(data()?, calls::text(&calls, painter))),
-        Some(found) => {
-            let text = [show::text(found, painter), calls::text(&calls, painter)];
-            Ok(Answer::yes(data()?, text.join(if calls.is_empty() { "" } else { "\n" })))
-        }
+    let found = runtime::block_on(Fleet::at(location).request(id))?.map_err(failed)?;
+    if found.recovery.is_none() && found.request.is_none() {
+        let hint = "`endmark log` lists recoveries. For a chat request, use the id from its header x-endmark-request.";
+        let message = format!("no recovery or request `{id}` is recorded");
+        return Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())));
     }
+    let cuts = found.recovery.as_ref().map(|recovery| show::text(recovery, painter)).unwrap_or_default();
+    let calls = calls::text(found.calls(), painter);
+    let between = if cuts.is_empty() || calls.is_empty() { "" } else { "\n" };
+    Ok(Answer::yes(to_data(&request_report(&found))?, [cuts, calls].join(between)))
 }
 
 fn status(choice: StatusChoice) -> FinalStatus {

@@ -17,12 +17,23 @@ const COLUMNS: [Column<'static>; 8] = [
     Column::text("REQUEST"),
 ];
 
+/// The same, with the machine of a row of another gateway, and without its number.
+const FLEET_COLUMNS: [Column<'static>; 9] = {
+    let [id, time, outcome, cut, model, calls, tokens, request] = COLUMNS;
+    [id, time, outcome, cut, model, calls, tokens, Column::text("MACHINE"), request]
+};
+
 /// Returns the table of rows with headings, or one sentence if there are no rows.
 pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
     if rows.is_empty() {
         return "No reply was cut yet.\n".to_owned();
     }
-    layout.lines(COLUMNS, rows.iter().map(cells)).join("\n") + "\n"
+    let lines = if rows.iter().all(|row| row.other_gateway.is_none()) {
+        layout.lines(COLUMNS, rows.iter().map(cells))
+    } else {
+        layout.lines(FLEET_COLUMNS, rows.iter().map(fleet_cells))
+    };
+    lines.join("\n") + "\n"
 }
 
 /// Returns the notes below the table: which replies were not continued, why, and how to change that.
@@ -32,9 +43,10 @@ pub(crate) fn reasons(rows: &[LogRow]) -> String {
     let mut explained: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {
         let Some(reason) = NotAsked::from_row(row) else { continue };
+        let id = row.other_gateway.as_ref().map_or_else(|| row.id.to_string(), |_| row.request_id.clone());
         match explained.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, ids)) => ids.push(row.id.to_string()),
-            None => explained.push((reason, vec![row.id.to_string()])),
+            Some((_, ids)) => ids.push(id),
+            None => explained.push((reason, vec![id])),
         }
     }
     let line = |(reason, ids): &(NotAsked, Vec<String>)| {
@@ -46,6 +58,15 @@ pub(crate) fn reasons(rows: &[LogRow]) -> String {
         )
     };
     explained.iter().map(line).collect()
+}
+
+fn fleet_cells(row: &LogRow) -> [Cell; 9] {
+    let [id, time, outcome, cut, model, calls, tokens, request] = cells(row);
+    let (id, machine) = match &row.other_gateway {
+        Some(other) => ("-".into(), other.machine.as_str()),
+        None => (id, "this one"),
+    };
+    [id, time, outcome, cut, model, calls, tokens, machine.into(), request]
 }
 
 fn cells(row: &LogRow) -> [Cell; 8] {

@@ -51,6 +51,7 @@ mod serve;
 mod setup;
 mod shared;
 mod shared_faults;
+mod shared_log;
 mod shared_outputs;
 mod shared_runs;
 mod shared_usage;

@@ -24,12 +24,8 @@ struct Page<T> {
 /// `recoveries?status=&model=&provider=&cut_kind=&task=&request=&before=&limit=`, like `endmark log`.
 pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RECOVERIES)?;
-    let (rows, next) = reading::load_recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
-    let report = recoveries::RecoveriesReport {
-        rows: rows.iter().map(recoveries::RecoveryEntry::new).collect(),
-        calls: None,
-    };
-    json_response(&Page { report, next })
+    let ((rows, next), is_alone) = reading::load_recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
+    json_response(&Page { report: recoveries::list_report(&rows, is_alone), next })
 }
 
 /// `recoveries/ID` with a recovery's number or a request's id, like `endmark log show`.
@@ -39,8 +35,7 @@ pub(super) async fn recovery(
     id: &str,
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
-    let (found, calls) = reading::load_recovery(store, id).await?;
-    json_response(&recoveries::report_with_calls(found.as_ref(), &calls))
+    json_response(&recoveries::request_report(&reading::load_recovery(store, id).await?))
 }
 
 /// `sessions/ID` with a session's hash as in `endmark usage --by session`.
@@ -51,7 +46,7 @@ pub(super) async fn session(
     id: &str,
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
-    json_response(&reading::load_session(console, store, id).await?)
+    json_response(&reading::load_session(console, store, id, 0).await?.0)
 }
 
 /// `requests?outcome=&model=&upstream=&key=&session=&before=&limit=`.
@@ -61,9 +56,10 @@ pub(super) async fn requests(
     query: Option<&str>,
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
-    let page = reading::load_requests(store, &query, query.limit(MAX_ROWS)?).await?;
+    let (page, this_gateway_alone) = reading::load_requests(store, &query, query.limit(MAX_ROWS)?).await?;
     let rows = page.rows.iter().map(|row| requests::RequestEntry::new(row, &console.models)).collect();
-    json_response(&Page { report: requests::RequestsReport { rows }, next: reading::next_requests(&page) })
+    let report = requests::RequestsReport { rows, this_gateway_alone };
+    json_response(&Page { report, next: reading::next_requests(&page) })
 }
 
 /// `compactions?before=&limit=`.
@@ -73,7 +69,8 @@ pub(super) async fn compactions(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::COMPACTIONS)?;
     let (rows, next) = reading::load_compactions(store, &query, query.limit(MAX_ROWS)?).await?;
-    json_response(&Page { report: compactions::CompactionsReport { rows }, next })
+    let this_gateway_alone = store.location().postgres().is_some();
+    json_response(&Page { report: compactions::CompactionsReport { rows, this_gateway_alone }, next })
 }
 
 /// `budgets?after=&limit=`, like `endmark budget`.

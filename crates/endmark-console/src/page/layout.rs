@@ -105,6 +105,11 @@ pub(super) fn lead(title: &Markup, below: &Markup) -> Markup {
     html! { div.lead { div { h1 { (title) } (below) } } }
 }
 
+/// States that a page shows only this gateway, if it does.
+pub(super) fn gateway_alone(is_alone: bool) -> Markup {
+    html! { @if is_alone { p.muted { "The database cannot be read now. These are the records of this gateway alone." } } }
+}
+
 /// A card with a heading.
 pub(super) fn card(id: &str, heading: &Markup, beside: &Markup, content: &Markup) -> Markup {
     html! {

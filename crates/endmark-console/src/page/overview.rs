@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use endmark_context::Models;
-use endmark_store::{Dimension, Reader, RequestFilter, RequestRow, StoreError, UsageRow};
+use endmark_store::{
+    Dimension, Fleet, FleetRecords, Reader, RequestFilter, RequestRow, SharedReader, StoreError, UsageRow,
+};
 use maud::{Markup, html};
 
 use super::layout::{Frame, card, figure, scroll};
@@ -17,7 +19,8 @@ use crate::answer::Failure;
 use crate::console::{Console, Visit};
 use crate::query::Query;
 use crate::reports::cuts::{self, FoundCuts};
-use crate::reports::usage::{UsageKey, UsageReport as Sums};
+use crate::reports::span::moment_before;
+use crate::reports::usage::{ALL_TIME, UsageKey, UsageReport as Sums};
 
 /// The address of the page.
 const PAGE_PATH: &str = "/endmark/";
@@ -85,7 +88,7 @@ impl OverviewData {
             now: words::unix_now(),
             found: FoundCuts::read(reader, seconds, models)?,
             before: FoundCuts::read_before(reader, seconds, models)?,
-            sums: Sums::read(reader, UsageKey::Day, &since, crate::reports::usage::ALL_TIME.1, models)?,
+            sums: Sums::read(reader, UsageKey::Day, &since, ALL_TIME.1, models)?,
             sums_before: Sums::read(reader, UsageKey::Day, &long_since, &since, models)?,
             hours,
             newest: reader.requests(&any_cut, NEWEST)?.rows,
@@ -93,6 +96,32 @@ impl OverviewData {
             began: reader.first_call()?,
             calls: reader.recent_calls(attention::CALLS)?,
         })
+    }
+
+    /// Reads the records of all gateways that share a database.
+    async fn of_all(reader: &SharedReader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
+        let (since, long_since) = (moment_before(seconds), moment_before(seconds.saturating_mul(2)));
+        let any_cut = RequestFilter { outcome: Some("any-cut".to_owned()), ..RequestFilter::default() };
+        let (report, before) =
+            (reader.report(&since, ALL_TIME.1).await?, reader.report(&long_since, &since).await?);
+        let mut data = Self {
+            now: words::unix_now(),
+            found: FoundCuts::of_all(&report, models),
+            before: FoundCuts::of_all(&before, models),
+            sums: Sums::of_all(&report.sums, UsageKey::Day, models),
+            sums_before: Sums::of_all(&before.sums, UsageKey::Day, models),
+            hours: BTreeMap::new(),
+            newest: reader.requests(&any_cut, NEWEST).await?.rows,
+            first: Vec::new(),
+            began: reader.first_call().await?,
+            calls: reader.recent_calls(attention::CALLS).await?,
+        };
+        if data.is_first_day() {
+            data.hours = reader.replies_by_hour(&moment_before(DAY - HOUR)).await?;
+            data.first = reader.requests(&RequestFilter::default(), 20).await?.rows;
+            data.first.reverse();
+        }
+        Ok(data)
     }
 
     /// Returns whether all records are from the last day.
@@ -136,7 +165,10 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     let span =
         span.ok_or_else(|| Failure::BadRequest(format!("`span` is `{typed}`: it can be 24h, 7d or 30d")))?;
     let models = Arc::clone(&console.models);
-    let seen = store.read(move |reader| OverviewData::read(reader, span.4, &models)).await?;
+    let of_all = async |reader: SharedReader| OverviewData::of_all(&reader, span.4, &console.models).await;
+    let fleet = Fleet::of(store);
+    let read = fleet.read(of_all, move |reader| OverviewData::read(reader, span.4, &models));
+    let FleetRecords { records: seen, failure } = read.await?;
     let report = cuts::CutsReport::new(&seen.found, span.0, console.continuation_tokens);
     let frame = Frame {
         place: PAGE_PATH,
@@ -156,7 +188,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     let is_first_day = seen.is_first_day();
     let content = html! {
         div.lead {
-            (state(now, report.requests, span))
+            div { (state(now, report.requests, span)) (super::layout::gateway_alone(failure.is_some())) }
             @if !is_first_day { nav.switch aria-label="Span of time" {
                 @for (name, words, ..) in SPANS {
                     a href={ (PAGE_PATH) "?span=" (name) } aria-current=[(name == span.0).then_some("true")] { (words) }

@@ -2,7 +2,7 @@
 
 mod seam;
 
-use endmark_store::{LogRow, Recovery, RequestRow, Store, UsageRow};
+use endmark_store::{LogRow, Recovery, RequestRecords, RequestRow, Store, UsageRow};
 use endmark_wire::percent_decode;
 use maud::{Markup, html};
 
@@ -13,6 +13,7 @@ use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
+use crate::reading;
 use crate::reports::NotAsked;
 use crate::reports::requests::{is_recovery, total};
 use crate::reports::usage::Total;
@@ -34,20 +35,12 @@ pub(super) async fn page(
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let id = percent_decode(id);
-    let wanted_id = id.clone();
-    let read = store.read(move |reader| {
-        let recovery = reader.show(&wanted_id)?;
-        let request =
-            recovery.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
-        Ok((reader.request(request.as_deref().unwrap_or(&wanted_id))?, recovery))
-    });
-    let (row, recovery) = read.await?;
+    let RequestRecords { recovery, request: row } = reading::recovery(store, &id).await?;
     let content = match (&row, &recovery) {
-        (None, None) => return Err(Failure::NotFound(format!("no recovery or request `{id}` is recorded"))),
         (Some(row), _) => request(console, row, recovery.as_ref()),
-        (None, Some(recovery)) => html! {
+        (None, recovery) => html! {
             (layout::lead(&html! { "A recovery without its calls" }, &html! { p.muted { "The calls of this request are not recorded." } }))
-            (seams(recovery))
+            @if let Some(recovery) = recovery { (seams(recovery)) }
         },
     };
     let json = Some(format!("/endmark/api/recoveries/{}", percent_encode(&id)));
@@ -287,7 +280,10 @@ fn cut_facts(cut: &LogRow, recovery: &Recovery) -> Markup {
         &heading,
         &chip(&cut.outcome),
         &html! { dl.facts {
-            div { dt { "Recovery" } dd { (cut.id) } }
+            @match &cut.other_gateway {
+                Some(other) => div { dt { "Its texts" } dd { "are on the machine " bdi { (other.machine) } ", in " (words::count_with_noun(other.pieces, "piece", "pieces")) } },
+                None => div { dt { "Recovery" } dd { (cut.id) } },
+            }
             div { dt { "Verdict" } dd { (cut.final_status.name().to_lowercase()) ": " bdi { (cut.reason) } } }
             div { dt { "Cut by" } dd { bdi { (cut.cut_kind) } @if let Some(length) = cut.initial_chunk_length { ", after " (length) " bytes" } } }
             @if let Some(index) = cut.truncation_index { div { dt { "Settled up to" } dd { "byte " (index) } } }

@@ -33,7 +33,7 @@ pub(super) enum List {
 /// Lists requests, newest first.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
-    let page = reading::load_requests(store, &query, ROWS).await?;
+    let (page, is_alone) = reading::load_requests(store, &query, ROWS).await?;
     let choices = store.read(endmark_store::Reader::request_choices).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let given = |outcome: &str| -> String {
@@ -56,6 +56,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
                     @if value("since").is_empty() { "Every request, the newest first." } @else { "Requests of the last " (value("since")) ", the newest first." }
                     " Those that the gateway refused itself are listed since its start."
                 }
+                (layout::gateway_alone(is_alone))
             }
             @if is_first { p.live { "Live: new requests appear at the top" } }
             @else { p { a href=(given(value("outcome"))) { "To the newest" } } }

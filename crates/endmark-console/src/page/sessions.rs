@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use endmark_context::Models;
-use endmark_store::{Store, UsageRow};
-use endmark_wire::percent_decode;
+use endmark_store::{Fleet, FleetRecords, SharedReader, Store, UsageRow};
 use maud::{Markup, html};
 
 use super::layout::{self, Frame, card, figure, percent_encode, scroll};
@@ -29,11 +28,15 @@ const CALLS: u32 = 400;
 /// Lists the newest sessions.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
-    let calls = store.read(|reader| reader.newest_sessions(REQUESTS)).await?;
+    let of_all = async |reader: SharedReader| reader.newest_sessions(REQUESTS).await;
+    let fleet = Fleet::of(store);
+    let read = fleet.read(of_all, |reader| reader.newest_sessions(REQUESTS));
+    let FleetRecords { records: calls, failure } = read.await?;
     let now = words::unix_now();
     let content = html! {
         (layout::lead(&html! { "Sessions" }, &html! { p.muted { "The newest conversations, and how full their context is. "
-            a href="/endmark/usage?by=session" { "What each one cost" } } }))
+            a href="/endmark/usage?by=session" { "What each one cost" } }
+            (layout::gateway_alone(failure.is_some())) }))
         section.card aria-label="Sessions" {
             @if calls.is_empty() { p.muted { "No session is recorded. Requests of one conversation share one, by " code { "x-endmark-session" } " or by their first message." } }
             @else { table.rows {
@@ -94,18 +97,15 @@ pub(super) async fn one(
     id: &str,
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
-    let report = reading::load_session(console, store, id).await?;
-    let session = percent_decode(id);
-    let (mut calls, count) = store
-        .read(move |reader| {
-            Ok((reader.session_calls(&session, CALLS)?, reader.count_session_calls(&session)?))
-        })
-        .await?;
+    let (report, mut calls) = reading::load_session(console, store, id, CALLS).await?;
+    let count = report.usage.total.calls;
     calls.reverse();
     let turns: Vec<Turn<'_>> = turns(&calls);
     let models = Arc::clone(&console.models);
     let content = html! {
         (head(&report, &turns, count, &models))
+        (layout::gateway_alone(report.usage.this_gateway_alone))
+        @if !report.of_this_gateway.is_empty() { p.muted { "Its compactions, capped outputs and runs are those of this gateway." } }
         (figures(&report, &calls, &turns, &models))
         @if !turns.is_empty() { (picture(&report, &turns, count, &models)) }
         div.columns.loose {

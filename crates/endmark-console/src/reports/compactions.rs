@@ -13,6 +13,9 @@ use super::zoned;
 pub struct CompactionsReport {
     /// The compactions.
     pub rows: Vec<CompactionEntry>,
+    /// Whether the compactions of other gateways that share a database are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub this_gateway_alone: bool,
 }
 
 /// One compaction.

@@ -1,7 +1,9 @@
 //! Cuts: how many replies were cut, how, with which outcome, and what resuming costs (PC-9).
 
 use endmark_context::Models;
-use endmark_store::{CountedCalls, CutPeriod, CutSummary, Reader, StoreError, UsageReport, UsageSummary};
+use endmark_store::{
+    CountedCalls, CutPeriod, CutSummary, Reader, SharedReport, StoreError, UsageReport, UsageSummary,
+};
 use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
@@ -35,6 +37,9 @@ pub struct CutsReport<'a> {
     pub spent: Spent,
     /// What resuming the replies that were left cut would have cost.
     pub would_cost: Estimate,
+    /// Whether the records of other gateways that share the database are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub this_gateway_alone: bool,
 }
 
 /// Cut replies of one kind and outcome.
@@ -96,6 +101,8 @@ pub struct Spent {
 pub struct FoundCuts {
     read: UsageReport,
     spent: Spent,
+    /// Whether the records of other gateways that share the database are missing.
+    pub this_gateway_alone: bool,
 }
 
 impl FoundCuts {
@@ -115,6 +122,11 @@ impl FoundCuts {
         Self::new(models, |of_recovery| reader.usage_before(seconds, of_recovery))
     }
 
+    /// Returns the data of all gateways that share a database, with the prices of this table.
+    pub fn of_all(shared: &SharedReport, models: &Models) -> Self {
+        Self::priced(models, |of_recovery| shared.report(of_recovery))
+    }
+
     /// Returns the cut replies by period and outcome.
     pub fn cut_periods(&self) -> &[CutPeriod] {
         &self.read.cut_periods
@@ -124,16 +136,27 @@ impl FoundCuts {
         models: &Models,
         read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> Result<UsageReport, StoreError>,
     ) -> Result<Self, StoreError> {
+        let mut failure = None;
+        let found = Self::priced(models, |of_recovery| {
+            read(of_recovery).unwrap_or_else(|error| {
+                failure = Some(error);
+                UsageReport::default()
+            })
+        });
+        failure.map_or(Ok(found), Err)
+    }
+
+    fn priced(models: &Models, read: impl FnOnce(&mut dyn FnMut(&CountedCalls<'_>)) -> UsageReport) -> Self {
         let (mut sums, mut calls_unreported) = (Sums::new(UsageKey::Purpose, models), 0);
         let read = read(&mut |summed| {
             calls_unreported += summed.sums.unreported;
             sums.add(summed);
-        })?;
+        });
         for call in &read.recoveries_billed_apart {
             sums.correct(call);
         }
         let (_, total) = sums.finish();
-        Ok(Self { read, spent: Spent::new(total, calls_unreported) })
+        Self { read, spent: Spent::new(total, calls_unreported), this_gateway_alone: false }
     }
 }
 
@@ -216,6 +239,7 @@ impl<'a> CutsReport<'a> {
                 replies_guessed: left.iter().map(|cut| cut.estimated).sum(),
                 method: METHOD,
             },
+            this_gateway_alone: found.this_gateway_alone,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Recoveries: which replies were cut, and their outcomes (PC-7).
 
-use endmark_store::{LogRow, Piece, Recovery, UsageRow};
+use endmark_store::{LogRow, Piece, Recovery, RequestRecords};
 use serde::Serialize;
 
 use super::NotAsked;
@@ -16,6 +16,20 @@ pub struct RecoveriesReport<'a> {
     /// The upstream calls of the request, for `log show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<CallReport<'a>>>,
+    /// Whether the records of other gateways that share the database are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub this_gateway_alone: bool,
+}
+
+/// Another gateway that recorded a recovery. Use the id of the request there, since it numbers its own rows.
+#[expect(missing_docs, reason = "they have the names of what they report")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineEntry<'a> {
+    pub name: &'a str,
+    pub instance: &'a str,
+    /// How many pieces of the reply it keeps.
+    pub pieces: u64,
 }
 
 /// One recovery. The fields have the names of the columns.
@@ -46,7 +60,10 @@ pub struct RecoveryEntry<'a> {
     /// Why the gateway requested no continuation, if the request prevented it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
-    /// The received pieces, for `log show`.
+    /// The machine of the gateway that recorded it, if it is another one that shares the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineEntry<'a>>,
+    /// The received pieces, for `log show`. Only the gateway that received them has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<PieceReport<'a>>>,
 }
@@ -74,6 +91,11 @@ impl<'a> RecoveryEntry<'a> {
             extra_output_tokens: row.extra_output_tokens,
             reason: &row.reason,
             not_asked: NotAsked::from_row(row),
+            machine: row.other_gateway.as_ref().map(|other| MachineEntry {
+                name: &other.machine,
+                instance: &other.instance,
+                pieces: other.pieces,
+            }),
             pieces: None,
         }
     }
@@ -109,19 +131,31 @@ pub struct PieceSeam<'a> {
     pub confidence: Option<f64>,
 }
 
-/// Returns a recovery with its pieces.
-pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
-    let rows = recovery.rows.iter().map(|row| {
-        let pieces = recovery.row_pieces(row.id).map(PieceReport::new).collect();
-        RecoveryEntry { pieces: Some(pieces), ..RecoveryEntry::new(row) }
-    });
-    RecoveriesReport { rows: rows.collect(), calls: None }
+/// Returns recoveries, as a list.
+pub fn list_report(rows: &[LogRow], this_gateway_alone: bool) -> RecoveriesReport<'_> {
+    RecoveriesReport { rows: rows.iter().map(RecoveryEntry::new).collect(), calls: None, this_gateway_alone }
 }
 
-/// Like `recovery_report`, with the upstream calls. A request without a cut has only these.
-pub fn report_with_calls<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
-    let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, recovery_report);
-    RecoveriesReport { calls: Some(calls.iter().map(CallReport::new).collect()), ..report }
+/// Returns a recovery with its pieces.
+pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
+    let entry = |row| RecoveryEntry { pieces: pieces(recovery, row), ..RecoveryEntry::new(row) };
+    RecoveriesReport {
+        rows: recovery.rows.iter().map(entry).collect(),
+        calls: None,
+        this_gateway_alone: false,
+    }
+}
+
+/// Returns everything about a request. A request without a cut has only its upstream calls.
+pub fn request_report(records: &RequestRecords) -> RecoveriesReport<'_> {
+    let rows = records.recovery.as_ref().map_or(Vec::new(), |recovery| recovery_report(recovery).rows);
+    let calls = Some(records.calls().iter().map(CallReport::new).collect());
+    RecoveriesReport { rows, calls, this_gateway_alone: false }
+}
+
+/// Returns the pieces of a row; `None` if another gateway keeps them.
+fn pieces<'a>(recovery: &'a Recovery, row: &LogRow) -> Option<Vec<PieceReport<'a>>> {
+    row.other_gateway.is_none().then(|| recovery.row_pieces(row.id).map(PieceReport::new).collect())
 }
 
 impl<'a> PieceReport<'a> {

@@ -13,6 +13,9 @@ use endmark_context::Models;
 pub struct RequestsReport<'a> {
     /// The requests.
     pub rows: Vec<RequestEntry<'a>>,
+    /// Whether the requests of other gateways that share the database are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub this_gateway_alone: bool,
 }
 
 /// One request.

@@ -23,7 +23,13 @@ pub struct SessionReport {
     pub outputs: Vec<Output>,
     /// Supervised runs that made calls in this session, newest first.
     pub runs: Vec<AgentRun>,
+    /// The lists that lack what other gateways of a shared database have.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub of_this_gateway: &'static [&'static str],
 }
+
+/// The lists that a gateway reads from its own journal.
+pub(crate) const OF_THIS_GATEWAY: [&str; 3] = ["compactions", "outputs", "runs"];
 
 /// A kept output.
 #[derive(Debug, Serialize)]
@@ -42,17 +48,25 @@ pub struct Output {
 }
 
 impl SessionReport {
-    /// Reads everything about a session. Returns `None` if there is no record of it.
+    /// Reads everything about a session. Returns `None` if there is no record of it. The usage may be that of all gateways
+    /// that share a database.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    pub fn read(reader: &Reader, session: &str, models: &Models) -> Result<Option<Self>, StoreError> {
+    pub fn read(
+        reader: &Reader,
+        session: &str,
+        usage: Option<usage::UsageReport>,
+        models: &Models,
+    ) -> Result<Option<Self>, StoreError> {
+        let own = || usage::UsageReport::for_session(reader, session, models);
         let report = Self {
             session: session.to_owned(),
-            usage: usage::UsageReport::for_session(reader, session, models)?,
+            usage: usage.map_or_else(own, Ok)?,
             compactions: reader.session_compactions(session, MAX_ROWS)?.into_iter().map(Into::into).collect(),
             outputs: reader.session_outputs(session, MAX_ROWS)?.into_iter().map(Output::from).collect(),
             runs: reader.session_runs(session, MAX_ROWS)?.into_iter().map(AgentRun::from).collect(),
+            of_this_gateway: &[],
         };
         let is_known =
             report.usage.total.calls > 0 || !report.compactions.is_empty() || !report.outputs.is_empty();

@@ -39,9 +39,13 @@ pub fn moment(typed: &str) -> Result<String, MomentError> {
     if Day::parse(typed).is_some() {
         return Ok(format!("{typed} 00:00:00"));
     }
-    let seconds = seconds(typed).ok_or_else(|| MomentError(typed.to_owned()))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(utc(now.saturating_sub(seconds).saturating_mul(1_000)))
+    Ok(moment_before(seconds(typed).ok_or_else(|| MomentError(typed.to_owned()))?))
+}
+
+/// Returns the moment this many seconds ago, in the store's form.
+pub fn moment_before(seconds: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(seconds.saturating_mul(1_000)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
 
-/// Outcomes in the order of the ranks that [`REPLIES`] assigns. A reply has the worst outcome of its cut
+/// Outcomes in the order of the ranks that [`OUTCOME_RANKS`] assigns. A reply has the worst outcome of its cut
 /// parts. The outcome `cut` has two ranks: it is 5 if the client's own limit was the reason for every part
 /// that was left cut.
 const OUTCOMES: [&str; 8] =
@@ -19,10 +19,14 @@ const OUTCOMES: [&str; 8] =
 const INTERRUPTED: usize = 4;
 const AT_OWN_LIMIT: usize = 5;
 
-/// Selects cut replies. The purposes and a condition are appended.
-const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
-      SELECT max(CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2 WHEN 'cancelled' THEN 3
-        WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7 WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END)
+/// The rank of a recovery's outcome, in SQL. The parameter is the reason of replies that were left at their own limit.
+pub(crate) const OUTCOME_RANKS: &str =
+    "CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2
+  WHEN 'cancelled' THEN 3 WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7
+  WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END";
+
+/// Selects cut replies, after their outcome. The purposes and a condition are appended.
+const REPLIES: &str = "
       FROM recoveries r WHERE r.request_id = u.request_id),
     coalesce(u.prompt_tokens,
       (SELECT prompt FROM usage_estimates t WHERE t.request_id = u.request_id AND t.call = u.call), 0)
@@ -33,7 +37,7 @@ const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
 
 /// Grouped counts of cut replies.
 #[derive(Default)]
-struct Cuts {
+pub(crate) struct Cuts {
     summaries: HashMap<String, CutSummary>,
     periods: BTreeMap<(String, &'static str), u64>,
     key: String,
@@ -75,6 +79,43 @@ impl Cuts {
         *self.periods.entry((period.to_owned(), outcome)).or_default() += replies;
     }
 
+    /// Adds replies by the rank of their worst outcome; without one, their process ended before. The counts are those of
+    /// the replies, the tokens that one continuation sends again, and the estimated replies.
+    pub(crate) fn add_ranked(
+        &mut self,
+        place: [&str; 3],
+        rank: Option<usize>,
+        period: &str,
+        [replies, resent_tokens, estimated]: [u64; 3],
+    ) {
+        let rank = rank.unwrap_or(INTERRUPTED);
+        let at_own_limit = if rank == AT_OWN_LIMIT { replies } else { 0 };
+        let outcome = OUTCOMES.get(rank).copied().unwrap_or("exhausted");
+        self.add(place, outcome, period, [replies, resent_tokens, estimated, at_own_limit]);
+    }
+
+    /// Returns the replies by frequency, and by period.
+    pub(crate) fn finish(self) -> (Vec<CutSummary>, Vec<CutPeriod>) {
+        let mut summaries: Vec<CutSummary> = self.summaries.into_values().collect();
+        let order = |cut: &CutSummary| {
+            (
+                Reverse(cut.replies),
+                cut.upstream.clone(),
+                cut.model.clone(),
+                cut.kind.clone(),
+                cut.outcome.clone(),
+            )
+        };
+        summaries.sort_by_cached_key(order);
+        let periods = self.periods.into_iter();
+        let periods = periods.map(|((period, outcome), replies)| CutPeriod {
+            period,
+            outcome: outcome.to_owned(),
+            replies,
+        });
+        (summaries, periods.collect())
+    }
+
     /// Adds the sums of days that lie completely inside a span. Returns these days.
     fn read_sums(
         &mut self,
@@ -109,26 +150,18 @@ impl Cuts {
         is_wanted: impl Fn(&str) -> bool,
     ) -> rusqlite::Result<()> {
         let purposes = REPLY_PURPOSES.join("', '");
-        let sql =
-            REPLIES.to_owned() + condition + " AND u.verdict = 'cut' AND u.purpose IN ('" + &purposes + "')";
+        let sql = format!(
+            "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (SELECT max({OUTCOME_RANKS}) {REPLIES} {condition}
+               AND u.verdict = 'cut' AND u.purpose IN ('{purposes}')"
+        );
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
             let started_at = row.get_ref(6)?.as_str()?;
             if is_wanted(Grain::Day.period_of(started_at)) {
-                let rank = row.get::<_, Option<u8>>(3)?.map_or(INTERRUPTED, usize::from);
-                let counts = [
-                    1,
-                    natural(row.get(4)?),
-                    u64::from(row.get::<_, bool>(5)?),
-                    u64::from(rank == AT_OWN_LIMIT),
-                ];
-                self.add(
-                    place(row)?,
-                    OUTCOMES.get(rank).copied().unwrap_or("exhausted"),
-                    Grain::Hour.period_of(started_at),
-                    counts,
-                );
+                let rank = row.get::<_, Option<u8>>(3)?.map(usize::from);
+                let counts = [1, natural(row.get(4)?), u64::from(row.get::<_, bool>(5)?)];
+                self.add_ranked(place(row)?, rank, Grain::Hour.period_of(started_at), counts);
             }
         }
         Ok(())
@@ -151,24 +184,7 @@ impl Reader {
         let moment = self.connection().unchecked_transaction()?;
         let cuts = query_cuts(self.connection(), from, until)?;
         moment.finish()?;
-        let mut summaries: Vec<CutSummary> = cuts.summaries.into_values().collect();
-        let order = |cut: &CutSummary| {
-            (
-                Reverse(cut.replies),
-                cut.upstream.clone(),
-                cut.model.clone(),
-                cut.kind.clone(),
-                cut.outcome.clone(),
-            )
-        };
-        summaries.sort_by_cached_key(order);
-        let periods = cuts.periods.into_iter();
-        let periods = periods.map(|((period, outcome), replies)| CutPeriod {
-            period,
-            outcome: outcome.to_owned(),
-            replies,
-        });
-        Ok((summaries, periods.collect()))
+        Ok(cuts.finish())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what it has not yet
 //! reported.
 
+pub(crate) mod recoveries;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod uploads;
@@ -164,6 +165,7 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
     if let Some(instance) = query_instance(connection).map_err(failed)? {
         // A journal of an older version lacks them.
         connection.execute_batch(runs::TRIGGERS).map_err(failed)?;
+        recoveries::begin(connection).map_err(failed)?;
         return Ok(instance);
     }
     let is_used: bool = connection
@@ -185,6 +187,7 @@ fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TRIGGERS)?;
     connection.execute_batch(uploads::TRIGGERS)?;
     connection.execute_batch(runs::TRIGGERS)?;
+    recoveries::begin(connection)?;
     let sql = "INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')";
     connection.execute(sql, [random]).map(|_| ())
 }

@@ -18,6 +18,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "store", sql: include_str!("../../migrations/0001_store.sqlite.sql") },
     Migration { version: 2, name: "journal", sql: include_str!("../../migrations/0002_journal.sqlite.sql") },
     Migration { version: 3, name: "runs", sql: include_str!("../../migrations/0003_runs.sqlite.sql") },
+    Migration {
+        version: 4,
+        name: "recoveries",
+        sql: include_str!("../../migrations/0004_recoveries.sqlite.sql"),
+    },
 ];
 
 /// Returns the number of the newest migration that this version knows.

@@ -17,12 +17,14 @@ use crate::engine::integers::natural;
 use crate::engine::migrate;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
-use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
+use crate::records::{FinalStatus, LogCursor, LogRow, LoggedPiece, Piece, Recovery};
 
 pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
-pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
+pub(crate) use requests::MAX_CANDIDATES;
+pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
+pub(crate) use summary::{REPLY_PURPOSES, ReportParts};
 pub use sums::CountedCalls;
 
 /// Reads a store, even while a gateway is writing it. Reading blocks: do not use it in an async task.
@@ -47,8 +49,8 @@ pub struct LogFilter {
     pub cut_kind: Option<String>,
     /// Only rows of this request.
     pub request_id: Option<String>,
-    /// Only rows with a smaller number: those after the last row of a page.
-    pub before: Option<i64>,
+    /// Only rows that follow this one, which is the last row of a page.
+    pub before: Option<LogCursor>,
 }
 
 const COLUMNS: &str = "SELECT l.id, l.task_id, l.turn_number, l.truncation_index, l.initial_chunk_length,
@@ -76,8 +78,14 @@ impl Reader {
         let mut sql = format!("{COLUMNS} WHERE 1");
         let mut values: Vec<&dyn ToSql> = Vec::new();
         let status = filter.final_status.map(FinalStatus::name);
+        let before: (&str, Option<&dyn ToSql>) = match &filter.before {
+            // The page before it was of all gateways.
+            Some(LogCursor::Finished { at, .. }) => ("l.timestamp <", Some(at)),
+            Some(LogCursor::Row(id)) => ("l.id <", Some(id)),
+            None => ("", None),
+        };
         let conditions: [(&str, Option<&dyn ToSql>); 7] = [
-            ("l.id <", filter.before.as_ref().map(|value| value as &dyn ToSql)),
+            before,
             ("r.request_id =", filter.request_id.as_ref().map(|value| value as &dyn ToSql)),
             ("l.final_status =", status.as_ref().map(|value| value as &dyn ToSql)),
             ("l.task_id =", filter.task_id.as_ref().map(|value| value as &dyn ToSql)),
@@ -196,6 +204,7 @@ fn read_log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         extra_prompt_tokens: row.get(15)?,
         extra_output_tokens: row.get(16)?,
         reason: row.get(17)?,
+        other_gateway: None,
     })
 }
 

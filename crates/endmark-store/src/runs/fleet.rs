@@ -1,23 +1,12 @@
 //! Runs of all machines that share a database, as each machine last reported them.
 
-use std::sync::Arc;
-
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Client;
 
 use super::{RunCursor, RunMachine, StoredRun, StoredRunEvent};
-use crate::engine::Reader;
 use crate::error::StoreError;
-use crate::location::StoreLocation;
-use crate::shared::publisher::machine_name;
-use crate::shared::{Shared, database, runs};
-use crate::store::Store;
-
-/// Reads the runs of all machines that share a store. Without a shared database they are those of the store.
-#[derive(Debug, Clone)]
-pub struct Fleet {
-    location: StoreLocation,
-    shared: Option<Arc<Shared>>,
-}
+use crate::fleet::Fleet;
+use crate::machine::machine_name;
+use crate::shared::runs;
 
 /// Runs of all machines, the newest first.
 #[derive(Debug)]
@@ -29,16 +18,6 @@ pub struct FleetRuns {
 }
 
 impl Fleet {
-    /// Returns the fleet of an open store. While its database fails, nothing waits for it.
-    pub fn of(store: &Store) -> Self {
-        Self { location: store.location().clone(), shared: store.shared.clone() }
-    }
-
-    /// Returns the fleet of a store that this process does not open. The journal may be in use, or missing.
-    pub fn at(location: &StoreLocation) -> Self {
-        Self { location: location.clone(), shared: None }
-    }
-
     /// Returns the newest runs after this position, at most `limit`.
     ///
     /// # Errors
@@ -94,37 +73,6 @@ impl Fleet {
         let lookup = async |client: &mut Client| runs::find(client, &instance, id, max_events).await;
         let Some(found) = self.look_up(lookup).await else { return Ok(None) };
         found.map_err(|error| StoreError::RunNotHere { id: id.to_owned(), detail: error.to_string() })
-    }
-
-    /// Reads this machine's file. Returns `None` if the journal does not exist yet.
-    async fn own<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<Option<T>, StoreError> {
-        let location = self.location.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let has_file = location.postgres().is_none() || location.path().exists();
-            has_file.then(|| read(&Reader::open(&location)?)).transpose()
-        });
-        // The task is not cancelled: an error is a panic, reported where it happened, or the end of the runtime.
-        read.await.map_err(|_| StoreError::Closed)?
-    }
-
-    /// Runs a lookup in the shared database, which has nothing before a gateway or a supervisor first started. Returns
-    /// `None` if the store is not shared.
-    async fn look_up<T: Default>(
-        &self,
-        lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
-    ) -> Option<Result<T, StoreError>> {
-        let address = self.location.postgres()?;
-        let lookup = async |client: &mut Client| match database::query_schema_version(client).await? {
-            Some(_) => lookup(client).await,
-            None => Ok(T::default()),
-        };
-        Some(match &self.shared {
-            Some(shared) => shared.look_up(lookup).await,
-            None => address.look_up(lookup).await,
-        })
     }
 }
 

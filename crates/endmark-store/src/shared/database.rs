@@ -17,14 +17,15 @@ use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
 
 /// The schema of this version: the number of its newest migration.
-pub(crate) const SCHEMA: i64 = 4;
+pub(crate) const SCHEMA: i64 = 5;
 
 /// The migrations. Each can run any number of times, so all of them bring any older schema to this one.
 const TABLES: &str = concat!(
     include_str!("../../migrations/0001_shared.postgres.sql"),
     include_str!("../../migrations/0002_outputs.postgres.sql"),
     include_str!("../../migrations/0003_runs.postgres.sql"),
-    include_str!("../../migrations/0004_usage.postgres.sql")
+    include_str!("../../migrations/0004_usage.postgres.sql"),
+    include_str!("../../migrations/0005_recoveries.postgres.sql")
 );
 
 /// Maximum attempts to create the tables while another instance creates them.

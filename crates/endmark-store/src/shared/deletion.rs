@@ -1,4 +1,4 @@
-//! Deletes old rows of calls and ended budgets from the database, a batch at a time.
+//! Deletes old rows of calls, recoveries and ended budgets from the database, a batch at a time.
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
@@ -6,10 +6,10 @@ use tokio_postgres::{Client, Error, Row};
 use super::sql::Parameter;
 use crate::engine::integers::integer;
 
-/// Maximum rows of calls, or budgets, that one step deletes.
+/// Maximum rows of calls, recoveries or budgets that one step deletes.
 const MAX_DELETED: i64 = 1_000;
 
-/// Deletes some of the rows of calls, sums and budgets of the days before this one (`YYYY-MM-DD`, UTC). Returns whether
+/// Deletes some of the rows of calls, sums, recoveries and budgets of the days before this one (`YYYY-MM-DD`, UTC). Returns whether
 /// there may be more. Several instances may do this at once: each row is deleted by one of them.
 pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool, Error> {
     let limits: [Parameter<'_>; 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
@@ -23,8 +23,14 @@ pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool
            (SELECT {key} FROM em_usage WHERE started_at < $1::text::timestamp AT TIME ZONE 'UTC' ORDER BY {key} LIMIT $2)"
     );
     let calls = client.execute_typed(&calls, &limits).await?;
+    let key = "request_id, instance, id";
+    let recoveries = format!(
+        "DELETE FROM em_recoveries WHERE ({key}) IN
+           (SELECT {key} FROM em_recoveries WHERE finished_at < $1 ORDER BY finished_at, instance, id LIMIT $2)"
+    );
+    let recoveries = client.execute_typed(&recoveries, &limits).await?;
     let budgets = delete_ended_budgets(client, &limits).await?;
-    Ok(sums > 0 || [calls, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
+    Ok(sums > 0 || [calls, recoveries, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
 }
 
 /// Deletes budgets whose day or month ended before a day and of which nothing is granted that was not spent. If an

@@ -6,8 +6,9 @@ use endmark_context::budget::Unit;
 use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
+use super::database;
+use super::reader::SharedReader;
 use super::usage::SharedSums;
-use super::{database, usage};
 use crate::budgets::{BudgetRow, Raised};
 use crate::engine::Dimension;
 use crate::error::StoreError;
@@ -102,15 +103,9 @@ pub async fn shared_sums(
 ) -> Result<Option<SharedSums>, StoreError> {
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = address.connect().await?;
-    let failed = |error: tokio_postgres::Error| address.statement_error(&error);
-    let schema = database::query_schema_version(&client).await.map_err(failed)?.unwrap_or(0);
-    address.check_schema(schema)?;
-    if schema < database::SCHEMA {
-        return Err(
-            address.store_error("it has no tables of this version: start a gateway, which makes them")
-        );
-    }
-    usage::query_sums(&client, by, since, until).await.map(Some).map_err(failed)
+    let reader = SharedReader { client, address: address.clone(), instance: String::new() };
+    reader.check_schema().await?;
+    reader.sums(by, since, until).await.map(Some)
 }
 
 /// The budgets in a shared database, for an operator who looks at them or raises one of a session.

@@ -19,19 +19,39 @@ impl PostgresAddress {
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
-        let answer = tokio::time::timeout(DEADLINE, async {
-            let mut client = self.connect().await?;
+        let lookup = async |mut client: Client| {
             lookup(&mut client).await.map_err(|error| self.statement_error(&error))
-        });
+        };
+        self.connected(lookup).await
+    }
+
+    /// Runs a lookup with a connection of its own.
+    pub(crate) async fn connected<T>(
+        &self,
+        lookup: impl AsyncFnOnce(Client) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let answer = tokio::time::timeout(DEADLINE, async { lookup(self.connect().await?).await });
         answer.await.unwrap_or_else(|_| Err(self.unanswered(DEADLINE)))
     }
 }
 
 impl Shared {
-    /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
+    /// Runs a lookup as [`connected`](Self::connected) does.
     pub(crate) async fn look_up<T>(
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        let address = &self.state.address;
+        self.connected(async |mut client: Client| {
+            lookup(&mut client).await.map_err(|error| address.statement_error(&error))
+        })
+        .await
+    }
+
+    /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
+    pub(crate) async fn connected<T>(
+        &self,
+        lookup: impl AsyncFnOnce(Client) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         if let Some(failure) = self.failure() {
             return Err(failure);
@@ -39,7 +59,7 @@ impl Shared {
         let address = &self.state.address;
         let answer = tokio::time::timeout(DEADLINE, async {
             let _turn = self.lookups.lock().await;
-            address.look_up(lookup).await
+            address.connected(lookup).await
         });
         answer.await.unwrap_or_else(|_| Err(address.unanswered(DEADLINE)))
     }

@@ -3,6 +3,7 @@
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
 
+use super::recoveries;
 use super::sql::{definitions, names};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::compactions::{parse_dropped, split_items};
@@ -35,10 +36,17 @@ const MAX_DELETED: i64 = 100;
 /// A parameter of a statement.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// Uploads outputs and summaries in one transaction that can be repeated: all of them have keys that name their
-/// content. Returns the handles of outputs of which pieces are missing.
-pub(crate) async fn upload(client: &mut Client, uploads: &Uploads) -> Result<Vec<String>, Error> {
+/// Uploads outputs, summaries and recoveries in one transaction that can be repeated: all of them have keys that name
+/// their content. Returns the handles of outputs of which pieces are missing.
+pub(crate) async fn upload(
+    client: &mut Client,
+    instance: &str,
+    uploads: &Uploads,
+) -> Result<Vec<String>, Error> {
     let transaction = client.transaction().await?;
+    if let Some(recoveries) = &uploads.recoveries {
+        recoveries::record(&transaction, instance, recoveries).await?;
+    }
     if let Some(summaries) = &uploads.summaries {
         let (names, columns) = (names(&SUMMARY_COLUMNS), definitions(&SUMMARY_COLUMNS));
         let sql = format!(

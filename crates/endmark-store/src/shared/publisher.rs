@@ -1,7 +1,6 @@
 //! Publishes the supervised runs of a journal in the database, on a thread and a connection of its own: no run waits
 //! for it. What the database does not take stays in the journal, and the next process that opens it publishes it.
 
-use std::fs;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +14,7 @@ use super::address::PostgresAddress;
 use super::{database, lock_state, runs};
 use crate::engine::journal::runs as journal;
 use crate::error::StoreError;
+use crate::machine::machine_name;
 use crate::writer::Writer;
 
 /// Minimum time between two publications: people look at them.
@@ -192,14 +192,5 @@ impl State {
             _ => {}
         }
         *known = failure;
-    }
-}
-
-/// Returns the name of this machine, as its operating system has it.
-pub(crate) fn machine_name() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "unknown".to_owned(),
-        name => name.to_owned(),
     }
 }

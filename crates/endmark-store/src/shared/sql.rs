@@ -5,6 +5,10 @@ use tokio_postgres::types::{ToSql, Type};
 /// A parameter of a statement.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// The first two parameters of a statement, as times of a span in UTC.
+pub(super) const SINCE: &str = "($1::text::timestamp AT TIME ZONE 'UTC')";
+pub(super) const UNTIL: &str = "($2::text::timestamp AT TIME ZONE 'UTC')";
+
 /// Returns the names of these columns, for a statement.
 pub(super) fn names(columns: &[(&str, &str)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
-use super::sql::{Parameter, names};
-use crate::calls::{Billing, Estimate, Tokens, UsageRow};
+use super::calls;
+use super::sql::{Parameter, SINCE, UNTIL, names};
+use crate::calls::UsageRow;
 use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGES};
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
@@ -24,7 +25,7 @@ const SUMMED_AFTER: &str = "60 minutes";
 pub(super) const LATE_AFTER: &str = "30 minutes";
 
 /// Largest number of tokens that counts in one call: the arithmetic of the database fails where it overflows.
-const MOST: i64 = 1 << 40;
+pub(super) const MOST: i64 = 1 << 40;
 
 /// The columns of a class, in the order of the key of `em_usage_sums`.
 const CLASS: &str = "upstream, purpose, model, answered_model, kinds, above_tokens, from_minute";
@@ -195,9 +196,6 @@ fn counted(source: &str) -> String {
     )
 }
 
-const SINCE: &str = "($1::text::timestamp AT TIME ZONE 'UTC')";
-const UNTIL: &str = "($2::text::timestamp AT TIME ZONE 'UTC')";
-
 /// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC).
 pub(crate) async fn query_sums(
     client: &Client,
@@ -209,12 +207,28 @@ pub(crate) async fn query_sums(
     let since = since.max("0001-01-01 00:00:00");
     let span: [Parameter<'_>; 2] = [(&since, Type::TEXT), (&until, Type::TEXT)];
     // Before the sums, so that each of these calls is also in the sums.
-    let billed_apart = client.query_typed(&billed_apart(), &span).await?;
+    let end = format!("WHERE web_searches IS NOT NULL AND started_at >= {SINCE} AND started_at < {UNTIL}");
+    let billed_apart = calls::select(client, &end, &span).await?;
     let rows = client.query_typed(&sums_between(by), &span).await?;
-    Ok(SharedSums {
-        sums: rows.iter().map(summed).collect(),
-        billed_apart: billed_apart.iter().map(call_of).collect(),
-    })
+    Ok(SharedSums { sums: rows.iter().map(summed).collect(), billed_apart })
+}
+
+/// Reads the sums of all calls of a session.
+pub(super) async fn session_sums(client: &Client, session: &str) -> Result<SharedSums, Error> {
+    let session: [Parameter<'_>; 1] = [(&session, Type::TEXT)];
+    let end = "WHERE web_searches IS NOT NULL AND session = $1";
+    let billed_apart = calls::select(client, end, &session).await?;
+    let sql = sums_of(&counted("(SELECT * FROM em_usage WHERE session = $1) AS u"), "session");
+    let rows = client.query_typed(&sql, &session).await?;
+    Ok(SharedSums { sums: rows.iter().map(summed).collect(), billed_apart })
+}
+
+/// Returns the query for the sums of counted calls, or of sums of them, by day, key and class.
+fn sums_of(parts: &str, key: &str) -> String {
+    format!(
+        "SELECT to_char(day::timestamp, 'YYYY-MM-DD'), {key}, {CLASS}, {} FROM ({parts}) AS parts GROUP BY day, {key}, {CLASS}",
+        totals()
+    )
 }
 
 /// Returns the query for the sums of a span. Whole days come from the table of sums, and the rest row by row: the ends of
@@ -250,10 +264,7 @@ fn sums_between(by: Dimension) -> String {
             counted_of(&rest.join(" UNION ALL "))
         )
     };
-    format!(
-        "SELECT to_char(day::timestamp, 'YYYY-MM-DD'), key, {CLASS}, {} FROM ({parts}) AS parts GROUP BY day, key, {CLASS}",
-        totals()
-    )
+    sums_of(&parts, "key")
 }
 
 fn summed(row: &Row) -> (String, String, CallClass, CallSums) {
@@ -271,63 +282,4 @@ fn summed(row: &Row) -> (String, String, CallClass, CallSums) {
         *count = natural(row.get(9 + column));
     }
     (row.get(0), row.get(1), class, CallSums::from_counts(counts))
-}
-
-/// Returns the query for calls whose price cannot be derived from sums of tokens.
-fn billed_apart() -> String {
-    format!(
-        "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model, streamed, mode,
-           to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'),
-           to_char(ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), http_status, ending, stop, verdict, cut_kind,
-           prompt_tokens, output_tokens, cached_tokens, cache_written_tokens, cache_written_1h_tokens, reasoning_tokens,
-           total_tokens, tier, prompt_audio_tokens, cached_audio_tokens, output_audio_tokens, web_searches, sent_bytes,
-           received_bytes, estimated_prompt, estimated_output, first_byte_ms, total_ms
-         FROM em_usage WHERE web_searches IS NOT NULL AND started_at >= {SINCE} AND started_at < {UNTIL}"
-    )
-}
-
-fn call_of(row: &Row) -> UsageRow {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
-    let amount = |column: usize| count(column).unwrap_or(0);
-    UsageRow {
-        request_id: row.get(0),
-        call: u32::try_from(row.get::<_, i32>(1)).unwrap_or(0),
-        purpose: row.get(2),
-        session: row.get(3),
-        credential: row.get(4),
-        upstream: row.get(5),
-        format: row.get(6),
-        model: row.get(7),
-        answered_model: row.get(8),
-        streamed: row.get(9),
-        mode: row.get(10),
-        started_at: row.get(11),
-        ended_at: row.get(12),
-        http_status: row.get::<_, Option<i32>>(13).and_then(|status| status.try_into().ok()),
-        ending: row.get(14),
-        stop: row.get(15),
-        verdict: row.get(16),
-        cut_kind: row.get(17),
-        tokens: Tokens {
-            prompt: count(18),
-            output: count(19),
-            cached: count(20),
-            cache_written: count(21),
-            cache_written_1h: count(22),
-            reasoning: count(23),
-            total: count(24),
-        },
-        billing: Billing {
-            tier: row.get(25),
-            prompt_audio: amount(26),
-            cached_audio: amount(27),
-            completion_audio: amount(28),
-            web_searches: amount(29),
-        },
-        sent_bytes: amount(30),
-        received_bytes: count(31),
-        estimate: count(32).zip(count(33)).map(|(prompt, output)| Estimate { prompt, output }),
-        first_byte_ms: row.get(34),
-        total_ms: row.get(35),
-    }
 }

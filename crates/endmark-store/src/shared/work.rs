@@ -301,7 +301,7 @@ impl Worker {
             let mut is_more = false;
             if has_uploads {
                 let due = writer.write(|session| uploads::collect(session)).await?;
-                let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
+                let incomplete = outputs::upload(client, &self.instance.id, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
             let has_expired = tidies && delete_expired_rows(client, keep_days).await.map_err(failed)?;
@@ -331,11 +331,11 @@ impl Worker {
 
     async fn read_keys(&mut self) -> Result<(), Failure> {
         let Some(client) = &mut self.client else { return Ok(()) };
-        let (version, query_keys, secrets) = self.state.answer(database::query_keys(client)).await?;
+        let (version, keys, secrets) = self.state.answer(database::query_keys(client)).await?;
         let replaced = self
             .state
             .writer
-            .write(move |session| journal::replace_keys(session, version, &query_keys, &secrets));
+            .write(move |session| journal::replace_keys(session, version, &keys, &secrets));
         replaced.await.map_err(Failure::Lost)?;
         self.state.keys_version.store(version, Ordering::Release);
         Ok(())

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use endmark_console::reports::NotAsked;
 use endmark_failure::to_safe_lines;
-use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
+use endmark_store::{FinalStatus, LogRow, OtherGateway, Piece, Recovery};
 
 use crate::view::paint::{Paint, Painter};
 
@@ -37,13 +37,22 @@ fn heading(text: &mut String, row: &LogRow, painter: Painter) {
         FinalStatus::Exhausted => Paint::Bad,
     };
     let outcome = painter.paint(paint, &row.outcome);
-    add!(text, "{} {}  {outcome}", painter.paint(Paint::Strong, "recovery"), row.id);
+    let title = painter.paint(Paint::Strong, "recovery");
+    match &row.other_gateway {
+        Some(_) => add!(text, "{title}  {outcome}"),
+        None => add!(text, "{title} {}  {outcome}", row.id),
+    }
     let mut detail = |name: &str, value: &str| {
         if !value.is_empty() {
             add!(text, "  {}  {value}", painter.paint(Paint::Dim, &format!("{name:<8}")));
         }
     };
     detail("request", &row.request_id);
+    if let Some(other) = &row.other_gateway {
+        let OtherGateway { machine, instance, pieces } = other;
+        let kept = format!("{machine} (instance {instance}) keeps the texts of the reply (pieces: {pieces})");
+        detail("machine", &kept);
+    }
     detail("time", &format!("{} UTC", row.timestamp));
     detail("task", &format!("{}, turn {}", row.task_id, row.turn_number));
     detail("model", &format!("{} at {}", row.model, row.provider));

@@ -1,6 +1,8 @@
-//! Kept outputs and summaries that are not in the shared database yet.
+//! Kept outputs, summaries and recoveries that are not in the shared database yet.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::recoveries;
 
 use crate::engine::Fault;
 use crate::engine::integers::integer;
@@ -38,6 +40,10 @@ pub(crate) struct Uploads {
     pub(crate) summaries: Option<String>,
     /// The number of the last summary.
     summaries_through: i64,
+    /// Recoveries, as an array of JSON objects.
+    pub(crate) recoveries: Option<String>,
+    /// The number of the last recovery.
+    recoveries_through: i64,
 }
 
 /// An output to upload.
@@ -66,14 +72,17 @@ const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (k
 
 /// Whether anything must be uploaded.
 pub(super) fn are_due(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM journal_outputs) OR EXISTS (SELECT 1 FROM journal_compactions)";
+    let sql = "SELECT EXISTS (SELECT 1 FROM journal_outputs) OR EXISTS (SELECT 1 FROM journal_compactions)
+                 OR EXISTS (SELECT 1 FROM journal_recoveries)";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 /// Collects the oldest values to upload.
 pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
     let (summaries_through, summaries) = query_summaries(connection)?;
-    let mut uploads = Uploads { summaries, summaries_through, ..Uploads::default() };
+    let (recoveries_through, recoveries) = recoveries::collect(connection)?;
+    let mut uploads =
+        Uploads { summaries, summaries_through, recoveries, recoveries_through, ..Uploads::default() };
     let mut room = MAX_BYTES.saturating_sub(uploads.summaries.as_ref().map_or(0, String::len));
     let entries: Vec<(i64, String, i64)> = connection
         .prepare_cached("SELECT number, handle, next_piece FROM journal_outputs ORDER BY number LIMIT ?1")?
@@ -158,6 +167,7 @@ pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[Str
     connection
         .prepare_cached("DELETE FROM journal_compactions WHERE number <= ?1")?
         .execute([uploads.summaries_through])?;
+    recoveries::note(connection, uploads.recoveries_through)?;
     for OutputUpload { number, handle, next_piece, .. } in &uploads.outputs {
         let next_piece = if incomplete.contains(handle) { Some(0) } else { *next_piece };
         match next_piece {

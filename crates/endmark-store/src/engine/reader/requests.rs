@@ -7,7 +7,7 @@ use crate::calls::UsageRow;
 use crate::engine::Reader;
 use crate::engine::reader::calls::{EXTRA_TABLES, ROW};
 use crate::error::StoreError;
-use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
+use crate::records::{LEFT_BY_OWN_LIMIT, LogRow, Recovery};
 use crate::refusals::RefusedRequest;
 
 /// Maximum number of requests that one page scans, so that the cost is bounded even if nothing matches the filter.
@@ -17,7 +17,7 @@ const MAX_SCANNED: u32 = 250_000;
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
 /// Maximum number of candidates whose calls one page reads.
-const MAX_CANDIDATES: u32 = 1_000;
+pub(crate) const MAX_CANDIDATES: u32 = 1_000;
 
 /// Outcomes of cut replies, from best to worst.
 const CUT_OUTCOMES: [&str; 7] =
@@ -63,6 +63,22 @@ pub struct RequestRow {
     pub refusal: Option<RefusedRequest>,
 }
 
+/// Everything about a request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RequestRecords {
+    /// Its cut parts, or one of them; `None` if none was cut.
+    pub recovery: Option<Recovery>,
+    /// The request with its calls, if they are recorded.
+    pub request: Option<RequestRow>,
+}
+
+impl RequestRecords {
+    /// Returns the upstream calls, in the order in which they were made.
+    pub fn calls(&self) -> &[UsageRow] {
+        self.request.as_ref().map_or(&[], |request| &request.calls)
+    }
+}
+
 /// A page of requests.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestPage {
@@ -84,8 +100,20 @@ pub struct RequestChoices {
     pub credentials: Vec<String>,
 }
 
+impl RequestFilter {
+    /// Whether every request with this outcome has a cut reply.
+    pub(crate) fn is_of_cut_replies(&self) -> bool {
+        self.outcome
+            .as_deref()
+            .is_some_and(|wanted| ["look", "any-cut"].contains(&wanted) || CUT_OUTCOMES.contains(&wanted))
+            // Requests of these outcomes may have no verdict, because the client disconnected or the gateway
+            // ended earlier.
+            && !matches!(self.outcome.as_deref(), Some("cancelled" | "interrupted"))
+    }
+}
+
 impl RequestRow {
-    fn new(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
+    pub(crate) fn new(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
         let worst =
             cuts.iter().filter_map(|cut| CUT_OUTCOMES.iter().position(|word| *word == cut.outcome)).max();
         let reply = calls.iter().rev().find(|call| REPLY_PURPOSES.contains(&call.purpose.as_str()));
@@ -153,7 +181,7 @@ impl RequestRow {
         }
     }
 
-    fn has_outcome(&self, wanted: &str) -> bool {
+    pub(crate) fn has_outcome(&self, wanted: &str) -> bool {
         match wanted {
             "look" => self.needs_attention(),
             "any-cut" => !self.cuts.is_empty() || self.outcome == "cut",
@@ -204,6 +232,14 @@ impl Reader {
         Ok(page)
     }
 
+    /// Returns everything about a recovery by its number, or about a request by its id.
+    pub fn request_records(&self, id: &str) -> Result<RequestRecords, StoreError> {
+        let recovery = self.show(id)?;
+        let first = recovery.as_ref().and_then(|found| found.rows.first());
+        let request = self.request(first.map_or(id, |row| &row.request_id))?;
+        Ok(RequestRecords { recovery, request })
+    }
+
     /// Returns one request.
     pub fn request(&self, id: &str) -> Result<Option<RequestRow>, StoreError> {
         self.request_row(id).map_err(|error| self.store_error(&error))
@@ -231,13 +267,7 @@ impl Reader {
         &self,
         filter: &RequestFilter,
     ) -> rusqlite::Result<(Vec<(String, String)>, Option<(String, String)>)> {
-        let is_cut = filter
-            .outcome
-            .as_deref()
-            .is_some_and(|wanted| ["look", "any-cut"].contains(&wanted) || CUT_OUTCOMES.contains(&wanted))
-            // Requests of these outcomes may have no verdict, because the client disconnected or the gateway
-            // ended earlier.
-            && !matches!(filter.outcome.as_deref(), Some("cancelled" | "interrupted"));
+        let is_cut = filter.is_of_cut_replies();
         let (index, only) = match (&filter.session, is_cut) {
             (Some(_), _) => ("usage_sessions", "call = 1"),
             (None, true) => ("usage_cut", "verdict = 'cut'"),
@@ -343,13 +373,6 @@ impl Reader {
     pub fn first_call(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT min(started_at) FROM usage";
         self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.store_error(&error))
-    }
-
-    /// Returns the number of calls that a session made.
-    pub fn count_session_calls(&self, session: &str) -> Result<u64, StoreError> {
-        let sql = "SELECT count(*) FROM usage INDEXED BY usage_sessions WHERE session = ?1";
-        let read = self.connection().query_row(sql, [session], |row| row.get::<_, i64>(0));
-        read.map(crate::engine::integers::natural).map_err(|error| self.store_error(&error))
     }
 
     /// Returns the existing values by which requests can be filtered.

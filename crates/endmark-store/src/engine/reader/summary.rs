@@ -87,7 +87,7 @@ pub struct UsageReport {
 const END_OF_TIME: &str = "9999-12-31 23:59:59";
 
 /// The purposes of calls that request a reply.
-pub(in crate::engine) const REPLY_PURPOSES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
+pub(crate) const REPLY_PURPOSES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
 const RECOVERY_PURPOSES: [&str; 2] = ["resume", "correction"];
 
@@ -132,23 +132,50 @@ impl Reader {
         mut of_recovery: impl FnMut(&CountedCalls<'_>),
     ) -> Result<UsageReport, StoreError> {
         let (cuts, cut_periods) = self.cut_replies(from, until).map_err(|error| self.store_error(&error))?;
-        let (mut days, mut requests) = (BTreeMap::new(), 0);
-        self.sums((Dimension::Nothing, None), from, until, |summed| {
-            let CountedCalls { sample_time: at, class, sums, .. } = summed;
-            requests += sums.requests;
-            if REPLY_PURPOSES.contains(&class.purpose.as_str()) {
-                let day = Grain::Day.period_of(at).to_owned();
-                let place = (Reverse(day), class.upstream.clone(), class.model.clone());
-                let day: &mut CallSums = days.entry(place).or_default();
-                *day = day.plus(sums);
-            } else if RECOVERY_PURPOSES.contains(&class.purpose.as_str()) {
-                of_recovery(summed);
-            }
-        })?;
-        let mut recoveries_billed_apart = self.separately_billed_calls(None, from, until)?;
-        recoveries_billed_apart.retain(|call| RECOVERY_PURPOSES.contains(&call.purpose.as_str()));
-        let days = days.into_iter().map(day).collect();
-        Ok(UsageReport { days, cuts, cut_periods, requests, recoveries_billed_apart })
+        let mut parts = ReportParts::default();
+        self.sums((Dimension::Nothing, None), from, until, |summed| parts.add(summed, &mut of_recovery))?;
+        let billed_apart = self.separately_billed_calls(None, from, until)?;
+        Ok(parts.finish(cuts, cut_periods, billed_apart))
+    }
+}
+
+/// A report while sums of calls are added.
+#[derive(Default)]
+pub(crate) struct ReportParts {
+    days: BTreeMap<Day, CallSums>,
+    requests: u64,
+}
+
+impl ReportParts {
+    /// Adds sums of calls. Those of calls that recovered replies are passed on.
+    pub(crate) fn add(&mut self, summed: &CountedCalls<'_>, of_recovery: &mut impl FnMut(&CountedCalls<'_>)) {
+        let CountedCalls { sample_time: at, class, sums, .. } = summed;
+        self.requests += sums.requests;
+        if REPLY_PURPOSES.contains(&class.purpose.as_str()) {
+            let day = Grain::Day.period_of(at).to_owned();
+            let place = (Reverse(day), class.upstream.clone(), class.model.clone());
+            let day = self.days.entry(place).or_default();
+            *day = day.plus(sums);
+        } else if RECOVERY_PURPOSES.contains(&class.purpose.as_str()) {
+            of_recovery(summed);
+        }
+    }
+
+    /// Returns the report, with cut replies and calls whose price cannot be derived from sums of tokens.
+    pub(crate) fn finish(
+        self,
+        cuts: Vec<CutSummary>,
+        cut_periods: Vec<CutPeriod>,
+        mut billed_apart: Vec<UsageRow>,
+    ) -> UsageReport {
+        billed_apart.retain(|call| RECOVERY_PURPOSES.contains(&call.purpose.as_str()));
+        UsageReport {
+            days: self.days.into_iter().map(day).collect(),
+            cuts,
+            cut_periods,
+            requests: self.requests,
+            recoveries_billed_apart: billed_apart,
+        }
     }
 }
 

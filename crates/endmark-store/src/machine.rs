@@ -1,0 +1,12 @@
+//! The name of this machine.
+
+use std::fs;
+
+/// Returns the name of this machine, as its operating system has it.
+pub(crate) fn machine_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "unknown".to_owned(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Rows of calls in the database: statements that read them one by one.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error, Row};
+
+use super::sql::{Parameter, SINCE};
+use crate::calls::{Billing, Estimate, Tokens, UsageRow};
+use crate::engine::integers::natural;
+
+/// Maximum number of sessions in a list.
+const MAX_SESSIONS: u32 = 50;
+
+/// Returns the SQL of a time as the files of the instances write it.
+pub(super) fn time_sql(column: &str) -> String {
+    format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')")
+}
+
+/// Reads the calls that this end of a statement selects.
+pub(super) async fn select(
+    client: &Client,
+    end: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<Vec<UsageRow>, Error> {
+    let sql = format!(
+        "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model, streamed, mode,
+           {}, {}, http_status, ending, stop, verdict, cut_kind,
+           prompt_tokens, output_tokens, cached_tokens, cache_written_tokens, cache_written_1h_tokens, reasoning_tokens,
+           total_tokens, tier, prompt_audio_tokens, cached_audio_tokens, output_audio_tokens, web_searches, sent_bytes,
+           received_bytes, estimated_prompt, estimated_output, first_byte_ms, total_ms
+         FROM em_usage {end}",
+        time_sql("started_at"),
+        time_sql("ended_at")
+    );
+    Ok(client.query_typed(&sql, parameters).await?.iter().map(call_of).collect())
+}
+
+/// Returns the newest calls of a session, newest first, at most `limit`.
+pub(super) async fn of_session(client: &Client, session: &str, limit: u32) -> Result<Vec<UsageRow>, Error> {
+    let end = "WHERE session = $1 ORDER BY started_at DESC, request_id DESC, call DESC LIMIT $2";
+    select(client, end, &[(&session, Type::TEXT), (&i64::from(limit), Type::INT8)]).await
+}
+
+/// Returns the newest calls, newest first, at most `limit`.
+pub(super) async fn recent(client: &Client, limit: u32) -> Result<Vec<UsageRow>, Error> {
+    let end = "ORDER BY started_at DESC, request_id DESC, call DESC LIMIT $1";
+    select(client, end, &[(&i64::from(limit), Type::INT8)]).await
+}
+
+/// Returns the calls of these requests, each request's in the order in which they were made.
+pub(super) async fn of_requests(client: &Client, ids: &[&str]) -> Result<Vec<UsageRow>, Error> {
+    let end = "WHERE request_id = ANY($1) ORDER BY request_id, call";
+    select(client, end, &[(&ids, Type::TEXT_ARRAY)]).await
+}
+
+/// Returns the newest call of each session that occurs among the newest `requests` requests, newest first.
+pub(super) async fn newest_of_sessions(client: &Client, requests: u32) -> Result<Vec<UsageRow>, Error> {
+    let key = "started_at, request_id, call";
+    let end = format!(
+        "WHERE ({key}) IN (
+           SELECT {key} FROM (
+             SELECT session FROM (
+               SELECT session, started_at FROM em_usage WHERE call = 1 ORDER BY started_at DESC LIMIT $1) AS newest
+             WHERE session <> '' GROUP BY session ORDER BY max(started_at) DESC LIMIT {MAX_SESSIONS}) AS s
+           CROSS JOIN LATERAL (
+             SELECT {key} FROM em_usage u WHERE u.session = s.session ORDER BY started_at DESC, request_id DESC, call DESC
+             LIMIT 1) AS call)
+         ORDER BY started_at DESC, request_id DESC, call DESC"
+    );
+    select(client, &end, &[(&i64::from(requests), Type::INT8)]).await
+}
+
+/// Returns the start time of the oldest call.
+pub(super) async fn first(client: &Client) -> Result<Option<String>, Error> {
+    let sql = format!("SELECT {} FROM em_usage", time_sql("min(started_at)"));
+    Ok(client.query_typed_one(&sql, &[]).await?.get(0))
+}
+
+/// Returns the number of judged replies by hour, of calls that began from `since` on.
+pub(super) async fn replies_by_hour(client: &Client, since: &str) -> Result<BTreeMap<String, u64>, Error> {
+    let sql = format!(
+        "SELECT to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24') AS hour, count(*) FROM em_usage
+         WHERE started_at >= {SINCE} AND verdict IS NOT NULL GROUP BY hour"
+    );
+    let rows = client.query_typed(&sql, &[(&since, Type::TEXT)]).await?;
+    Ok(rows.iter().map(|row| (row.get(0), natural(row.get(1)))).collect())
+}
+
+fn call_of(row: &Row) -> UsageRow {
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
+    let amount = |column: usize| count(column).unwrap_or(0);
+    UsageRow {
+        request_id: row.get(0),
+        call: u32::try_from(row.get::<_, i32>(1)).unwrap_or(0),
+        purpose: row.get(2),
+        session: row.get(3),
+        credential: row.get(4),
+        upstream: row.get(5),
+        format: row.get(6),
+        model: row.get(7),
+        answered_model: row.get(8),
+        streamed: row.get(9),
+        mode: row.get(10),
+        started_at: row.get(11),
+        ended_at: row.get(12),
+        http_status: row.get::<_, Option<i32>>(13).and_then(|status| status.try_into().ok()),
+        ending: row.get(14),
+        stop: row.get(15),
+        verdict: row.get(16),
+        cut_kind: row.get(17),
+        tokens: Tokens {
+            prompt: count(18),
+            output: count(19),
+            cached: count(20),
+            cache_written: count(21),
+            cache_written_1h: count(22),
+            reasoning: count(23),
+            total: count(24),
+        },
+        billing: Billing {
+            tier: row.get(25),
+            prompt_audio: amount(26),
+            cached_audio: amount(27),
+            completion_audio: amount(28),
+            web_searches: amount(29),
+        },
+        sent_bytes: amount(30),
+        received_bytes: count(31),
+        estimate: count(32).zip(count(33)).map(|(prompt, output)| Estimate { prompt, output }),
+        first_byte_ms: row.get(34),
+        total_ms: row.get(35),
+    }
+}

@@ -1,0 +1,129 @@
+//! Requests in the database, newest first.
+
+use std::collections::HashMap;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
+
+use super::sql::Parameter;
+use super::{calls, recoveries};
+use crate::engine::{MAX_CANDIDATES, RequestFilter, RequestPage, RequestRow};
+
+/// Maximum number of calls that one page scans, so that the cost is bounded even if nothing matches the filter.
+const MAX_SCANNED: u32 = 20_000;
+
+/// Number of candidates whose calls are read at once.
+const READ_AT_ONCE: usize = 100;
+
+/// Start time and id of a request.
+type Place = (String, String);
+
+/// Returns at most `limit` requests that match a filter, newest first.
+pub(super) async fn page(
+    client: &Client,
+    own_instance: &str,
+    filter: &RequestFilter,
+    limit: u32,
+) -> Result<RequestPage, Error> {
+    let (candidates, end) = candidates(client, filter).await?;
+    let mut page = RequestPage::default();
+    for chunk in candidates.chunks(READ_AT_ONCE) {
+        let ids: Vec<&str> = chunk.iter().map(|(_, id)| id.as_str()).collect();
+        let mut rows: HashMap<String, RequestRow> = of_ids(client, own_instance, &ids)
+            .await?
+            .into_iter()
+            .map(|row| (row.request_id().to_owned(), row))
+            .collect();
+        for place in chunk {
+            if page.rows.len() >= limit as usize {
+                return Ok(page);
+            }
+            page.next = Some(place.clone());
+            // A request with several cut replies is a candidate for each.
+            let Some(row) = rows.remove(&place.1) else { continue };
+            if filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome))
+                && !page.rows.iter().any(|other| other.request_id() == row.request_id())
+            {
+                page.rows.push(row);
+            }
+        }
+    }
+    if let Some(end) = end {
+        page.next = Some(end);
+    } else if candidates.len() < MAX_CANDIDATES as usize {
+        page.next = None;
+    }
+    Ok(page)
+}
+
+/// Returns requests by their ids, with their calls and cuts.
+pub(super) async fn of_ids(
+    client: &Client,
+    own_instance: &str,
+    ids: &[&str],
+) -> Result<Vec<RequestRow>, Error> {
+    let mut cuts: HashMap<String, Vec<_>> = HashMap::new();
+    for cut in recoveries::of_requests(client, own_instance, ids).await? {
+        cuts.entry(cut.request_id.clone()).or_default().push(cut);
+    }
+    let calls = calls::of_requests(client, ids).await?;
+    let of_one = calls.chunk_by(|one, next| one.request_id == next.request_id);
+    let row = |calls: &[_]| RequestRow::new(calls.to_vec(), Vec::new());
+    let rows = of_one.map(row).map(|row| match cuts.remove(row.request_id()) {
+        Some(cuts) => RequestRow::new(row.calls, cuts),
+        None => row,
+    });
+    Ok(rows.collect())
+}
+
+/// Returns requests that may match. If the scan reached its limit, also returns where the next page starts.
+async fn candidates(client: &Client, filter: &RequestFilter) -> Result<(Vec<Place>, Option<Place>), Error> {
+    let is_cut = filter.is_of_cut_replies();
+    let mut parameters: Vec<Parameter<'_>> = Vec::new();
+    let mut scanned = vec![if is_cut { "verdict = 'cut'" } else { "call = 1" }.to_owned()];
+    let moment = |place: usize| format!("(${place}::text::timestamp AT TIME ZONE 'UTC')");
+    if let Some(session) = &filter.session {
+        parameters.push((session, Type::TEXT));
+        scanned.push(format!("session = ${}", parameters.len()));
+    }
+    if let Some(since) = &filter.since {
+        parameters.push((since, Type::TEXT));
+        scanned.push(format!("started_at >= {}", moment(parameters.len())));
+    }
+    if let Some((at, id)) = &filter.before {
+        parameters.extend([(at as &(dyn ToSql + Sync), Type::TEXT), (id, Type::TEXT)]);
+        let last = parameters.len();
+        scanned.push(format!("(started_at, request_id) < ({}, ${last})", moment(last - 1)));
+    }
+    let scanned = format!(
+        "FROM em_usage WHERE {} ORDER BY started_at DESC, request_id DESC LIMIT {MAX_SCANNED}",
+        scanned.join(" AND ")
+    );
+    let at = calls::time_sql("started_at");
+    let end = format!(
+        "SELECT {at}, request_id FROM (SELECT started_at, request_id {scanned} OFFSET {}) AS u",
+        MAX_SCANNED - 1
+    );
+    let scan_parameters = parameters.clone();
+    let mut conditions = vec!["true".to_owned()];
+    let given =
+        [("model", &filter.model), ("upstream", &filter.upstream), ("credential", &filter.credential)];
+    for (column, value) in given {
+        if let Some(value) = value {
+            parameters.push((value, Type::TEXT));
+            conditions.push(format!("coalesce({column}, '') = ${}", parameters.len()));
+        }
+    }
+    let sql = format!(
+        "SELECT {at}, request_id FROM (SELECT started_at, request_id, model, upstream, credential {scanned}) AS u
+         WHERE {} ORDER BY started_at DESC, request_id DESC LIMIT {MAX_CANDIDATES}",
+        conditions.join(" AND ")
+    );
+    let place = |row: &Row| (row.get(0), row.get(1));
+    let found: Vec<Place> = client.query_typed(&sql, &parameters).await?.iter().map(place).collect();
+    if found.len() >= MAX_CANDIDATES as usize {
+        return Ok((found, None));
+    }
+    let end = client.query_typed_opt(&end, &scan_parameters).await?;
+    Ok((found, end.as_ref().map(place)))
+}
