@@ -25,7 +25,7 @@ pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub use sums::CountedCalls;
 
-/// Reads a store, even while a gateway is writing it. Reading blocks: do not use it in an async task.
+/// Reads a store, even while a gateway writes it. Reading blocks: do not use it in an async task.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
@@ -47,7 +47,7 @@ pub struct LogFilter {
     pub cut_kind: Option<String>,
     /// Only rows of this request.
     pub request_id: Option<String>,
-    /// Only rows with a smaller number: those after the last row of a page.
+    /// Only rows with a smaller number, which are those after the last row of a page.
     pub before: Option<i64>,
 }
 
@@ -183,7 +183,7 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         truncation_index: row.get(3)?,
         initial_chunk_length: row.get(4)?,
         resume_attempts: row.get(5)?,
-        // The table's CHECK constraint permits no other value.
+        // The table's CHECK constraint allows no other value.
         final_status: FinalStatus::parse(&status).unwrap_or(FinalStatus::Exhausted),
         timestamp: row.get(7)?,
         request_id: row.get(8)?,

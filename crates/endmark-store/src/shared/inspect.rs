@@ -1,4 +1,4 @@
-//! Inspects the state of the shared database, for its operator.
+//! Inspects the state of the shared database for an operator.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,13 +20,13 @@ pub struct DatabaseState {
     pub version: String,
     /// Minimum number of milliseconds by which its clock is ahead of this machine's.
     pub clock_ahead_ms: i64,
-    /// Its schema; `None` before the first start.
+    /// The schema version of the database. `None` before the first start.
     pub schema: Option<i64>,
     /// Whether this role may create tables.
     pub may_create: bool,
     /// Instances that reported recently.
     pub live_instances: i64,
-    /// Instances that fell silent with unspent shares, which stay held.
+    /// Instances that stopped reporting but still hold unspent shares.
     pub silent_instances: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-    // The server read its clock between the request and the answer.
+    // The server read its clock at some time between the request and the answer.
     let on_the_way = i64::try_from(asked.elapsed().as_millis()).unwrap_or(0);
     let clock_ahead_ms = match there - here {
         ahead if ahead > 0 => ahead,
@@ -113,7 +113,7 @@ pub async fn shared_sums(
     usage::sums(&client, by, since, until).await.map(Some).map_err(failed)
 }
 
-/// The budgets in a shared database, for an operator who looks at them or raises one of a session.
+/// The budgets in a shared database, for an operator who lists them or raises a session's budget.
 pub struct SharedBudgets {
     client: Client,
     address: PostgresAddress,
@@ -133,7 +133,7 @@ impl SharedBudgets {
         Ok(Self { client: address.connect().await?, address })
     }
 
-    /// Returns the sessions with a budget in this unit whose names begin like this, at most 100.
+    /// Returns the sessions with a budget in this unit whose names have this prefix, at most 100.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
@@ -142,7 +142,7 @@ impl SharedBudgets {
         found.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Adds to the budget of a session, for all instances.
+    /// Raises the budget of a session for all instances.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
@@ -151,8 +151,8 @@ impl SharedBudgets {
         raised.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Returns all budgets but rate limits, over all instances, the newest windows first. What is granted to an
-    /// instance and not spent counts as held.
+    /// Returns all budgets of all instances except rate limits, newest windows first. Unspent amounts that an instance was granted count as
+    /// held.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.

@@ -138,7 +138,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
             Ok(())
         })
     };
-    // The lowest possible limit is the current size, so nothing fits from now on.
+    // The lowest possible limit is the current size, so nothing more fits.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
