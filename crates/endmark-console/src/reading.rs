@@ -35,13 +35,13 @@ pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
 /// Events of a run that are shown, as `endmark runs show` does.
 const MAX_EVENTS: u32 = 10_000;
 
-/// The separator of the parts of a budget's key. Only the subject, which is last, can contain it.
+/// Separates the parts of a budget's key. Only the subject, which is last, can contain it.
 const KEY_SEPARATOR: char = '~';
 
-/// Rows of a list, and the key after which it continues, if it does.
+/// The rows of a list, and the key after which the next page starts.
 pub(crate) type Page<T> = (Vec<T>, Option<String>);
 
-/// Removes a surplus row, which shows that there is a next page after the last row.
+/// Removes the row beyond the limit, which only shows that there is a next page.
 fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let goes_on = rows.len() > limit;
@@ -125,7 +125,8 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes that requests can be filtered by. `look` are those worth a look, `any-cut` those whose reply was cut.
+/// The outcomes by which requests can be filtered. `look` selects requests that need attention. `any-cut` selects requests whose reply was
+/// cut.
 pub(crate) const OUTCOMES: [&str; 13] = [
     "look",
     "any-cut",
@@ -142,7 +143,7 @@ pub(crate) const OUTCOMES: [&str; 13] = [
     "unread",
 ];
 
-/// The outcome of requests that the gateway refused. They are not in the store, since no upstream was called.
+/// The outcome of requests that the gateway refused. They are not in the store, because no upstream was called.
 pub(crate) const REFUSED: &str = "refused";
 
 /// Requests, the newest first.
@@ -180,7 +181,7 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
             && filter.since.as_ref().is_none_or(|since| key.0 >= *since)
             && filter.before.as_ref().is_none_or(|before| key < *before)
             && page.next.as_ref().is_none_or(|next| key > *next)
-            // A call that a budget refuses can follow one that was made.
+            // A budget may refuse a call after earlier calls of the same request.
             && !page.rows.iter().any(|other| other.request_id() == row.request_id())
     });
     let refused: Vec<RequestRow> = refused.collect();
@@ -219,7 +220,7 @@ pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
     page.next.as_ref().map(|(at, id)| format!("{at}{KEY_SEPARATOR}{id}"))
 }
 
-/// Returns everything about a recovery by its number, or a request by its id.
+/// Returns all data of a recovery by its number, or of a request by its id.
 pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
     let id = percent_decode(id);
     let asked = id.clone();
@@ -294,7 +295,7 @@ fn place_text(place: &BudgetPlace) -> String {
         .join(&KEY_SEPARATOR.to_string())
 }
 
-/// Runs of all machines, the newest first, and whether they are of this machine alone since the database fails.
+/// Returns runs of all machines, newest first. Also returns whether only this machine's runs are included because the database fails.
 pub(crate) async fn runs(
     store: &Store,
     query: &Query,

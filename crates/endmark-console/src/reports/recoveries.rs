@@ -1,4 +1,4 @@
-//! Recoveries: which replies were cut, and their outcomes (PC-7).
+//! Reports recoveries: the cut replies and their outcomes (PC-7).
 
 use endmark_store::{LogRow, Piece, Recovery, UsageRow};
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub struct RecoveryEntry<'a> {
     pub extra_prompt_tokens: i64,
     pub extra_output_tokens: i64,
     pub reason: &'a str,
-    /// Why the gateway requested no continuation, if the request prevented it.
+    /// The reason for not requesting a continuation, if the request prevented it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
     /// The received pieces, for `log show`.
@@ -91,7 +91,7 @@ pub struct PieceReport<'a> {
     pub stop: Option<&'a str>,
     pub judged: &'a str,
     pub why: &'a str,
-    /// Where the piece was joined to the text before it.
+    /// How the piece was joined to the text before it.
     pub seam: Option<PieceSeam<'a>>,
     pub sha256: &'a str,
     /// The text of the piece, if texts are kept.
@@ -118,7 +118,7 @@ pub fn recovery_report(recovery: &Recovery) -> RecoveriesReport<'_> {
     RecoveriesReport { rows: rows.collect(), calls: None }
 }
 
-/// Like `recovery_report`, with the upstream calls. A request without a cut has only these.
+/// Builds a `recovery_report` with the upstream calls. A request without a cut has only calls.
 pub fn report_with_calls<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
     let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, recovery_report);
     RecoveriesReport { calls: Some(calls.iter().map(CallReport::new).collect()), ..report }
