@@ -57,7 +57,7 @@ pub(super) struct Memory {
     learned_limits: Mutex<HashMap<(String, String), u64>>,
     /// The size of the smallest condensed request in bytes, after it was read from the store.
     least_bytes: OnceCell<AtomicU64>,
-    /// When the store last failed to return that size. It prevents that all requests wait for a store that hangs.
+    /// When the store last failed to return that size. Prevents all requests from waiting for a store that hangs.
     last_store_timeout: Mutex<Option<Instant>>,
     token_counts: TokenCounts,
     /// The results of the newest failed attempts, by owner and first turn.
