@@ -19,8 +19,8 @@ struct Second {
 
 /// Limits retries to a share of the requests, with a minimum for low traffic, so that retries do not overload an upstream in trouble.
 ///
-/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, or `floor_per_second` a second if that is
-/// more. A gateway has one budget for each upstream.
+/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus `floor_per_second` a second. A gateway
+/// has one budget for each upstream.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Determines which of the surviving candidates produce the same value.
+//! Determines which survivors have the same value.
 //!
-//! All survivors share the settled beginning, and most share the end of the continuation. Each is read from where it diverges until it
-//! reaches a position that an earlier candidate reached in the same state.
+//! All survivors share the settled part of the first part, and most share the rest of the continuation. Each is read from where it diverges
+//! until it reaches a position that was already read in the same state.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use super::candidate::Candidate;
 use super::joint::Joint;
 use super::units::{Reading, Walk};
 
-/// Returns a number for each candidate. Two numbers are equal exactly if the units of the candidates' texts are equal, apart from
-/// collisions of 122-bit numbers.
+/// Returns a number for each candidate. Two numbers are equal exactly if the units of the texts are equal, apart from collisions of 122-bit
+/// numbers.
 pub(super) fn identities<'c>(
     joint: &Joint<'_>,
     candidates: impl Iterator<Item = &'c Candidate> + Clone,
@@ -25,7 +25,7 @@ pub(super) fn identities<'c>(
     let mut known = HashMap::new();
     let read: Vec<(Sum, Place)> =
         candidates.map(|candidate| read_until_shared(joint, candidate, begin, &starts, &mut known)).collect();
-    // If all candidates continue in the same way, the rest cannot distinguish them.
+    // If all candidates continue from the same state, the rest cannot distinguish them.
     if read.windows(2).all(|two| two[0].1 == two[1].1) {
         return read.into_iter().map(|(sum, _)| sum.number()).collect();
     }
@@ -42,7 +42,7 @@ pub(super) fn identities<'c>(
     read.into_iter().map(with_rest).collect()
 }
 
-/// Returns the number of a complete text, for comparison with other complete texts.
+/// Returns the number of a complete text, for comparison with the numbers of other complete texts.
 pub(super) fn text_identity(text: &str, reading: Reading) -> u128 {
     let (mut walk, mut sum) = (Walk::new(reading), Sum::default());
     while walk.step(text, |code, _, _| sum.add(code)) {}
@@ -52,10 +52,11 @@ pub(super) fn text_identity(text: &str, reading: Reading) -> u128 {
 /// The longest escape in bytes, which is a surrogate pair.
 const LONGEST_ESCAPE: usize = 12;
 
-/// The state of a reading of the continuation, and the position at which it will stop.
+/// The position and state of a reading in the continuation, and the position at which the reading will end.
 type Place = (Walk, usize);
 
-/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum of what was read, and that position.
+/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to that position, and the
+/// position.
 fn read_until_shared(
     joint: &Joint<'_>,
     candidate: &Candidate,
