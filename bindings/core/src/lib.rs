@@ -43,7 +43,7 @@ pub const KEEP_OUTPUT: &str = "INSERT OR REPLACE INTO outputs_of_tools (handle, 
 pub const REMOVE_OLDEST_OUTPUTS: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?";
 /// Answers the value of a handle. Python may have a SQLite without `RETURNING`.
 pub const READ_OUTPUT: &str = "SELECT value FROM outputs_of_tools WHERE handle = ?";
-/// Notes that the value of a handle was used.
+/// Records that the value of a handle was used.
 pub const USE_OUTPUT: &str = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?";
 
 /// What one function takes and answers.

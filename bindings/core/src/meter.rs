@@ -53,7 +53,7 @@ struct After {
     /// What the provider reported.
     #[serde(default)]
     tokens: Option<ReportedTokens>,
-    /// The text that came where nothing was reported; null where no answer came.
+    /// The text that arrived where nothing was reported; null where no answer arrived.
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]

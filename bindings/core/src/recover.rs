@@ -289,7 +289,7 @@ struct ShownOutcome<'o> {
     attempts: u32,
     corrections: u32,
     cut: Option<&'static str>,
-    /// Of a reply that was passed on as it is, why: `refused`, `paused` or `unknown_word`.
+    /// Of a reply that was forwarded as it is, why: `refused`, `paused` or `unknown_word`.
     passed: Option<&'static str>,
     disclosed: bool,
     seams: Vec<Seam>,

@@ -77,7 +77,7 @@ struct EndOptions {
     task: Option<String>,
 }
 
-/// One run, with the stream of its attempt under way.
+/// One run, with the stream of its attempt in progress.
 pub(crate) struct AgentRun {
     guard: Guard,
     name: Option<String>,

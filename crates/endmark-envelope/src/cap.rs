@@ -57,7 +57,7 @@ pub fn cap(document: Document, max_response_bytes: usize) -> Document {
     cap_knowing(document, max_response_bytes, &FieldRules::default())
 }
 
-/// As [`cap`], with the handles under which full values can be read.
+/// Does the same as [`cap`], with the handles under which full values can be read.
 pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
     let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
     let document = measure::correct_sizes(document);

@@ -120,8 +120,8 @@ impl<T> Envelope<T> {
 }
 
 impl<T: Limits> Envelope<T> {
-    /// Makes the answer of a command that passes on a backend's data, with rules from the declared limits of its
-    /// fields. A field that returns exactly at its limit was probably cut (EN-3).
+    /// Makes the answer of a command that forwards a backend's data, with rules from the declared limits of its fields. A field that
+    /// returns exactly at its limit was probably cut (EN-3).
     pub fn from_backend(data: T) -> Self {
         Self::success(data).with_rules(declared::<T>())
     }

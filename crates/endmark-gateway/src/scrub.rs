@@ -68,7 +68,7 @@ impl Scrubber {
         }
     }
 
-    /// Like `scrub`, for bytes that need not be text.
+    /// Does the same as `scrub`, for bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return Cow::Borrowed(bytes);

@@ -1,4 +1,4 @@
-//! Runs a command in a process group and passes on its output, in bounded memory and time. (EN-1, CG-3)
+//! Runs a command in a process group and forwards its output, in bounded memory and time. (EN-1, CG-3)
 
 use std::ffi::OsString;
 use std::fs::File;

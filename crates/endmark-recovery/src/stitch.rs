@@ -91,7 +91,7 @@ pub fn merge_chunks(
     merge_knowing(initial, continuation, format, from, ReasoningSigns::default())
 }
 
-/// As [`merge_chunks`], for a request with these signs of reasoning.
+/// Does the same as [`merge_chunks`], for a request with these signs of reasoning.
 pub(crate) fn merge_knowing(
     initial: &str,
     continuation: &str,
@@ -127,7 +127,7 @@ pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> R
     continue_message_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// As [`continue_message`], for a request with these signs of reasoning.
+/// Does the same as [`continue_message`], for a request with these signs of reasoning.
 pub(crate) fn continue_message_knowing(
     initial: &str,
     continuation: &str,
@@ -151,7 +151,7 @@ pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Res
     continue_shown_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// As [`continue_shown`], for a request with these signs of reasoning.
+/// Does the same as [`continue_shown`], for a request with these signs of reasoning.
 pub(crate) fn continue_shown_knowing(
     initial: &str,
     continuation: &str,

@@ -408,7 +408,7 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
     let (first, second) = (open("a.db"), open("b.db"));
-    // A call under way holds half of the budget.
+    // A call in progress holds half of the budget.
     let recorder = first.recorder(NoSecrets);
     assert!(matches!(
         recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(),

@@ -38,7 +38,7 @@ pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
                 }
                 REPLACEMENT.len()
             }
-            // Of another escape the second byte must not be taken for the beginning of one.
+            // Of another escape the second byte must not be mistaken for the beginning of one.
             _ => 2,
         };
         at += length;

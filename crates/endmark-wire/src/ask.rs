@@ -22,7 +22,7 @@ pub enum Partial<'a> {
     Text(&'a str),
     /// An unfinished tool call.
     ToolCall {
-        /// The call, with its arguments as far as they came.
+        /// The call, with its arguments as received.
         call: &'a ToolCall,
         /// The text before the calls.
         content_before: &'a str,
@@ -111,7 +111,7 @@ pub enum Ask<'a> {
     },
     /// The provider's own means: the token in its response.
     Native {
-        /// The token, as it came.
+        /// The token, as received.
         token: &'a str,
     },
 }
@@ -165,7 +165,7 @@ fn hermes_call(name: &str, arguments: &str) -> String {
     format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quote(name))
 }
 
-/// Returns a cut reply as plain text, with the calls quoted one after the other.
+/// Returns a cut reply as plain text, with the calls quoted one after another.
 pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
     let (call, content_before, calls_before) = match partial {
         Partial::Text(text) => return (*text).to_owned(),

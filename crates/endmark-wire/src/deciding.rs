@@ -36,7 +36,7 @@ pub enum Role {
     Prompts,
     /// Whether an option is on: `true` or `false`.
     Switch,
-    /// Whether the reply is generated after the response to the request, so that its usage never comes.
+    /// Whether the reply is generated after the response to the request, so that its usage never arrives.
     Background,
     /// Something else that changes the price.
     Other,

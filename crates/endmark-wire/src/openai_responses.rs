@@ -1,9 +1,8 @@
 //! OpenAI Responses, as implemented by OpenAI and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, which consists of output items. Its text is that of its messages. Its tool calls are its
-//! `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and
-//! all other items pass unchanged. A call of another kind that the client has to answer, such as a shell call, can
-//! only be passed on, and the reply with it.
+//! A reply is one choice, which consists of output items. Its text is that of its messages. Its tool calls are its `function_call` and
+//! `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and all other items pass unchanged. A call of
+//! another kind that the client has to answer, such as a shell call, can only be forwarded, and the reply with it.
 //!
 //! Every piece comes several times: when it is generated, when its part is complete, when its item is complete, and
 //! in the response at the end. Events that repeat a continued text have to be held back, and are changed to contain

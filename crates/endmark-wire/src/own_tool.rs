@@ -33,7 +33,7 @@ pub struct Turn {
 pub struct ModelCall {
     /// The function's name.
     pub name: String,
-    /// Its arguments as they came: JSON if they are complete.
+    /// Its arguments as received: JSON if they are complete.
     pub arguments: String,
     /// Whether its result can be a text.
     pub can_be_answered: bool,

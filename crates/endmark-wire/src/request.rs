@@ -58,8 +58,8 @@ pub struct View {
     pub text_schema: Option<String>,
     /// The conversation's name, if the request has one: the provider's own, or the session that the client states.
     pub conversation: Option<String>,
-    /// Whether the request can only be passed on, because its reply does not come in the response to it, or because
-    /// it cannot be read. The provider answers it in its own words.
+    /// Whether the request can only be forwarded, because its reply does not arrive in the response to it, or because it cannot be read.
+    /// The provider answers it in its own words.
     pub only_passes: bool,
 }
 

@@ -37,7 +37,7 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
         let mut reply = format.reply(root, &View::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
-            // The request failed before anything came, so an empty choice is judged.
+            // The request failed before anything arrived, so an empty choice is judged.
             reply.choices.push(Choice::new(0));
         }
         (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })

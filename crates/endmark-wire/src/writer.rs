@@ -94,11 +94,11 @@ pub trait Writer: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Notes which of the client's stop sequences a choice ends at, for formats with a field for it.
+    /// Records which of the client's stop sequences a choice ends at, for formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Returns whether the arguments of a call come all at once, as an object. A client that runs calls as they come
-    /// must not receive one before it is known to be complete.
+    /// Returns whether the arguments of a call arrive all at once, as an object. A client that runs calls as received must not receive one
+    /// before it is known to be complete.
     fn calls_come_whole(&self) -> bool {
         false
     }
@@ -108,13 +108,13 @@ pub trait Writer: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Notes the id of the response that is written from, for a client that has nothing of a reply yet.
+    /// Records the id of the response that is written from, for a client that has nothing of a reply yet.
     fn set_answer_id(&mut self, _id: &str) {}
 
-    /// Notes which calls stay cut, before the stream ends.
+    /// Records which calls stay cut, before the stream ends.
     ///
-    /// Returns the outcome of each call that is not shown as far as it came. If the end of a reply does not
-    /// distinguish a cut call from a finished one, the client must not receive the call's end.
+    /// Returns the outcome of each call that is not shown as received. If the end of a reply does not distinguish a cut call from a
+    /// finished one, the client must not receive the call's end.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }
@@ -138,7 +138,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 }
 
-/// The outcome of a call that stays cut, if the client does not get as much of it as came.
+/// The outcome of a call that stays cut, if the client does not get as much of it as arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutCall {
     /// The client has nothing of it, and gets nothing.

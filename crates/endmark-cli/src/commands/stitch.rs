@@ -139,7 +139,7 @@ fn describe_open_context(stitched: &Stitched, format: &Format) -> String {
     }
 }
 
-/// The fields of a batch line, besides its id.
+/// The fields of a batch line, in addition to its id.
 const FIELDS: [Field; 4] =
     [Field::Text("format"), Field::Text("marker"), Field::Texts("chunks"), Field::Text("from")];
 

@@ -161,7 +161,7 @@ fn count_cut_calls(place: &Place) -> usize {
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
     let calls = reader.request_calls(&cut.request_id).unwrap().len();
     assert!(calls >= 2);
-    // Its own row is opened and closed after the lock is released, one after the other.
+    // Its own row is opened and closed after the lock is released, one after another.
     for _ in 0..200 {
         if reader.recent(9, &LogFilter::default()).unwrap().len() == 1 {
             return calls;

@@ -127,7 +127,7 @@ fn a_rolling_restart_cuts_no_stream_and_loses_no_row() {
         let mut served = places.each_ref().map(|place| Some(Served::start(place, &[])));
         let addresses: Vec<_> = served.iter().flatten().map(|served| served.address).collect();
         let addresses = Arc::new(Mutex::new(addresses));
-        // Half of them are under way before the restarts, the others begin during these.
+        // Half of them are in progress before the restarts, the others begin during these.
         let reading: Vec<_> = (0..streams)
             .map(|number| {
                 let (addresses, number) = (Arc::clone(&addresses), usize::try_from(number).unwrap());

@@ -16,7 +16,7 @@ pub enum Unit {
     Tokens(CountTokens),
 }
 
-/// The part of a text that is kept besides the error lines.
+/// The part of a text that is kept in addition to the error lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// The beginning and the end, which share the remaining room 1 : 2.

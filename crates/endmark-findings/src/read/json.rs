@@ -80,7 +80,7 @@ impl PendingJson {
     }
 }
 
-/// JSON that was parsed as far as it came.
+/// JSON that was parsed as received.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) value: Value,

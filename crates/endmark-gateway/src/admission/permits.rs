@@ -89,7 +89,7 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

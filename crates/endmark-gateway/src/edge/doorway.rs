@@ -40,7 +40,7 @@ pub(super) struct Doorway<S> {
     framing: Framing,
     /// Bytes that arrived but were not passed on yet.
     waiting: BytesMut,
-    /// How many of these bytes may be passed on.
+    /// How many of these bytes may be forwarded.
     passable: usize,
     is_first: bool,
     end: End,
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         self.end = End::WithMessage(last_words(refusal));
     }
 
-    /// Determines how many of the received bytes may be passed on.
+    /// Determines how many of the received bytes may be forwarded.
     fn judge(&mut self) {
         let is_in_body = self.framing.place() == RequestPart::Body;
         if !is_in_body && self.presence.is_in_progress() {

@@ -45,7 +45,7 @@ pub(super) struct Presence {
     activity: AtomicU8,
     /// When the current activity began, in milliseconds after `opened`.
     since: AtomicU64,
-    /// Whether a request is in progress: the head was passed on, and the reply is not complete.
+    /// Whether a request is in progress: the head was forwarded, and the reply is not complete.
     is_under_way: AtomicBool,
     must_close: AtomicBool,
     /// Whether the end of the current reply is the end of the connection.
@@ -103,7 +103,7 @@ impl Presence {
         self.is_under_way.load(Ordering::Acquire)
     }
 
-    /// Records that the head of a request was passed on.
+    /// Records that the head of a request was forwarded.
     pub(super) fn begins(&self) {
         self.is_under_way.store(true, Ordering::Release);
     }

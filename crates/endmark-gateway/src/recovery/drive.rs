@@ -6,7 +6,7 @@ use super::ask::{Asker, StepFailure};
 use crate::reply::{ClientGone, Flow};
 use crate::work;
 
-/// Makes the requested calls and passes on their responses until the pipeline is done.
+/// Makes the requested calls and forwards their responses until the pipeline is done.
 pub(super) async fn drive(
     mut pipeline: Pipeline,
     asker: &mut Asker<'_>,

@@ -36,7 +36,7 @@ impl Conditions {
                 || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
     }
 
-    /// Like `are_met`, for any model.
+    /// Does the same as `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.matches(headers)))

@@ -14,7 +14,7 @@ settings! {
         // A full context window with images in base64 fits.
         /// Largest request body.
         body_bytes: usize = 64 * 1024 * 1024, AtLeast(1024);
-        /// Largest reply that can be recovered; a longer one is passed on unchanged.
+        /// Largest reply that can be recovered; a longer one is forwarded unchanged.
         reply_bytes: usize = 16 * 1024 * 1024, AtLeast(1024);
         /// Time for a client to send its header.
         header as "header_seconds": Duration = Duration::from_secs(10), AtLeast(1);

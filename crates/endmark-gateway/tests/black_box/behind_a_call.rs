@@ -108,7 +108,7 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
     }
 }
 
-/// What the client wants in place of calls of which some may be missing.
+/// What the client wants instead of calls of which some may be missing.
 #[tokio::test]
 async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
     let text = Wire::Chat.answer(&[Said::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
@@ -173,7 +173,7 @@ async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
     let said = [PARIS, Said::Text("Now the harb")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if !stream && wire == Wire::Chat {
-            // Here a message does not say which came first.
+            // Here a message does not say which arrived first.
             continue;
         }
         let endmark = start_before(wire.answer(&said, End::Limit, stream)).await;
@@ -342,8 +342,8 @@ async fn the_cut_call_alone_is_the_rest_of_several() {
     }
 }
 
-/// The rest of the arguments as text, and behind it what the model wanted next. Where nothing of the arguments came, text
-/// is no rest of them.
+/// The rest of the arguments as text, and behind it what the model wanted next. Where nothing of the arguments arrived, text is no rest of
+/// them.
 #[tokio::test]
 async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
     let (chat, responses, messages) = (Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]);
@@ -360,7 +360,7 @@ async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
     }
 }
 
-/// Some servers count their calls anew in each answer: a result must not go to the wrong one.
+/// Some servers count their calls again in each answer: a result must not go to the wrong one.
 #[tokio::test]
 async fn a_call_that_is_added_has_an_id_of_its_own() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {

@@ -123,7 +123,7 @@ async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
 
-        // And what is whole passes as it came.
+        // And what is whole passes as received.
         for said in [Said::Text(r#"{"a": [1]}"#), Said::Call("get_weather", r#"{"city":"Paris"}"#)] {
             let whole = answer(wire, said, End::Calls, stream);
             let bytes = whole.body();

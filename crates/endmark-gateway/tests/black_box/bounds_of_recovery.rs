@@ -175,7 +175,7 @@ fn requested_limit(body: &Value) -> u64 {
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
 }
 
-/// The beginning of a document, which never comes to its end: a word for each token that is allowed, all the same or not.
+/// The beginning of a document, which never arrives to its end: a word for each token that is allowed, all the same or not.
 fn endless_words(
     wire: Wire,
     loops: bool,

@@ -117,7 +117,7 @@ async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget()
         note(task.await.unwrap());
     }
     settled_budget(&endmark, "session").await;
-    // What is left is spent by calls one after the other, until the first that does not fit is the closing one.
+    // What is left is spent by calls one after another, until the first that does not fit is the closing one.
     for _ in 0..=limit / BILLED + 1 {
         note(endmark.ask(&request(10)).await);
     }

@@ -81,7 +81,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     body
 }
 
-/// The result as it came upstream.
+/// The result as received upstream.
 fn result(wire: Wire, received: &Received) -> Value {
     let body = received.json();
     match wire {

@@ -207,7 +207,7 @@ async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
         assert!(received[1].body.len() < received[0].body.len() * 7 / 10, "{wire:?}");
         let after = turns(wire, &received[1].body);
         assert_eq!(after[0], turns(wire, &received[0].body)[0], "{wire:?}");
-        // The next request is not refused for the same reason once more.
+        // The next request is not refused for the same reason again.
         let longer = conversation(wire, 61);
         ask(endmark.address, wire, None, &longer).await;
         let received = endmark.upstream.requests();

@@ -181,7 +181,7 @@ async fn a_compressed_reply_that_is_cut_is_resumed_like_any_other() {
 #[tokio::test]
 async fn a_compressed_stream_flows_event_by_event() {
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop");
-    // After the first event the upstream waits for ever: who waits for more than is flushed never sees it.
+    // After the first event the upstream waits forever: who waits for more than is flushed never sees it.
     let pieces = gzip_frames(&frames);
     let after = pieces[0].len() + pieces[1].len();
     let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).stall_after(after))).await;

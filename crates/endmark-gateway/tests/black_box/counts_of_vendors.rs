@@ -231,7 +231,7 @@ async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
     }
 }
 
-/// A picture is output, too, and 0 is no report of it. Of a prompt that was blocked, nothing came.
+/// A picture is output, too, and 0 is no report of it. Of a prompt that was blocked, nothing arrived.
 #[tokio::test]
 async fn media_without_a_count_are_estimated() {
     let medium = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});

@@ -476,7 +476,7 @@ fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut 
     }
 }
 
-/// No cut of a recorded stream is taken for whole, and no whole one for cut.
+/// No cut of a recorded stream is mistaken for whole, and no whole one for cut.
 fn every_cut(format: &str) -> String {
     let format = FORMATS.iter().find(|recorded| recorded.format == format).unwrap();
     let count = run(format);

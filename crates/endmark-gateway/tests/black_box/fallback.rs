@@ -110,7 +110,7 @@ async fn the_other_finishes_a_stream_that_the_first_began() {
         let read = read_stream(&reply);
         assert_eq!(read.text, STORY, "{name}");
         assert_eq!((read.finish.as_deref(), read.is_done, read.error), (Some("stop"), true, None), "{name}");
-        // What may have been the network's fault is asked of the first once more.
+        // What may have been the network's fault is asked of the first again.
         assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
         let told = read.endmark.unwrap();
         assert_eq!((&told["outcome"], &told["upstream"]), (&"resumed".into(), &"second".into()), "{name}");

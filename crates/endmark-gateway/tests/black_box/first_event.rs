@@ -8,7 +8,7 @@ use crate::support::spoken::{End, Said, Wire};
 
 const STORY: &str = "The harbour was quiet that morning.";
 
-/// What may come first, in place of a reply.
+/// What may come first, instead of a reply.
 fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
@@ -78,7 +78,7 @@ async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
     }
 }
 
-/// A model that thinks for minutes is not waited for: its client has the opening, and the rest as it comes.
+/// A model that thinks for minutes is not waited for: its client has the opening, and the rest as received.
 #[tokio::test]
 async fn an_opening_is_not_held_until_a_slow_model_speaks() {
     for wire in Wire::ALL {
@@ -109,7 +109,7 @@ async fn the_reply_is_asked_for_once_more() {
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
                 let what = format!("{wire:?}, {what}, {reset}: {}", reply.text());
-                // The second answer as it came, with its thoughts, its signatures and its ids.
+                // The second answer as received, with its thoughts, its signatures and its ids.
                 assert_eq!(reply.text(), whole.concat(), "{what}");
                 assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{what}");
                 assert_eq!(endmark.calls(), 2, "{what}");

@@ -5,7 +5,7 @@ use testkit::{Answer, Dialect, Heard, Reply, Script};
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
 
-/// What the upstream says, with the half in place of `@`.
+/// What the upstream says, with the half instead of `@`.
 fn answer_with_half(frames: Vec<String>) -> Answer {
     Answer::sse(frames.into_iter().map(|frame| frame.replace('@', "\\ud83d")))
 }

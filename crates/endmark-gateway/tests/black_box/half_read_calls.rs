@@ -1,4 +1,4 @@
-//! Gemini gives a call's arguments as an object: a client that runs calls as they come must never have one that is cut.
+//! Gemini gives a call's arguments as an object: a client that runs calls as received must never have one that is cut.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};

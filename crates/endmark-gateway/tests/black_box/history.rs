@@ -124,7 +124,7 @@ async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
     }
 }
 
-/// A function that wants arguments was not called without any: nothing of them came.
+/// A function that wants arguments was not called without any: nothing of them arrived.
 #[tokio::test]
 async fn an_empty_call_of_a_function_that_wants_arguments_is_cut() {
     let wire = Wire::Chat;

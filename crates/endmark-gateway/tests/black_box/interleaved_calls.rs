@@ -1,6 +1,6 @@
-//! Calls whose pieces come one after the other, or alternate: two in a stream that breaks off at any byte, and three of which
-//! each is cut where the model reached its limit. A call that is not whole is never delivered as finished, and a reply that may
-//! lack a call is never `whole`.
+//! Calls whose pieces come one after another, or alternate: two in a stream that breaks off at any byte, and three of which each is cut
+//! where the model reached its limit. A call that is not whole is never delivered as finished, and a reply that may lack a call is never
+//! `whole`.
 //!
 //! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth; otherwise at some bytes of each event.
 

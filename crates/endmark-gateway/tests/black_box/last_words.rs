@@ -1,4 +1,4 @@
-//! What a provider says last of a reply that failed: it is passed on as it is, and nothing is asked for again.
+//! What a provider says last of a reply that failed: it is forwarded as it is, and nothing is asked for again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A call that was left before a byte of its answer came may be billed: it counts with its prompt. What never went up, and
-//! what its provider failed at, costs nothing. (CX-6, CX-7)
+//! A call that was left before a byte of its answer arrived may be billed: it counts with its prompt. What never went up, and what its
+//! provider failed at, costs nothing. (CX-6, CX-7)
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ const LETTER: &str = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay 
 const REST: &str = "ill that morning.";
 const OFFER: &str = "\n\nLet me know if you have any questions.";
 
-/// What a streaming client gets where the answers come one after the other, of which the last is whole.
+/// What a streaming client gets where the answers come one after another, of which the last is whole.
 async fn resume_streaming(endmark: &Endmark) -> (String, Value) {
     let heard = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!(heard.finish.as_deref(), Some("stop"), "{heard:?}");

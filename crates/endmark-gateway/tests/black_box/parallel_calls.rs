@@ -162,7 +162,7 @@ async fn the_first_of_two_calls_goes_on_in_a_stream() {
     }
 }
 
-/// Libraries make an input of whatever came: only an error says that it is none.
+/// Libraries make an input of whatever arrived: only an error says that it is none.
 #[tokio::test]
 async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     let messages = Wire::Other(Dialect::Messages);

@@ -227,7 +227,7 @@ async fn nothing_is_offered_where_nothing_is_capped_or_it_is_off_or_has_that_nam
     }
 }
 
-/// Reads on for ever, whether it is offered that or not.
+/// Reads on forever, whether it is offered that or not.
 fn never_stops(wire: Wire) -> impl Respond {
     move |received: &Received| {
         let arguments = json!({"handle": handle(received), "page": 1}).to_string();

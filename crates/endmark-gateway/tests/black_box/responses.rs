@@ -269,7 +269,7 @@ async fn a_schema_is_that_of_the_last_text_block() {
     }
 }
 
-/// What stands before a call that came with the rest is complete, and said to be once.
+/// What stands before a call that arrived with the rest is complete, and said to be once.
 #[tokio::test]
 async fn every_item_of_a_stream_ends_once_also_before_a_call_that_came_with_the_rest() {
     let cuts = [text("incomplete", &STORY[..40]), call("incomplete", "call_1", r#"{"a":"b"#)];

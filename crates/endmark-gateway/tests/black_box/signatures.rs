@@ -142,7 +142,7 @@ async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
     }
 }
 
-/// A signature is of the call that it came with, and of no other.
+/// A signature is of the call that it arrived with, and of no other.
 #[tokio::test]
 async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
     for (stream, name) in [false, true]
@@ -170,7 +170,7 @@ async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
     }
 }
 
-/// The same of a call that came behind the rest of a text, and is cut itself.
+/// The same of a call that arrived behind the rest of a text, and is cut itself.
 #[tokio::test]
 async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
     for stream in [false, true] {

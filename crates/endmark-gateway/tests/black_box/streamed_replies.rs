@@ -441,7 +441,7 @@ async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
     assert!(read_stream(&reply).error.is_some());
 }
 
-/// Whatever else its server says at the end of a reply is said there once more, also where the last of the text came with it.
+/// Whatever else its server says at the end of a reply is said there again, also where the last of the text arrived with it.
 #[tokio::test]
 async fn what_a_server_says_at_the_end_stays_where_the_end_has_text_too() {
     let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;

@@ -64,7 +64,7 @@ enum Manner {
     LongHead(usize),
 }
 
-/// A real HTTP/2 server that takes its requests in these manners, one after the other, and then answers.
+/// A real HTTP/2 server that takes its requests in these manners, one after another, and then answers.
 async fn http2(
     certified: &TestCertificate,
     manners: Vec<Manner>,

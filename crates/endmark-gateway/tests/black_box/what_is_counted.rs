@@ -1,4 +1,4 @@
-//! What providers count besides the tokens of a prompt and a reply: the sum over all calls, as those are.
+//! What providers count in addition to the tokens of a prompt and a reply: the sum over all calls, as those are.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};

@@ -116,7 +116,7 @@ async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
     }
 }
 
-/// A stream that breaks off counts at its end, which never came.
+/// A stream that breaks off counts at its end, which never arrived.
 #[tokio::test]
 async fn a_stream_that_broke_off_counts_the_least() {
     for wire in Wire::ALL {

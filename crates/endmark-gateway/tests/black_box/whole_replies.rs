@@ -518,7 +518,7 @@ async fn what_cannot_be_read_still_passes() {
     }
 }
 
-/// Those of the beginning alone would be taken for all.
+/// Those of the beginning alone would be mistaken for all.
 #[tokio::test]
 async fn a_reply_that_was_made_whole_has_no_log_probabilities_of_a_part() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});

@@ -81,7 +81,7 @@ pub enum Join {
     /// At a seam that must be found. The server received an unfinished message without an instruction, and only its answer shows whether it
     /// continues that message.
     Shown,
-    /// Like `Shown`, for a server that is known to continue the same message.
+    /// Does the same as `Shown`, for a server that is known to continue the same message.
     InMessage,
 }
 

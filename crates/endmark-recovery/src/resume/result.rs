@@ -5,7 +5,7 @@ use super::step::{ResumeExhausted, ResumeOutcome};
 /// The reason why there is no whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The provider refused, filtered or paused the reply. The first reply is passed on unchanged.
+    /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
     #[error("the provider refused, filtered or paused the reply, which is passed on unchanged")]
     Passed,
     /// The reply stays cut. The error contains all received text and the length of its verified part.

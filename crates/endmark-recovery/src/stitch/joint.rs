@@ -87,7 +87,7 @@ impl<'a> Joint<'a> {
         Self::with_reasoning_signs(initial, continuation, format, from, ReasoningSigns::default())
     }
 
-    /// As `new`, for a request with these signs of reasoning.
+    /// Does the same as `new`, for a request with these signs of reasoning.
     pub(super) fn with_reasoning_signs(
         initial: &'a str,
         continuation: &'a str,

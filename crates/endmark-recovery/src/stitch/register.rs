@@ -328,7 +328,7 @@ pub(super) fn answers(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     answer_evidence(joint, around, 0)
 }
 
-/// As [`answers`], for the first line from this position of the continuation.
+/// Does the same as [`answers`], for the first line from this position of the continuation.
 pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();

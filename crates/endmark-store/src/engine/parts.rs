@@ -7,7 +7,7 @@ use endmark_context::read::Pages;
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// A longer line is passed on in parts.
+/// A longer line is forwarded in parts.
 const LONGEST_LINE_BYTES: usize = 4 << 20;
 
 /// A page of an output.

@@ -184,7 +184,7 @@ impl Slate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        // Both fields are consistent after every single operation, so a panic elsewhere cannot have corrupted them.
+        // Both fields are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

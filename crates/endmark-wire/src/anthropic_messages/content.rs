@@ -60,7 +60,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Notes that a text block begins after `at` bytes of text. Returns where the last part begins now.
+    /// Records that a text block begins after `at` bytes of text. Returns where the last part begins now.
     pub(super) fn block(&mut self, at: usize) -> usize {
         if !self.is_document {
             *self = Self { last: at, is_empty: true, is_document: false };
@@ -68,7 +68,7 @@ impl Parts {
         self.last
     }
 
-    /// Notes the next characters of a text block.
+    /// Records the next characters of a text block.
     pub(super) fn text(&mut self, text: &str) {
         let text = text.trim_start();
         if self.is_empty && !text.is_empty() {
@@ -77,7 +77,7 @@ impl Parts {
         }
     }
 
-    /// Notes a block of another type: no part continues after it.
+    /// Records a block of another type: no part continues after it.
     pub(super) fn note_other(&mut self) {
         self.is_document = false;
     }

@@ -73,8 +73,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
-        // The input that a server reports for a cut call is not its beginning, so nothing of the call's arguments
-        // came.
+        // The input that a server reports for a cut call is not its beginning, so nothing of the call's arguments arrived.
         let is_cut = at_limit && last == Some(block);
         choice.tool_calls.push(ToolCall {
             index,

@@ -320,8 +320,8 @@ impl Writer for MessageWriter {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
-    /// Whatever the stop reason, libraries parse the part of an input that came, and turn an empty input into `{}`. A
-    /// call that is neither open nor held was followed by more of the reply, and is as the model wrote it.
+    /// Whatever the stop reason, libraries parse the part of an input that arrived, and turn an empty input into `{}`. A call that is
+    /// neither open nor held was followed by more of the reply, and is as the model wrote it.
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();

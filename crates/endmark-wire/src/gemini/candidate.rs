@@ -94,7 +94,7 @@ pub(super) fn part_signature(part: Value<'_>) -> Option<String> {
     field_in_either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }
 
-/// Returns whether a call comes in pieces. These address places in its arguments and are not text of them.
+/// Returns whether a call arrives in pieces. These address places in its arguments and are not text of them.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
     field_in_either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
 }

@@ -182,7 +182,7 @@ impl ReplyEdit for Edit<'_> {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
         without_token(&mut self.edits, candidate);
-        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
+        // The rest has no logprobs, and those of the beginning would be mistaken for all of the text.
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
         }

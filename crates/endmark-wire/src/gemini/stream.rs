@@ -59,7 +59,7 @@ impl ContentReader {
         event
     }
 
-    /// Notes the content of parts that are neither text nor calls.
+    /// Records the content of parts that are neither text nor calls.
     fn note_other_parts(&mut self, index: u32, parts: &[Value<'_>]) {
         if let Some(written) = self.received.written_tally(index) {
             for part in parts {

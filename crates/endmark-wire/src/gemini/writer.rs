@@ -317,7 +317,7 @@ impl Writer for ContentWriter {
     }
 
     fn can_continue(&self, _choice: u32, _call: &ToolCall) -> bool {
-        // Arguments come all at once.
+        // Arguments arrive all at once.
         false
     }
 

@@ -150,8 +150,7 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Sends the same request again on other terms, for a reply whose limit was used up before any text came (PC-8
-    /// `empty`).
+    /// Sends the same request again on other terms, for a reply whose limit was used up before any text arrived (PC-8 `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
         self.apply_terms(terms).finish()
     }

@@ -208,7 +208,7 @@ impl<'a> ResponseEdit<'a> {
         self.edits.finish()
     }
 
-    /// Drops logprobs: the rest has none, and those of the beginning would be taken for all of the text.
+    /// Drops logprobs: the rest has none, and those of the beginning would be mistaken for all of the text.
     fn drop_logprobs(&mut self, choice: u32) {
         let choice = find_choice(self.edits.original(), choice);
         if let Some(choice) = choice.filter(|choice| choice.field("logprobs").is_some()) {

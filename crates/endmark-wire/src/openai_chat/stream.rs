@@ -138,7 +138,7 @@ impl ChatStream {
         self.received.choices()
     }
 
-    /// Returns the choice with this number, if anything of it came.
+    /// Returns the choice with this number, if anything of it arrived.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.received.choice_at(index)
     }
@@ -163,7 +163,7 @@ impl ChatStream {
         self.received.ending(choice)
     }
 
-    /// Returns whether the stream's own end came.
+    /// Returns whether the stream's own end arrived.
     pub fn is_done(&self) -> bool {
         self.received.is_done()
     }
@@ -209,8 +209,7 @@ impl ChatStream {
         is_bare(value, delta.as_ref())
     }
 
-    /// Notes a part that only the server can produce. Its position in the text is unknown, so text that came is still
-    /// judged.
+    /// Records a part that only the server can produce. Its position in the text is unknown, so text that arrived is still judged.
     fn note_unrequestable(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
             self.received.note_extra_content(choice);

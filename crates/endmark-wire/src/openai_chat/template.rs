@@ -26,7 +26,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Creates a template for a stream of which no chunk came.
+    /// Creates a template for a stream of which no chunk arrived.
     pub fn new(model: &str) -> Self {
         Self::with_id("chatcmpl-endmark", model)
     }

@@ -243,7 +243,7 @@ impl ReplyEdit for Edit<'_> {
             self.edits.push_item(output, &message_item(&id, "completed", text));
         }
         self.edits.set_texts(&texts, text);
-        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
+        // The rest has no logprobs, and those of the beginning would be mistaken for all of the text.
         let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
         let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
         for part in parts.filter(|part| part.non_empty("logprobs").is_some()) {

@@ -28,7 +28,7 @@ struct OpenItem {
     item: Item,
     /// Its number among the calls.
     call: u32,
-    /// Whether any content of it came.
+    /// Whether any content of it arrived.
     has_content: bool,
 }
 
@@ -146,7 +146,7 @@ impl ResponseReader {
         event
     }
 
-    /// Notes whether a call's item is complete, and whether it is a call of a custom tool.
+    /// Records whether a call's item is complete, and whether it is a call of a custom tool.
     fn note_call(&mut self, root: Value<'_>, kind: &str, event: &Event) {
         let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
             return;
@@ -168,7 +168,7 @@ impl ResponseReader {
         }
     }
 
-    /// Notes an item of one of the provider's own tools. Some servers send only its end.
+    /// Records an item of one of the provider's own tools. Some servers send only its end.
     fn note_own_tool(&mut self, root: Value<'_>, kind: &str) {
         let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
         let Some(item) = item.filter(|item| matches!(Item::classify(*item), Item::OtherCall | Item::Other))
@@ -260,7 +260,7 @@ impl ResponseReader {
         fidelity
     }
 
-    /// Reads an item's end. It repeats what came; if nothing came before, it is the whole item.
+    /// Reads an item's end. It repeats what arrived; if nothing arrived before, it is the whole item.
     fn end_item(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let place = ItemPlace::read(root);
         let known = self.open.iter().position(|open| open.place == place);

@@ -6,7 +6,7 @@ use endmark_recovery::{Ending, Stop};
 use super::{Finish, PieceKey, ToolCall};
 use crate::finish_reasons::Meaning;
 
-/// One choice of a reply, as far as it was received.
+/// One choice of a reply, as received.
 // Fields: one for each part of a reply in any format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the choice")]
@@ -27,8 +27,8 @@ pub struct Choice {
     /// Whether it has a part that only the server can produce, such as search results or a call of a tool that is not
     /// a function. Such a choice can be judged but not continued, because no request can contain that part.
     pub has_unrequestable_part: bool,
-    /// Whether the last thing that came is such a part, or a thought after a text or a call. The rest of the reply
-    /// would continue something that no request can contain.
+    /// Whether the last thing that arrived is such a part, or a thought after a text or a call. The rest of the reply would continue
+    /// something that no request can contain.
     pub ends_in_unshown_part: bool,
     /// Whether the model refused, by a field for refusals or by its stop reason.
     pub is_refused: bool,
@@ -36,16 +36,16 @@ pub struct Choice {
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received of them, character for character.
     ///
-    /// If not, the choice can only be passed on, and both may be empty. Reasons are a reply too long to be kept, a
-    /// chunk that could not be read, or a call in pieces.
+    /// If not, the choice can only be forwarded, and both may be empty. Reasons are a reply too long to be kept, a chunk that could not be
+    /// read, or a call in pieces.
     pub mendable: bool,
-    /// Whether every character of them is one that came. Half a surrogate pair is not a character and becomes U+FFFD.
-    /// Such a choice can be judged but not continued.
+    /// Whether every character of them is one that arrived. Half a surrogate pair is not a character and becomes U+FFFD. Such a choice can
+    /// be judged but not continued.
     pub exact: bool,
-    /// Whether half a character came last. It is not part of the text: the other half may come in the next piece.
+    /// Whether half a character arrived last. It is not part of the text: the other half may come in the next piece.
     pub half_open: bool,
-    /// Whether it states itself that more was to come: of a call, in formats whose calls can come in pieces, or of a
-    /// response that is still in progress.
+    /// Whether it states itself that more was to come: of a call, in formats whose calls can arrive in pieces, or of a response that is
+    /// still in progress.
     pub unfinished: bool,
     /// The provider's own continuation token, if it gave one. Of several, the last.
     pub continuation: Option<Continuation>,
@@ -63,7 +63,7 @@ pub struct Choice {
 /// A provider's own token for the continuation of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
-    /// The token, as it came.
+    /// The token, as received.
     pub token: String,
     /// The length in bytes of the text that it continues.
     pub text: usize,
@@ -148,7 +148,7 @@ impl Choice {
         is_last || self.tool_calls.iter().all(|call| call.place == PieceKey::Number)
     }
 
-    /// Notes that the text and the arguments are all that the model wrote, apart from its thoughts.
+    /// Records that the text and the arguments are all that the model wrote, apart from its thoughts.
     pub(crate) fn note_written(&mut self) {
         let arguments = self.tool_calls.iter().map(|call| &call.arguments);
         for text in std::iter::once(&self.text).chain(arguments) {
@@ -157,19 +157,19 @@ impl Choice {
         }
     }
 
-    /// Notes that a thought came.
+    /// Records that a thought arrived.
     pub(crate) fn thinks(&mut self) {
         self.has_reasoning = true;
         self.ends_in_unshown_part =
             self.has_unrequestable_part || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
     }
 
-    /// Notes a part that no request can contain.
+    /// Records a part that no request can contain.
     pub(crate) fn note_unshowable(&mut self) {
         (self.has_unrequestable_part, self.ends_in_unshown_part) = (true, true);
     }
 
-    /// Notes how the choice ended.
+    /// Records how the choice ended.
     pub(crate) fn end(&mut self, finish: Option<Finish>) {
         if let Some(finish) = finish {
             self.is_refused |= finish.stop == Some(endmark_recovery::Stop::Refused);

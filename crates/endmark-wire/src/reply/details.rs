@@ -1,5 +1,4 @@
-//! Provider-specific counts besides the tokens of a prompt and a reply: cache lifetimes, tokens by modality, the cost
-//! of a call.
+//! Provider-specific counts in addition to the tokens of a prompt and a reply: cache lifetimes, tokens by modality, the cost of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +28,7 @@ enum CountPlace {
     Kind(String, String),
 }
 
-/// Counts besides the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second, are
-/// ignored.
+/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second, are ignored.
 ///
 /// They are shared, because several places hold a call's counts and calls are rarely added up.
 #[derive(Clone, Default, PartialEq, Eq)]

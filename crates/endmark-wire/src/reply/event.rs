@@ -6,7 +6,7 @@ use super::{Finish, ToolCall, Usage};
 use crate::error::ProviderError;
 use crate::json::JsonError;
 
-/// The bytes that a call counts towards the limit on kept bytes, besides its text: its entry and its positions.
+/// The bytes that a call counts towards the limit on kept bytes, in addition to its text: its entry and its positions.
 pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 
 /// An event of a stream that cannot be read.
@@ -40,7 +40,7 @@ impl EventError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the event")]
 pub struct Event {
-    /// The pieces of choices that came, in order.
+    /// The pieces of choices that arrived, in order.
     pub pieces: Vec<Delta>,
     /// The choices that ended.
     pub finishes: Vec<Finish>,
@@ -82,7 +82,7 @@ impl Event {
 pub struct Delta {
     /// The number of its choice.
     pub choice: u32,
-    /// The piece that came.
+    /// The piece that arrived.
     pub piece: Piece,
 }
 

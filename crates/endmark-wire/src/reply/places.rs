@@ -31,14 +31,14 @@ impl Places {
         self.own_positions.len()
     }
 
-    /// Notes that a call begins at this position.
+    /// Records that a call begins at this position.
     pub(super) fn begins(&mut self, choice: u32, call: u32, position: usize) {
         self.own_positions.insert((choice, call), position);
         let next = self.next.entry(choice).or_default();
         *next = call.saturating_add(1).max(*next);
     }
 
-    /// Notes that pieces of the call at this position are sent with this number.
+    /// Records that pieces of the call at this position are sent with this number.
     pub(super) fn note_sent(&mut self, choice: u32, number: u32, position: usize) {
         self.sent_positions.insert((choice, number), position);
     }

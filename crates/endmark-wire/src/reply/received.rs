@@ -28,7 +28,7 @@ enum State {
     Broken,
 }
 
-/// How completely the pieces of an event represent what came.
+/// How completely the pieces of an event represent what arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fidelity {
     /// All of it, character for character.
@@ -69,7 +69,7 @@ pub struct Received {
     /// The number of bytes that may still be kept. `None` once they were used up or given up.
     room: Option<usize>,
     usage: Option<Usage>,
-    /// Whether nothing of the reply came after the last token count.
+    /// Whether nothing of the reply arrived after the last token count.
     is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
@@ -105,12 +105,12 @@ impl Received {
         &self.choices
     }
 
-    /// Returns the choice with this number, if anything of it came.
+    /// Returns the choice with this number, if anything of it arrived.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.index == index)
     }
 
-    /// Returns the call with this number of a choice, as far as it came.
+    /// Returns the call with this number of a choice, as received.
     pub fn call_at(&self, choice: u32, call: u32) -> Option<&ToolCall> {
         self.choice_at(choice)?.tool_calls.get(self.places.own_position(choice, call)?)
     }
@@ -131,7 +131,7 @@ impl Received {
         self.places.next(choice)
     }
 
-    /// Returns the bytes that the calls need besides their texts.
+    /// Returns the bytes that the calls need in addition to their texts.
     pub fn entry_bytes(&self) -> usize {
         self.places.count() * ENTRY_BYTES
     }
@@ -141,8 +141,8 @@ impl Received {
         self.usage.as_ref()
     }
 
-    /// Returns whether the counts cover the whole reply: it ended, and nothing of it came after them. Servers also
-    /// send counts in the middle of a reply, and Messages begins with a count that has no meaning.
+    /// Returns whether the counts cover the whole reply: it ended, and nothing of it arrived after them. Servers also send counts in the
+    /// middle of a reply, and Messages begins with a count that has no meaning.
     pub fn is_counted(&self) -> bool {
         let ended = self.is_done
             || self.state == State::Failed
@@ -150,7 +150,7 @@ impl Received {
         self.is_counted && ended
     }
 
-    /// Notes that the counts so far do not cover a whole reply.
+    /// Records that the counts so far do not cover a whole reply.
     pub(crate) fn note_uncounted(&mut self) {
         self.is_counted = false;
     }
@@ -174,7 +174,7 @@ impl Received {
         }
     }
 
-    /// Returns whether the stream's own end came.
+    /// Returns whether the stream's own end arrived.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
@@ -189,7 +189,7 @@ impl Received {
         self.tier.as_deref()
     }
 
-    /// Notes the service tier of the reply. The last one counts, since the first may be the requested one.
+    /// Records the service tier of the reply. The last one counts, since the first may be the requested one.
     pub(crate) fn note_tier(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
@@ -206,20 +206,20 @@ impl Received {
         self.id.as_deref()
     }
 
-    /// Notes the model and the id of the reply. The first values count.
+    /// Records the model and the id of the reply. The first values count.
     pub(crate) fn note_identity(&mut self, model: Option<String>, id: Option<String>) {
         self.model = self.model.take().or(model);
         self.id = self.id.take().or(id);
     }
 
-    /// Notes that another event is to be read. After an event that could not be read, what was kept is not reliable.
+    /// Records that another event is to be read. After an event that could not be read, what was kept is not reliable.
     pub(crate) fn next_event(&mut self) {
         if self.state == State::Broken {
             self.drop_kept();
         }
     }
 
-    /// Notes an event that cannot be read, and returns its error.
+    /// Records an event that cannot be read, and returns its error.
     pub(crate) fn note_unreadable(&mut self, error: EventError) -> EventError {
         if error.is_broken_chunk() {
             self.state = State::Broken;
@@ -229,7 +229,7 @@ impl Received {
         error
     }
 
-    /// Notes the content of an event apart from its choices.
+    /// Records the content of an event apart from its choices.
     pub(crate) fn event(&mut self, event: &Event, output_tokens: Option<u64>) {
         if event.error.is_some() {
             self.state = State::Failed;
@@ -289,7 +289,7 @@ impl Received {
         }
     }
 
-    /// Notes how a choice ended, if it did, and how completely its pieces represent what was sent.
+    /// Records how a choice ended, if it did, and how completely its pieces represent what was sent.
     pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
         let half_open = self.halves.iter().any(|((choice, _), _)| *choice == index);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -300,7 +300,7 @@ impl Received {
         }
     }
 
-    /// Notes where the last self-contained part of the text begins.
+    /// Records where the last self-contained part of the text begins.
     pub(crate) fn part_begins(&mut self, index: u32, at: usize) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.last_part = at.min(choice.text.len());
@@ -312,7 +312,7 @@ impl Received {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
 
-    /// Notes that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
+    /// Records that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
     pub(crate) fn note_unrequestable(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -320,7 +320,7 @@ impl Received {
         }
     }
 
-    /// Notes that a choice has more than a request can contain, although that did not come last.
+    /// Records that a choice has more than a request can contain, although that did not come last.
     pub(crate) fn note_extra_content(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -328,22 +328,21 @@ impl Received {
         }
     }
 
-    /// Notes that the model reasoned without showing any of it.
+    /// Records that the model reasoned without showing any of it.
     pub(crate) fn note_hidden_reasoning(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.thinks();
         }
     }
 
-    /// Notes whether more of a choice's call is to come.
+    /// Records whether more of a choice's call is to come.
     pub(crate) fn will_continue(&mut self, index: u32, will: bool) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.unfinished = will;
         }
     }
 
-    /// Notes that the server could not read the arguments of a choice's last call, although it sent an object for
-    /// them.
+    /// Records that the server could not read the arguments of a choice's last call, although it sent an object for them.
     pub(crate) fn note_unread_call(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
@@ -351,7 +350,7 @@ impl Received {
         }
     }
 
-    /// Notes the token by which the provider continues a choice from its current end.
+    /// Records the token by which the provider continues a choice from its current end.
     pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
             && let Some(token) = token
@@ -360,7 +359,7 @@ impl Received {
         }
     }
 
-    /// Notes how a stream's pieces identify the call with this number.
+    /// Records how a stream's pieces identify the call with this number.
     pub(crate) fn note_piece_key(&mut self, index: u32, call: u32, place: PieceKey) {
         let Some(position) = self.places.own_position(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
@@ -370,14 +369,14 @@ impl Received {
         }
     }
 
-    /// Notes that the call with this number takes free text.
+    /// Records that the call with this number takes free text.
     pub(crate) fn note_free_text(&mut self, index: u32, call: u32) {
         if let Some(call) = self.call_mut(index, call) {
             call.free_text = true;
         }
     }
 
-    /// Notes whether the server reports the call with this number as complete.
+    /// Records whether the server reports the call with this number as complete.
     pub(crate) fn note_progress(&mut self, index: u32, call: u32, progress: CallProgress) {
         if let Some(call) = self.call_mut(index, call) {
             call.progress = progress;
@@ -389,7 +388,7 @@ impl Received {
         self.choices.iter_mut().find(|choice| choice.index == index)?.tool_calls.get_mut(position)
     }
 
-    /// Notes the provider's signature of a choice's text, or of the call with this number.
+    /// Records the provider's signature of a choice's text, or of the call with this number.
     pub(crate) fn note_signature(&mut self, index: u32, call: Option<u32>, signature: String) {
         if signature.len() > MAX_SIGNATURE_BYTES {
             return;

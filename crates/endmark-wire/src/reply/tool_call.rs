@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 
-/// A tool call, as far as it was received.
+/// A tool call, as received.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {
     /// Its number among the calls of one choice.

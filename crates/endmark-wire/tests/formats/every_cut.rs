@@ -268,7 +268,7 @@ data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1",
         assert_eq!(relayed.sent, begun.as_bytes());
         assert!(!relayed.writer.can_write(), "{name}");
     }
-    // A reached limit leaves a thought without its signature: the end came, and nothing may precede it.
+    // A reached limit leaves a thought without its signature: the end arrived, and nothing may precede it.
     let spent = "thinking-used-up-the-limit.sse";
     let bytes = std::fs::read(case("anthropic_messages", spent)).unwrap();
     assert!(!relay(&request(format("anthropic_messages")), &bytes).writer.can_write());

@@ -33,7 +33,7 @@ fn only_data(bytes: &[u8]) {
     }
 }
 
-/// Blocks begin and end one after the other, and the end comes last.
+/// Blocks begin and end one after another, and the end comes last.
 fn message(events: &[Tree]) {
     let mut open: Option<u64> = None;
     let mut next = 0;

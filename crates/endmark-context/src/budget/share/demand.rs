@@ -49,12 +49,12 @@ impl<K: Ord + Clone> Demands<K> {
         self.0.entry(key).or_default().add(now_ms, limit, amount);
     }
 
-    /// Whether calls used this budget lately, so that the instance has a share of it.
+    /// Whether calls used this budget recently, so that the instance has a share of it.
     pub fn is_known(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Notes a call that was held within the share.
+    /// Records a call that was held within the share.
     pub fn note_use(&mut self, now_ms: u64, key: &K) {
         if let Some(demand) = self.0.get_mut(key) {
             demand.used_ms = now_ms;
@@ -94,7 +94,7 @@ impl<K: Ord + Clone> Demands<K> {
         if let Some(demand) = self.0.get_mut(key) {
             demand.is_tight = is_tight;
         } else if unused > 0 {
-            // No call has used the share lately, so the next report returns it.
+            // No call has used the share recently, so the next report returns it.
             self.0.insert(key.clone(), Demand { is_tight, ..Demand::default() });
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn cut(text: &str, dice: &mut Dice) -> usize {
     cut_at_one(&PLACES, text, dice)
 }
 
-/// A cut where a value could be taken for another one.
+/// A cut where a value could be mistaken for another one.
 pub(super) fn hard_cut(text: &str, dice: &mut Dice) -> usize {
     cut_at_one(&HARD_PLACES, text, dice)
 }

@@ -15,7 +15,7 @@ use super::documents::Kind;
 use crate::support::Endmark;
 use crate::support::spoken::{End, Wire};
 
-/// How many requests are under way at a time.
+/// How many requests are in progress at a time.
 const AT_A_TIME: usize = 4;
 
 /// A request, the document that answers it, and how the rest of it comes.

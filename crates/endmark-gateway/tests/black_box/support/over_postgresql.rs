@@ -1,4 +1,4 @@
-//! Runs the tests of a file once more, with gateways that share PostgreSQL through PgBouncer.
+//! Runs the tests of a file again, with gateways that share PostgreSQL through PgBouncer.
 
 use std::cell::RefCell;
 use std::io::Write as _;

@@ -16,7 +16,7 @@ pub(crate) enum Wire {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
     Text(&'a str),
-    /// A call of a function: its name, and its arguments as far as they came.
+    /// A call of a function: its name, and its arguments as received.
     Call(&'a str, &'a str),
 }
 

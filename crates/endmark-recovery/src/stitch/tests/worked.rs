@@ -291,7 +291,7 @@ fn continuations_that_are_cut() {
             (r#"{"a": "one"#, "", Cut, NoSeam),
         ],
     );
-    // A character that the cut went through is written anew, or lost; a lost one cannot be guessed.
+    // A character that the cut went through is written again, or lost; a lost one cannot be guessed.
     check(
         &Format::Json,
         &[

@@ -91,7 +91,7 @@ impl Places {
         }
     }
 
-    /// Goes on after bytes that were taken for JSON; `blank_line` says that the current line has none of them.
+    /// Goes on after bytes that were mistaken for JSON; `blank_line` says that the current line has none of them.
     pub(super) fn resume(&mut self, blank_line: bool) {
         self.begun.get_or_insert(0);
         self.blank_line = blank_line;

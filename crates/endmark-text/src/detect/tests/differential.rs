@@ -66,7 +66,7 @@ fn parse_with_other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&
     }
 }
 
-/// Whether a refusal, or what is said in place of one, is one that has a name.
+/// Whether a refusal, or what is said instead of one, is one that has a name.
 fn is_explained(
     verdict: &Verdict,
     other: &Result<&'static str, String>,
@@ -110,7 +110,7 @@ proptest! {
         let whole = source(&atoms);
         let mut all = whole.clone();
         for damage in &damages {
-            // Each by itself, and one after the other.
+            // Each by itself, and one after another.
             all = apply_damage(&all, damage);
             for text in [&apply_damage(&whole, damage), &all] {
                 // A byte order mark is allowed here, and no beginning elsewhere.

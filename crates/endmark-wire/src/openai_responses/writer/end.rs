@@ -73,7 +73,7 @@ impl ResponseWriter {
         Some(self.renumber(frame, edits, name))
     }
 
-    /// Returns a new last event if none came, or nothing if the end of the response is unknown.
+    /// Returns a new last event if none arrived, or nothing if the end of the response is unknown.
     pub(super) fn create_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
         let raw = self.response.clone().unwrap_or_else(|| self.bare_response());

@@ -47,7 +47,7 @@ impl ResponseWriter {
         Some(bytes)
     }
 
-    /// Returns the beginning of a held call, without the arguments that came.
+    /// Returns the beginning of a held call, without the arguments that arrived.
     fn begin_held(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
             return frame.raw.clone();

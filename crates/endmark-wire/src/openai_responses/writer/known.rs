@@ -98,7 +98,7 @@ impl ClientItem {
         }
     }
 
-    /// Notes that a part begins: the text that follows belongs to it.
+    /// Records that a part begins: the text that follows belongs to it.
     pub(super) fn begin_part(&mut self, index: Option<u64>, part: String) {
         self.content_index = Some(index.unwrap_or(0));
         self.part = part;
