@@ -1,5 +1,4 @@
-//! Replies in which a part of the server's own stands, as what its search found: nothing can go on with them, and what is cut
-//! of them is told all the same.
+//! Replies that contain a part of the server, such as search results. No request can continue them, but cuts are still reported.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Heard, Reply, Script};
@@ -11,7 +10,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
-/// What the server's search found, as a part before all others of a reply.
+/// The results of the server's search, as the first part of a reply.
 fn search_result(wire: Wire) -> Value {
     match wire {
         MESSAGES => json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}),
@@ -22,7 +21,7 @@ fn search_result(wire: Wire) -> Value {
     }
 }
 
-/// An answer that says this behind a search.
+/// An answer with this content after a search.
 fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
     let mut whole = wire.whole_reply(&[said], wire.word(end));
     let parts = match wire {
@@ -96,9 +95,9 @@ async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
             assert!(is_said, "{what}");
             match wire {
-                // The call is there, and is said to be incomplete.
+                // The call is present and reported as incomplete.
                 RESPONSES => assert!(reply.text().contains("incomplete"), "{what}"),
-                // Its client has begun to read it.
+                // The client has begun to read it.
                 MESSAGES if stream => assert!(heard.error.is_some() && heard.stop.is_none(), "{what}"),
                 _ => assert_eq!(heard.calls, [], "{what}"),
             }
@@ -123,7 +122,7 @@ async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
 
-        // And what is whole passes as received.
+        // Whole replies are forwarded unchanged.
         for said in [Said::Text(r#"{"a": [1]}"#), Said::Call("get_weather", r#"{"city":"Paris"}"#)] {
             let whole = answer(wire, said, End::Calls, stream);
             let bytes = whole.body();

@@ -1,4 +1,4 @@
-//! What the recovery of one reply may cost: bounded by what the client asked for, whatever an upstream answers.
+//! The cost of recovering a reply is limited by the client's request, whatever an upstream answers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use testkit::{Answer, Dialect, Fault, Request, Script};
 use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
-/// A reply of so many choices, each of which is cut.
+/// A reply with this many choices, all of them cut.
 fn cut_choices(count: usize) -> Value {
     let choice = |index| json!({"index": index, "message": {"role": "assistant", "content": format!("Choice {index} was qu")}, "finish_reason": "length"});
     let choices: Vec<Value> = (0..count).map(choice).collect();
@@ -28,9 +28,9 @@ async fn more_choices_than_were_asked_for_cause_no_more_calls() {
         assert_eq!(choices[1_999]["message"]["content"], "Choice 1999 was qu");
         assert_eq!(choices[1_999]["finish_reason"], "length");
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
-        // Two attempts for the one choice: a refusal is none, and ends it.
+        // There are two attempts for the one choice. A rejection is not an attempt, and ends the recovery.
         assert!((2..=3).contains(&endmark.calls()), "{}", endmark.calls());
-        // The first of those that were not asked for stands for all of them.
+        // The first surplus choice represents all of them.
         let log = endmark.log(2).await;
         assert_eq!(log.len(), 2);
         assert!(log[0].reason.contains("more choices"), "{:?}", log[0].reason);
@@ -44,7 +44,7 @@ async fn each_choice_that_was_asked_for_has_its_attempts() {
     let mut body = request(500);
     body["n"] = json!(3);
     endmark.ask(&body).await;
-    // The same text comes each time: the second attempt of each choice brings nothing new.
+    // The same text arrives each time, so the second attempt of each choice adds nothing.
     assert!((4..=7).contains(&endmark.calls()), "{}", endmark.calls());
     assert_eq!(endmark.log(3).await.len(), 3);
 }
@@ -53,7 +53,7 @@ async fn each_choice_that_was_asked_for_has_its_attempts() {
 async fn all_calls_of_a_reply_share_its_attempts_and_its_corrections() {
     let cut = [Said::Call("get_time", r#"{"tz":"C"#); 50];
     let refused = [Said::Call("get_weather", r#"{"city":7}"#); 50];
-    // What no attempt made whole is corrected once.
+    // A reply that no attempt completed is corrected once.
     for (said, at_most) in [(cut, 3), (refused, 1)] {
         for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
             let first = wire.answer(&said, End::Calls, false);
@@ -84,7 +84,7 @@ async fn the_log_counts_the_calls_that_failed_and_no_corrections() {
     for (script, corrections) in [
         // Corrected by the third call.
         (Script::new().then(cut()).then(wrong).default_answer(right.clone()), 1),
-        // Every call is refused for good: none is an attempt, and each was made.
+        // All calls are rejected permanently. None counts as an attempt, and each was made.
         (Script::new().then(cut()).default_answer(refused), 0),
     ] {
         let endmark = Endmark::start_with(script, |settings| settings.retry.max_retries = 0).await;
@@ -101,7 +101,7 @@ fn with_short_timeouts(settings: &mut Settings) {
     settings.limits.heartbeat = Duration::from_millis(200);
 }
 
-/// An answer with the rest of `{"a": "` that goes on for a quarter of a minute.
+/// An answer with the rest of `{"a": "` that lasts for a quarter of a minute.
 fn slow_answer(stream: bool) -> Answer {
     let words = ["word "; 300];
     if stream {
@@ -168,14 +168,14 @@ async fn all_calls_for_the_rest_share_their_time() {
     }
 }
 
-/// How many tokens a request allows.
+/// Returns the number of tokens that a request allows.
 fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
 }
 
-/// The beginning of a document, which never arrives to its end: a word for each token that is allowed, all the same or not.
+/// The beginning of an endless document: a word for each allowed token, all of them equal or not.
 fn endless_words(
     wire: Wire,
     loops: bool,
@@ -244,7 +244,7 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
                 assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
                 assert!(limits.iter().sum::<u64>() <= bound, "{what}");
                 if stream && !loops {
-                    // The client has a beginning of what could not be joined: that ended it.
+                    // The client has a beginning that could not be joined, which ended the recovery.
                     continue;
                 }
                 let named = if loops { "repeated itself" } else { "[resume] client_limit_factor" };
@@ -260,7 +260,7 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
     }
 }
 
-/// What a model thought before it said anything took the limit of the client: asking again is no continuation.
+/// The reasoning of a model used the client's limit. Requesting the reply again is not a continuation.
 #[tokio::test]
 async fn a_call_after_an_empty_reply_does_not_count() {
     let mut empty = Wire::Chat.whole_reply(&[Said::Text("")], "length");
@@ -311,13 +311,13 @@ async fn waits_count_in_the_time_of_a_recovery() {
     assert!(reply.header("x-endmark-reason").is_some_and(|reason| reason.contains("[resume] max_seconds")));
 }
 
-/// What is held back of a continuation is nothing to the client, however fast it comes.
+/// Text that is held back does not reach the client, however fast it arrives.
 #[tokio::test]
 async fn a_client_hears_that_its_reply_is_worked_on() {
     let beginning = r#"{"a": "the first words of it and "#;
     let held = Wire::Chat.frames(&[Said::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
     let held_rest = Wire::Chat.answer(&[Said::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
-    // The whole document again, a character at a time: all of it is held back until its seam is certain.
+    // The whole document again, one character at a time. All of it is held back until its seam is certain.
     let characters: Vec<String> = beginning.chars().chain("more\"}".chars()).map(String::from).collect();
     let said: Vec<Said<'_>> = characters.iter().map(|character| Said::Text(character)).collect();
     let slow = Answer::sse(Wire::Chat.frames(&said, Some(End::Turn))).pause(Duration::from_millis(50));

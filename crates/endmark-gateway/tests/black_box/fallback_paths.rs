@@ -1,4 +1,4 @@
-//! A fallback gets the path of its own, whatever the path was that the first one has alone.
+//! A fallback gets a path of its own, whatever the path for the first upstream is.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Settings;
@@ -13,7 +13,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
-/// What a second upstream hears of a stream that the first has no answer to, and that it cuts itself once.
+/// Returns the requests to a second upstream for a stream that the first does not answer, and that the second cuts once.
 async fn fallback_requests(
     wire: Wire,
     path: &str,
@@ -72,7 +72,7 @@ async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
     }
 }
 
-/// Vertex AI behind a name: its base URL has the version, and the client's path begins with the project.
+/// Vertex AI at a named upstream: its base URL contains the version, and the client's path begins with the project.
 #[tokio::test]
 async fn a_project_at_a_named_upstream_is_read() {
     let cut = GEMINI.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, false);
@@ -115,7 +115,7 @@ async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
     }
 }
 
-/// A project of its own stands in its base URL.
+/// The base URL contains a project of its own.
 #[tokio::test]
 async fn a_fallback_at_vertex_has_its_own_project_in_its_path() {
     let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";

@@ -1,4 +1,4 @@
-//! Streams that go wrong before anything of a reply has come: it is as if the request had been refused.
+//! Streams that fail before any part of a reply has arrived are handled like a rejected request.
 
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script, Upstream};
@@ -8,7 +8,7 @@ use crate::support::spoken::{End, Said, Wire};
 
 const STORY: &str = "The harbour was quiet that morning.";
 
-/// What may come first, instead of a reply.
+/// Events that may come before a failure instead of a reply.
 fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
@@ -28,7 +28,7 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     beginnings
 }
 
-/// What opens a reply, and has nothing of it.
+/// Events that open a reply and contain none of it.
 fn openings(wire: Wire) -> Vec<String> {
     let begun = |events: usize| wire.frames(&[Said::Text("Nothing of this.")], None).into_iter().take(events);
     match wire {
@@ -78,7 +78,7 @@ async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
     }
 }
 
-/// A model that thinks for minutes is not waited for: its client has the opening, and the rest as received.
+/// A model that reasons for minutes does not delay the stream: its client gets the opening and the rest as received.
 #[tokio::test]
 async fn an_opening_is_not_held_until_a_slow_model_speaks() {
     for wire in Wire::ALL {
@@ -118,7 +118,7 @@ async fn the_reply_is_asked_for_once_more() {
     }
 }
 
-/// A stream is told by its first line where its upstream does not say that it is one.
+/// A stream without a content type is recognised by its first line.
 #[tokio::test]
 async fn a_stream_without_a_type_is_asked_for_once_more_too() {
     for wire in Wire::ALL {
@@ -161,7 +161,7 @@ async fn a_stream_that_is_called_something_else_is_one() {
     }
 }
 
-/// Some servers do not stream what they are asked to.
+/// Some servers ignore the request for a stream.
 #[tokio::test]
 async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
     for wire in Wire::ALL {
