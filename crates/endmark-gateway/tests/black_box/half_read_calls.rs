@@ -22,7 +22,7 @@ fn request(stream: bool) -> Value {
     body
 }
 
-/// A stream that says each part in a chunk of its own, then these chunks, and how it ended in the last.
+/// A stream with each part in a separate chunk, then these chunks, and the end in the last one.
 fn answer_in_chunks(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
     let mut frames = GEMINI.frames(said, None);
     let end = json!({"candidates": [{"index": 0, "finishReason": word}], "usageMetadata": {
@@ -32,12 +32,12 @@ fn answer_in_chunks(said: &[Said<'_>], chunks: &[Value], word: &str) -> Answer {
     Answer::sse(frames)
 }
 
-/// What servers send behind a call that has nothing of the reply.
+/// The chunk without content that servers send after a call.
 fn bare_chunk() -> Value {
     json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": ""}]}}]})
 }
 
-/// The calls that a client was handed, in their order.
+/// Returns the calls that a client received, in order.
 fn calls(reply: &Reply) -> Vec<Value> {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let chunks = if streams { reply.json_events() } else { vec![reply.json()] };
@@ -78,7 +78,7 @@ async fn a_call_that_stays_cut_is_handed_to_nobody() {
     }
 }
 
-/// Also where the function's schema does not tell.
+/// Also if the function's schema does not decide.
 #[tokio::test]
 async fn a_call_with_nothing_at_the_limit_is_cut_wherever_the_limit_is_told() {
     for (first, stream) in [
@@ -122,7 +122,7 @@ async fn a_call_in_a_chunk_of_its_own_is_asked_for_anew() {
     }
 }
 
-/// The model went on behind it, or ended its turn with it: what is wrong with the arguments is the model's.
+/// The model continued after it, or ended its turn with it. Errors in the arguments are the model's.
 #[tokio::test]
 async fn a_call_that_something_follows_passes_as_it_came() {
     for cut in [HALF, NOTHING] {
@@ -160,7 +160,7 @@ async fn a_call_at_the_end_that_its_function_refuses_is_corrected() {
     assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "corrected", "{what}");
 }
 
-/// The first call of two candidates waits, and what the other says keeps its order.
+/// The first call of two candidates waits, and the events of the other keep their order.
 #[tokio::test]
 async fn candidates_keep_their_order_while_a_call_waits() {
     let chunk = |index: u32, part: Value, finish: Option<&str>| {

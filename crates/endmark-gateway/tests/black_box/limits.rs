@@ -134,7 +134,7 @@ async fn a_request_over_the_number_waits_and_one_more_is_429() {
         }
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
         assert_eq!(reply.json()["error"]["type"], "endmark_too_many_requests");
-        // The gateway says how it is also while it is full.
+        // The gateway reports its state even while it is full.
         assert_eq!(Request::get(endmark.address, "/endmark/readyz").send().await.status, 200);
         sent_away += 1;
     }
@@ -154,7 +154,7 @@ async fn who_waits_too_long_for_its_turn_is_429() {
     assert_eq!(endmark.ask(&request(5)).await.status, 429);
 }
 
-/// A thousand clients that drip a body each would otherwise keep all others waiting.
+/// A thousand clients that send their bodies slowly would otherwise block all others.
 #[tokio::test]
 async fn who_only_sends_a_body_keeps_nobody_waiting() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
@@ -212,7 +212,7 @@ async fn what_is_held_for_all_together_is_bounded() {
     assert_eq!(endmark.calls(), 1);
 }
 
-/// Its copies while it is parsed and changed take more than its bytes.
+/// Copies during parsing and editing need more memory than the request itself.
 #[tokio::test]
 async fn the_memory_of_work_on_a_large_request_counts_too() {
     let endmark = Endmark::start_with(ScriptedModel::new("one two"), |settings| {
@@ -316,7 +316,7 @@ async fn connections_that_do_nothing_give_way_and_busy_ones_do_not() {
     dripping.send("GET / HTTP/1.1\r\n").await;
     let busy = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(1).await;
-    // There is no place left, and two that can be taken.
+    // All permits are in use, and the queue has room for two requests.
     let second = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(2).await;
     assert_eq!(idle.read_rest().await, "");

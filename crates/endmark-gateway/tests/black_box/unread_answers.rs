@@ -1,4 +1,4 @@
-//! Upstreams whose answers are no HTTP, or none that a reply can be read from.
+//! Upstreams whose answers are not HTTP, or contain no readable reply.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::support::raw::Raw;
 use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, stream_request};
 
-/// A server that reads each request whole, and answers with these bytes whatever they are.
+/// A server that reads each request completely and answers with these bytes.
 struct Plain {
     address: SocketAddr,
     request_count: Arc<AtomicUsize>,
@@ -62,7 +62,7 @@ impl Plain {
     }
 }
 
-/// Whether all of a request is there, by its `Content-Length`.
+/// Whether a request is complete, by its `Content-Length`.
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -96,7 +96,7 @@ async fn an_upstream_that_goes_on_in_another_protocol_gave_no_answer() {
     assert_unreadable(&reply, "101 Switching Protocols");
 }
 
-/// It says that there is nothing new, which nobody asked: the client's to make sense of, and no body belongs to it.
+/// The response reports that nothing changed, although nothing asked for that. The client has to handle it. It has no body.
 #[tokio::test]
 async fn a_304_passes_without_a_body() {
     let plain = Plain::start("HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n").await;
@@ -120,7 +120,7 @@ async fn an_error_whose_json_ends_too_early_is_said_to_be_lost_and_keeps_its_sta
     }
 }
 
-/// Whoever is older than the client is the upstream alone: what it sends until it closes has a frame here.
+/// Only the upstream uses an older HTTP version than the client. Its body without framing gets framing here.
 #[tokio::test]
 async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
     let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\
@@ -151,7 +151,7 @@ async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
     }
 }
 
-/// It has begun to answer: what it worked on is billed, and asking again mends no head.
+/// The upstream has begun to answer, so its work is billed, and another request would not repair the head.
 #[tokio::test]
 async fn a_request_whose_answer_has_no_readable_head_is_not_sent_again() {
     let ok = "HTTP/1.1 200 OK\r\n";
@@ -213,7 +213,7 @@ async fn a_reply_whose_json_ends_too_early_was_lost() {
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
 }
 
-/// Libraries pass over a byte order mark; what is added stands behind it.
+/// Libraries skip a byte order mark. Additions follow after it.
 #[tokio::test]
 async fn a_reply_behind_a_byte_order_mark_is_read() {
     for wire in Wire::ALL {
@@ -260,7 +260,7 @@ async fn a_stream_that_is_not_said_to_be_one_is_read() {
         assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?}");
         assert_eq!(reply.body, body, "{wire:?}");
     }
-    // What is no stream is none, whatever was asked for.
+    // A page is not a stream, even if a stream was requested.
     let page = Plain::start("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>").await;
     let reply = page.gateway(Mode::Warn).await.ask(&stream_request(50)).await;
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());

@@ -1,4 +1,4 @@
-//! Replies that come as a whole: cut ones are made whole, others pass byte for byte.
+//! Replies that are not streams: cut ones are completed, and others are forwarded byte for byte.
 
 use endmark_gateway::Mode;
 use endmark_recovery::OnAmbiguous;
@@ -29,7 +29,7 @@ async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
     assert_eq!(reply.header("x-endmark-cut"), Some("limit"));
-    // Four times the client's limit, and at least so many.
+    // Four times the client's limit, but at least this many.
     assert_eq!(reply.header("x-endmark-continuation-limit"), Some("2048"));
     let asked = endmark.upstream.requests()[1].json();
     let last = asked["messages"].as_array().unwrap().last().unwrap();
@@ -66,7 +66,7 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
 }
 
-/// A server that ignores the unfinished message says the same again, cut at the same place: no proof that it goes on with it.
+/// A server that ignores the unfinished message repeats it, cut at the same position. That does not prove that it continues.
 #[tokio::test]
 async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows() {
     let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());
@@ -83,7 +83,7 @@ async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows()
     assert!(question.contains("Your last reply was cut off"), "{question}");
 }
 
-/// An error that passes says nothing of what comes next; llama.cpp's 500 on a prefill does.
+/// A forwarded error shows nothing about later requests, but llama.cpp's status 500 for a prefill does.
 #[tokio::test]
 async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_of_that() {
     let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
@@ -346,7 +346,7 @@ async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
     assert!(prompt.contains("integer"), "{prompt}");
 }
 
-/// PC-6: a correction is for the form; what stood complete, and is what the schema allows, stays.
+/// PC-6: a correction is for the form. Complete values that the schema allows are kept.
 #[tokio::test]
 async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
     let received = r#"{"id": "A7", "age": "four"}"#;
