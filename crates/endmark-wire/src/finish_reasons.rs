@@ -7,7 +7,7 @@ use endmark_recovery::Stop;
 pub enum Meaning {
     /// The reply has not ended.
     NotEnded,
-    /// The model ended its turn. Some servers use the same word after a stop sequence of the client.
+    /// The model ended its turn. Some servers use the same word for a stop sequence of the client.
     Turn,
     /// The model called tools.
     Calls,
@@ -57,8 +57,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself.
-    /// `may_be_sequence` is whether [`Turn`](Self::Turn) may mean a stop sequence.
+    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself. `may_be_sequence` is whether
+    /// [`Turn`](Self::Turn) may mean a stop sequence.
     pub fn stop(self, may_be_sequence: bool) -> Option<Stop> {
         Some(match self {
             Self::Turn if may_be_sequence => Stop::Sequence,
@@ -98,7 +98,7 @@ use Meaning::{
     BrokenOff, Calls, Failed, Limit, NotEnded, Paused, Refused, Repetition, Sequence, Turn, Window,
 };
 
-/// The first group with a word decides: the groups of one format come before those of all.
+/// The first group that contains a word decides. The groups of single formats come before those of all formats.
 static TABLE: &[Group] = &[
     Group {
         format: Some("openai_responses"),

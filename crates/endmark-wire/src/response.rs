@@ -115,11 +115,11 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
 
     /// Records which calls stay cut, before their choice's end is set.
     ///
-    /// They are removed if the format cannot show a cut call: arguments are an object there, and an incomplete object would be mistaken for
-    /// what the model meant to write.
+    /// They are removed if the format cannot show a cut call. In such a format arguments are an object, and an incomplete object would look
+    /// like the intended one.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
-    /// Returns whether a cut call can be shown in a reply as received.
+    /// Returns whether a reply can show the received part of a cut call.
     fn shows_cut_calls(&self) -> bool {
         true
     }

@@ -13,10 +13,10 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
 use crate::writer::{ChoiceEnd, Closing, CutCall, End, HeldFrames, StreamError, Writer, endmark_field};
 
-/// Fields that are the same in every chunk of a stream.
+/// Fields with the same value in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
 
-/// A longer field is omitted from written chunks: it comes from outside, and would be kept for the whole stream.
+/// Maximum length of a field in written chunks. It comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
 /// The part of a chunk that has no other part, as in the provider's own last chunk. Some clients read the first part
@@ -317,7 +317,7 @@ impl Writer for ContentWriter {
     }
 
     fn can_continue(&self, _choice: u32, _call: &ToolCall) -> bool {
-        // Arguments arrive all at once.
+        // Arguments arrive at once.
         false
     }
 
@@ -392,7 +392,7 @@ impl Writer for ContentWriter {
         bytes
     }
 
-    /// Returns an empty line: Google's Python library takes a comment for a part of an event.
+    /// Returns an empty line, because Google's Python library would parse a comment as part of an event.
     fn keep_alive(&self) -> Vec<u8> {
         b"\r\n".to_vec()
     }

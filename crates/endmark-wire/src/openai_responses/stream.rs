@@ -64,8 +64,7 @@ impl ResponseReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces and have none of the fields that could contain an error: one pass over the fields
-        // shows this.
+        // Most events are pieces and have none of the fields that could contain an error. One pass over the fields shows this.
         let fields = Fields::new(root);
         let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
         let may_fail =
@@ -300,7 +299,7 @@ impl ResponseReader {
     }
 }
 
-/// Returns a call as its item states it, and how completely its arguments represent what was sent.
+/// Returns a call from its item, and how completely its arguments represent what was sent.
 fn begin_call(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
     let arguments = item.field(CallForm::from_item(item).field).and_then(Value::decode);
     let fidelity = Fidelity::from_exactness(arguments.as_ref().is_none_or(|arguments| arguments.exact));

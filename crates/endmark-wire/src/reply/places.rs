@@ -5,11 +5,11 @@ use std::collections::HashMap;
 /// The positions of calls among the calls of their choice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
-    /// By choice, and by the call's own number.
+    /// By choice and the call's own number.
     own_positions: HashMap<(u32, u32), usize>,
-    /// By choice, and by the number in the pieces; of several calls with one number, the last.
+    /// By choice and the number in the pieces. If several calls have the same number, this is the last one.
     sent_positions: HashMap<(u32, u32), usize>,
-    /// By choice: the first number after those of all its calls.
+    /// By choice: the first number after all its calls.
     next: HashMap<u32, u32>,
 }
 

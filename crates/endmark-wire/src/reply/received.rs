@@ -28,7 +28,7 @@ enum State {
     Broken,
 }
 
-/// How completely the pieces of an event represent what arrived.
+/// How completely the pieces of an event represent the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fidelity {
     /// All of it, character for character.
@@ -45,7 +45,7 @@ impl Fidelity {
         if is_exact { Self::Exact } else { Self::HalfCharacter }
     }
 
-    /// Returns `Partial` if more came than pieces can represent.
+    /// Returns `Partial` if more was received than pieces can represent.
     pub(crate) fn partial_if(is_more: bool) -> Self {
         if is_more { Self::Partial } else { Self::Exact }
     }
@@ -53,8 +53,8 @@ impl Fidelity {
 
 /// Assembles a streamed reply from the pieces that its format's reader finds (PC-9).
 ///
-/// It keeps at most `keep_bytes` of texts, names and arguments. Past that limit it drops everything kept, and no
-/// choice is [mendable](Choice::mendable) any more. Counting continues.
+/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no choice is
+/// [mendable](Choice::mendable). Counting continues.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -66,10 +66,10 @@ impl Fidelity {
 pub struct Received {
     choices: Vec<Choice>,
     places: Places,
-    /// The number of bytes that may still be kept. `None` once they were used up or given up.
+    /// Number of bytes that may still be stored. `None` after the limit was reached.
     room: Option<usize>,
     usage: Option<Usage>,
-    /// Whether nothing of the reply arrived after the last token count.
+    /// Whether nothing arrived after the last token count.
     is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
@@ -105,7 +105,7 @@ impl Received {
         &self.choices
     }
 
-    /// Returns the choice with this number, if anything of it arrived.
+    /// Returns the choice with this number, if any part of it arrived.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.index == index)
     }
@@ -126,7 +126,7 @@ impl Received {
         (call.sent_index().unwrap_or(call.index) == number).then_some(call)
     }
 
-    /// Returns the first number after those of all calls of a choice.
+    /// Returns the first number after all calls of a choice.
     pub(crate) fn next_call(&self, choice: u32) -> u32 {
         self.places.next(choice)
     }
@@ -141,8 +141,8 @@ impl Received {
         self.usage.as_ref()
     }
 
-    /// Returns whether the counts cover the whole reply: it ended, and nothing of it arrived after them. Servers also send counts in the
-    /// middle of a reply, and Messages begins with a count that has no meaning.
+    /// Returns whether the counts cover the whole reply, because it ended and nothing arrived after them. Servers also send counts in the
+    /// middle of a reply, and Messages begins with a count without meaning.
     pub fn is_counted(&self) -> bool {
         let ended = self.is_done
             || self.state == State::Failed
@@ -189,12 +189,12 @@ impl Received {
         self.tier.as_deref()
     }
 
-    /// Records the service tier of the reply. The last one counts, since the first may be the requested one.
+    /// Records the service tier of the reply. The last one counts, because the first may be the requested one.
     pub(crate) fn note_tier(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
 
-    /// Updates the number of web searches of a choice, from the number known so far.
+    /// Updates the number of web searches of a choice, given the number so far.
     pub(crate) fn update_searches(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.web_searches = count(choice.web_searches);
@@ -212,7 +212,7 @@ impl Received {
         self.id = self.id.take().or(id);
     }
 
-    /// Records that another event is to be read. After an event that could not be read, what was kept is not reliable.
+    /// Records that another event follows. After an event that could not be read, the stored content is not reliable.
     pub(crate) fn next_event(&mut self) {
         if self.state == State::Broken {
             self.drop_kept();
@@ -245,8 +245,8 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
-    /// Decodes the next characters of a choice's text, or of the arguments of this call. Halves of a character that
-    /// come in two pieces are joined.
+    /// Decodes the next characters of a choice's text, or of the arguments of this call. Joins halves of a character that arrive in two
+    /// pieces.
     pub(crate) fn decode<'a>(
         &mut self,
         choice: u32,
@@ -307,7 +307,7 @@ impl Received {
         }
     }
 
-    /// Returns the tally of what the model wrote in a choice. Parts that are not pieces add to it.
+    /// Returns the tally of what the model wrote in a choice. Parts without pieces add to it.
     pub(crate) fn written_tally(&mut self, index: u32) -> Option<&mut TextTally> {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
@@ -320,7 +320,7 @@ impl Received {
         }
     }
 
-    /// Records that a choice has more than a request can contain, although that did not come last.
+    /// Records that a choice has more than a request can contain, although that did not arrive last.
     pub(crate) fn note_extra_content(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -335,14 +335,14 @@ impl Received {
         }
     }
 
-    /// Records whether more of a choice's call is to come.
+    /// Records whether more of a choice's call will follow.
     pub(crate) fn will_continue(&mut self, index: u32, will: bool) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.unfinished = will;
         }
     }
 
-    /// Records that the server could not read the arguments of a choice's last call, although it sent an object for them.
+    /// Records that the server could not parse the arguments of a choice's last call, although it sent an object for them.
     pub(crate) fn note_unread_call(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
@@ -425,7 +425,7 @@ impl Received {
 }
 
 impl Choice {
-    /// Adds a piece. Its text is kept only if `kept` is given, and so is a call, with its position among the others.
+    /// Adds a piece. Its text, or its call with its position, is stored only if `kept` is given.
     fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut Places>) {
         match piece {
             Piece::Text(text) => {

@@ -29,7 +29,7 @@ pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
     (frames, decoder.finish())
 }
 
-/// A stream that was relayed as received.
+/// A stream that was relayed up to its cut.
 pub(crate) struct Relayed {
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) writer: Box<dyn Writer>,

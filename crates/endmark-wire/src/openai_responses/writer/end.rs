@@ -24,7 +24,7 @@ impl ResponseWriter {
             match item {
                 Some(item) => {
                     write_known(&mut edits, item, known);
-                    // It was reported incomplete because of the part that it lacked.
+                    // It was reported as incomplete because of the missing part.
                     if known.kind == Item::Call && item.field("status").is_some() {
                         edits.set_field(item, "status", &quote(COMPLETED));
                     }

@@ -10,8 +10,8 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl ResponseWriter {
-    /// Returns a call whose item is held and of which the client has nothing, with these arguments. The held frames
-    /// before it come first. Returns `None` if no item of it is held.
+    /// Returns a call whose item is held, with these arguments, if the client has nothing of it. The held frames before it come first.
+    /// Returns `None` if its item is not held.
     pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
@@ -80,7 +80,7 @@ impl ResponseWriter {
         self.held.put_back(held);
     }
 
-    /// Removes from a response the items of which the client was given nothing.
+    /// Removes the items from a response that were not sent to the client.
     pub(super) fn remove_omitted_items<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
             let is_left_out =
