@@ -1,4 +1,4 @@
-//! What one session spends, and the budget that it must not exceed.
+//! Counts the cost of one session and enforces its budget.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ struct Options {
 /// The meter of one session.
 pub(crate) struct SessionMeter {
     meter: Meter<'static>,
-    /// With the models that they are for.
+    /// Admitted calls with their models.
     admitted: HashMap<u64, (String, AdmittedCall)>,
     next: u64,
 }
@@ -39,7 +39,7 @@ struct Before {
     model: String,
     prompt_tokens: u64,
     max_output_tokens: u64,
-    /// It continues a cut reply, so that it cannot be the closing call.
+    /// Whether the call continues a cut reply, so that it cannot be the closing call.
     #[serde(default)]
     is_continuation: bool,
     #[serde(default)]

@@ -18,8 +18,7 @@ use crate::warning::Warning;
 
 /// One answer of a command. All five members are always present (EN-1).
 ///
-/// Serialising it detects what a backend cut (EN-3) and shortens what would exceed its limit (EN-5), with a warning
-/// for each.
+/// Serialising it detects data that a backend cut (EN-3), and shortens data that exceeds a limit (EN-5), with a warning for each.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
@@ -128,8 +127,8 @@ impl<T: Limits> Envelope<T> {
 }
 
 impl<T: Serialize> Envelope<T> {
-    /// Returns the envelope as it is written: cut values are detected and oversized texts shortened, with a warning
-    /// for each. Fails only if `T` cannot be serialised to JSON.
+    /// Returns the envelope in its final form: cut values are detected and oversized texts shortened, with a warning for each. Fails only
+    /// if `T` cannot be serialised to JSON.
     pub fn document(&self) -> Result<Document, serde_json::Error> {
         let mut data = serde_json::to_value(&self.data)?;
         let mut warnings = self.warnings.clone();

@@ -27,7 +27,7 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command. Its result is one envelope on standard output and the exit code of its error, or 0.
 ///
-/// - What `main` returns is detected, capped and written. An error becomes the envelope's `error`.
+/// - The result of `main` is detected, capped and written. An error becomes the envelope's `error`.
 /// - A panic is exit code 70 with the code `internal_error`. Its message goes to standard error as usual. (Not with `panic =
 ///   "abort"`, where no answer is possible.)
 /// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
@@ -86,7 +86,7 @@ pub fn answer_signals(started: Instant) -> io::Result<()> {
     }
 }
 
-/// The right to answer. It is unique, so that a signal and an answer do not write two documents.
+/// The right to answer. It is unique, so that a signal and an answer do not both write a document.
 #[derive(Debug)]
 pub struct AnswerRight(());
 

@@ -25,7 +25,7 @@ struct Answer<T> {
     data: Option<T>,
     /// Why it failed.
     error: Option<ErrorBody>,
-    /// What a reader should know.
+    /// Information for the reader of a successful answer.
     warnings: Vec<Warning>,
     /// Facts about the whole answer.
     meta: Meta,

@@ -78,7 +78,7 @@ pub enum ListenerDecision {
 pub struct CommandEnd {
     /// How its process ended.
     pub end: End,
-    /// Why it was made to end, if it was.
+    /// Why the command was forced to end, if it was.
     pub forced: Option<ForcedEnd>,
     /// The state of its standard output when reading stopped.
     pub output_left: OutputLeft,

@@ -24,7 +24,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for JSON whose bytes were not yet checked to be UTF-8.
+/// Does the same for JSON whose bytes may not be UTF-8.
 pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
     let mut replaced = Cow::Borrowed(json);
     let mut at = 0;
@@ -38,7 +38,7 @@ pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
                 }
                 REPLACEMENT.len()
             }
-            // Of another escape the second byte must not be mistaken for the beginning of one.
+            // The second byte of another escape must not be mistaken for the beginning of an escape.
             _ => 2,
         };
         at += length;

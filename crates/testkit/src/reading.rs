@@ -30,7 +30,7 @@ pub enum RepeatedReply {
     Says(&'static str),
 }
 
-/// How often a looping model repeats its text before its limit ends the reply.
+/// Number of repetitions of a looping model before its limit ends the reply.
 const LOOPS: usize = 300;
 
 /// The kind of request.

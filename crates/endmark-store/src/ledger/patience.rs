@@ -9,7 +9,7 @@ const SLOW_WRITE: Duration = Duration::from_millis(50);
 /// thread was not scheduled.
 const SLOW_IN_A_ROW: u32 = 2;
 
-/// How long the slate is then paused.
+/// How long the slate is paused after slow writes.
 const PAUSE_AFTER_SLOW_WRITES: Duration = Duration::from_secs(2);
 
 /// Observes the duration of writes to the slate.
@@ -24,7 +24,7 @@ pub(super) struct Patience {
 impl Patience {
     /// Records a write. Returns whether the slate must be paused.
     ///
-    /// Overlapping writes waited for the same cause, so they count once.
+    /// Overlapping writes waited for the same reason, so they count once.
     pub(super) fn wrote(&mut self, began: Instant, ended: Instant) -> bool {
         if ended.saturating_duration_since(began) <= SLOW_WRITE {
             self.slow_in_a_row = 0;

@@ -12,7 +12,7 @@ use crate::shared::publisher::machine_name;
 use crate::shared::{Shared, database, runs};
 use crate::store::Store;
 
-/// Reads the runs of all machines that share a store. Without a shared database they are those of the store.
+/// Reads the runs of all machines that share a store. Without a shared database, reads those of the store.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     location: StoreLocation,
@@ -24,7 +24,7 @@ pub struct Fleet {
 pub struct FleetRuns {
     /// The runs.
     pub runs: Vec<StoredRun>,
-    /// The error of the shared database, if it fails. The runs are then those of this machine alone.
+    /// The error of the shared database, if it fails. In that case only the runs of this machine are returned.
     pub failure: Option<StoreError>,
 }
 
