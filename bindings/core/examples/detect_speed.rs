@@ -1,4 +1,5 @@
-//! Prints the shortest time of many calls of `detect` on a file, with which `bench/speed/python.py` compares the Python package.
+//! Prints the shortest time of many calls of `detect` on a file, with which `bench/speed/python.py` compares the
+//! Python package.
 //!
 //! `cargo run --release --example detect_speed -- FILE` prints nanoseconds.
 

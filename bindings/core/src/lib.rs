@@ -1,7 +1,7 @@
 //! The functions of Endmark for other languages: bytes and JSON in, JSON out.
 //!
-//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that all packages
-//! give the same bytes, they share the cases in `bindings/cases.json`.
+//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that
+//! all packages give the same bytes, they share the cases in `bindings/cases.json`.
 //!
 //! ```
 //! let answer = endmark_bindings::call("detect", &[br#"{"a": [1, 2"#], r#"{"format": "json"}"#)?;
@@ -39,7 +39,8 @@ pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 pub const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
 /// Keeps a value under a handle: both are its parameters.
 pub const KEEP_OUTPUT: &str = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)";
-/// Removes the least recently used values above a size in bytes, except for the value of one handle. Both are parameters.
+/// Removes the least recently used values above a size in bytes, except for the value of one handle. Both are
+/// parameters.
 pub const REMOVE_OLDEST_OUTPUTS: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?";
 /// Answers the value of a handle. Python may have a SQLite without `RETURNING`.
 pub const READ_OUTPUT: &str = "SELECT value FROM outputs_of_tools WHERE handle = ?";
@@ -84,7 +85,8 @@ pub fn input_names(function: &str) -> &'static [&'static str] {
 
 /// Calls a function by its name. `options` is a JSON object; the answer is JSON.
 ///
-/// # Errors [`Failure`] for an unknown name, invalid options, an error of the function itself, or a bug. It never panics.
+/// # Errors [`Failure`] for an unknown name, invalid options, an error of the function itself, or a bug. It never
+/// panics.
 pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Some((_, names, function)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
@@ -92,8 +94,8 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     catch_panic(|| function(inputs, options)).map_err(|failure| failure.with_input_name(names))
 }
 
-/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a time calls it;
-/// others wait.
+/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a
+/// time calls it; others wait.
 pub struct Object(Mutex<Kind>);
 
 enum Kind {

@@ -203,7 +203,8 @@ struct Environment {
     environment: HashMap<String, String>,
 }
 
-/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0 without any.
+/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0
+/// without any.
 pub(crate) fn token_budget(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Environment { environment } = parse(options)?;
     let is_set = |name: &&str| environment.get(*name).is_some_and(|written| !written.trim().is_empty());

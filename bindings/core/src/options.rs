@@ -47,8 +47,8 @@ fn quoted_words(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }
 
-/// Returns the failure for an unknown option, with the option that was probably meant. In a path the known names are those of its last
-/// part.
+/// Returns the failure for an unknown option, with the option that was probably meant. In a path the known names are
+/// those of its last part.
 fn unknown_option(path: &str, known: &[&str]) -> Failure {
     let (before, name) = path.rsplit_once('.').map_or(("", path), |(before, name)| (before, name));
     let full = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };

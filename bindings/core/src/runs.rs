@@ -1,4 +1,5 @@
-//! Supervises the run of an agent for other schedulers: reads the agent's output and artifact, and decides the next step.
+//! Supervises the run of an agent for other schedulers: reads the agent's output and artifact, and decides the next
+//! step.
 
 use std::num::{NonZeroU32, NonZeroU64};
 

@@ -13,8 +13,8 @@ const OWN: [Stop; 7] =
 
 /// Returns the judgement of a reply with this word. Without a word, the reply has not ended.
 ///
-/// A stop sequence only shows where the model stopped, which may be in the middle of a document. If a grammar is required, the grammar
-/// decides.
+/// A stop sequence only shows where the model stopped, which may be in the middle of a document. If a grammar is
+/// required, the grammar decides.
 pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Ending) {
     match word.map(parse_stop) {
         Some(Ok(Stop::Sequence)) if is_demanded => (Some(Stop::Normal), Ending::Clean),
@@ -62,8 +62,8 @@ struct FailedRequest {
 /// HTTP client errors after which the same request may succeed.
 const TEMPORARY: [u16; 4] = [408, 409, 425, 429];
 
-/// Decides how a recovery continues after a failed request: `final` if the provider rejects the request itself, such as a bad key with
-/// status 401, and `lost` otherwise.
+/// Decides how a recovery continues after a failed request: `final` if the provider rejects the request itself, such
+/// as a bad key with status 401, and `lost` otherwise.
 pub(crate) fn ask_failure(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let FailedRequest { status } = parse(options)?;
     let is_refused =

@@ -11,7 +11,8 @@ use napi::bindgen_prelude::{AsyncTask, Either, Result, Uint8Array};
 use napi::{Env, Task};
 use napi_derive::napi;
 
-/// A text or bytes of the caller. JavaScript's half of a surrogate pair arrives as U+FFFD, which is also one UTF-16 unit.
+/// A text or bytes of the caller. JavaScript's half of a surrogate pair arrives as U+FFFD, which is also one UTF-16
+/// unit.
 type Given = Either<String, Uint8Array>;
 
 /// Copies the inputs, because the caller or another worker could change them while they are read.

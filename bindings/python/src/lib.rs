@@ -74,7 +74,8 @@ fn read_inputs(values: &[Bound<'_, PyAny>], function: &str) -> PyResult<Vec<Inpu
     values.iter().enumerate().map(|(index, value)| read_input(value, name(index))).collect()
 }
 
-/// Reads the options, which the package writes as JSON. They are repaired like the inputs, so that a text is the same everywhere.
+/// Reads the options, which the package writes as JSON. They are repaired like the inputs, so that a text is the same
+/// everywhere.
 fn read_options(options: &Bound<'_, PyString>) -> PyResult<String> {
     match read_input(options, "options")? {
         Input::Text(text) => Ok(text.to_string()),
@@ -93,7 +94,8 @@ fn raised(failure: Failure) -> PyErr {
     NativeError::new_err(failure.to_json())
 }
 
-/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run meanwhile.
+/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run
+/// meanwhile.
 #[pyfunction]
 fn call(
     py: Python<'_>,

@@ -1,7 +1,7 @@
 //! The environment variables that Endmark reads, by name.
 //!
-//! The systematic name of a variable is `ENDMARK_`, the section and the key, joined by `_`, in capitals. The variables of an upstream are
-//! `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, and those of a schema `ENDMARK_SCHEMAS_<NAME>`.
+//! The systematic name of a variable is `ENDMARK_`, the section and the key, joined by `_`, in capitals. The
+//! variables of an upstream are `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, and those of a schema `ENDMARK_SCHEMAS_<NAME>`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,8 +19,8 @@ pub const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
 /// The prefix of a schema's variable. The schema's name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
 
-/// Variable names of other programs, with the keys that they set. A later entry overrides an earlier one. The systematic name overrides all
-/// of them.
+/// Variable names of other programs, with the keys that they set. A later entry overrides an earlier one. The
+/// systematic name overrides all of them.
 pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("MAX_RESULT_CHARS", "cap.max_chars"),
     ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens"),

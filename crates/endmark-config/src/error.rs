@@ -40,8 +40,8 @@ impl ConfigError {
         }
     }
 
-    /// Whether this error may have caused the other one. A value that cannot be read is missing for other values of its section. No value
-    /// depends on a password.
+    /// Whether this error may have caused the other one. A value that cannot be read is missing for other values of
+    /// its section. No value depends on a password.
     pub(crate) fn may_cause(&self, other: &Self) -> bool {
         let is_of_password = matches!(other, Self::Value { key, .. } if key == "store_password");
         !is_of_password && self.section() == other.section()

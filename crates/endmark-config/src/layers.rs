@@ -46,7 +46,8 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// Expands `~` in the store's path. Documentation and shells use it, but no shell expands it in a file or after `sqlite:`.
+    /// Expands `~` in the store's path. Documentation and shells use it, but no shell expands it in a file or after
+    /// `sqlite:`.
     fn expand_home(&self, name: &str, given: &Given) -> Given {
         let text = given.text().ok().filter(|_| name == "store");
         let below = text.as_deref().and_then(|text| text.trim().strip_prefix("sqlite:~/"));
@@ -247,7 +248,8 @@ impl Layers {
         Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.origin(given), expected })
     }
 
-    /// Checks that the fallback is another upstream in this configuration with the same format, because it receives the unchanged request.
+    /// Checks that the fallback is another upstream in this configuration with the same format, because it receives
+    /// the unchanged request.
     fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
         let speaks_the_same =
             |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;

@@ -149,8 +149,8 @@ fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Returns the default store in the user's state folder (XDG Base Directory), independent of the current folder. Without a home folder,
-/// uses the current folder.
+/// Returns the default store in the user's state folder (XDG Base Directory), independent of the current folder.
+/// Without a home folder, uses the current folder.
 fn default_store(environment: &Environment) -> StoreLocation {
     let absolute = |name| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
     let folder = absolute("XDG_STATE_HOME")

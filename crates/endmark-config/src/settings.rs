@@ -45,9 +45,9 @@ impl Settings {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
     }
 
-    /// Returns whether only users of this machine can reach the listener and may see the stored data. If other host names are allowed,
-    /// requests may come through a proxy or a tunnel. If the gateway requires keys, its owner does not trust all clients with the stored
-    /// data.
+    /// Returns whether only users of this machine can reach the listener and may see the stored data. If other host
+    /// names are allowed, requests may come through a proxy or a tunnel. If the gateway requires keys, its owner does
+    /// not trust all clients with the stored data.
     pub fn is_local(&self) -> bool {
         let listener = &self.gateway.listener;
         listener.listen.ip().to_canonical().is_loopback()
@@ -61,7 +61,8 @@ impl Settings {
         format!("{scheme}://{}", reachable_address(listen))
     }
 
-    /// Returns the upstreams without a key of their own. The gateway refuses requests to them that use one of the gateway's own keys.
+    /// Returns the upstreams without a key of their own. The gateway refuses requests to them that use one of the
+    /// gateway's own keys.
     pub fn keyless(&self) -> impl Iterator<Item = &Upstream> {
         self.upstreams.iter().filter(|upstream| upstream.api_key.is_none())
     }
@@ -71,9 +72,11 @@ settings! {
     /// The store, and the files that protect it and the connections to upstreams.
     #[derive(Debug, Clone)]
     pub struct Files {
-        /// The key for the pages below /endmark/; without one they are open only on the loopback address without require_key.
+        /// The key for the pages below /endmark/; without one they are open only on the loopback address without
+        /// require_key.
         admin_key: Option<SecretSource> = None, SecretOrReference;
-        /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
+        /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share
+        /// (docs/several-machines.md).
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
         /// With PostgreSQL: the password, instead of that of the URL or of the variable PGPASSWORD.
         store_password: Option<SecretSource> = None, SecretOrReference;

@@ -32,8 +32,8 @@ enum Rule {
 }
 
 impl Access {
-    /// Requires the admin key if one is configured. Otherwise access is open if only the owner can reach the listener. `nonce` is
-    /// unpredictable, and signs forms if no key is configured.
+    /// Requires the admin key if one is configured. Otherwise access is open if only the owner can reach the
+    /// listener. `nonce` is unpredictable, and signs forms if no key is configured.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
             Some(key) => Rule::Key(hash(key)),

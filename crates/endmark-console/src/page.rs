@@ -1,5 +1,5 @@
-//! Serves the stored data as pages below `/endmark/`. They work without a script, which only refreshes them, and show the same data as the
-//! JSON routes.
+//! Serves the stored data as pages below `/endmark/`. They work without a script, which only refreshes them, and show
+//! the same data as the JSON routes.
 
 mod assets;
 mod budgets;

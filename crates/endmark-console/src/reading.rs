@@ -125,8 +125,8 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes by which requests can be filtered. `look` selects requests that need attention. `any-cut` selects requests whose reply was
-/// cut.
+/// The outcomes by which requests can be filtered. `look` selects requests that need attention. `any-cut` selects
+/// requests whose reply was cut.
 pub(crate) const OUTCOMES: [&str; 13] = [
     "look",
     "any-cut",
@@ -295,7 +295,8 @@ fn place_text(place: &BudgetPlace) -> String {
         .join(&KEY_SEPARATOR.to_string())
 }
 
-/// Returns runs of all machines, newest first. Also returns whether only this machine's runs are included because the database fails.
+/// Returns runs of all machines, newest first. Also returns whether only this machine's runs are included because the
+/// database fails.
 pub(crate) async fn runs(
     store: &Store,
     query: &Query,

@@ -66,7 +66,8 @@ impl FieldLimits {
     }
 }
 
-/// Returns the path of the library for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type names another path.
+/// Returns the path of the library for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type
+/// names another path.
 pub(crate) fn library(attributes: &[Attribute]) -> Result<Path, Error> {
     let mut library = parse_quote!(::endmark_envelope);
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {

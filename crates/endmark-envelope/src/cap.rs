@@ -31,11 +31,12 @@ const EXIT_CODE_NO: u8 = 1;
 
 /// Reduces a document to at most this many bytes, including its newline (EN-5).
 ///
-/// It shortens the longest texts to one length, and as few as possible. Each ends in [`TRUNCATION_MARKER`], is cut between two graphemes,
-/// and has a warning with its sizes. The shape of the document stays the same, and lists keep their items (they are paged instead). If the
-/// warnings about truncated fields take too much space, only some are kept. A last warning, [`crate::MORE_TRUNCATED`], reports how many
-/// more values are cut, and where. If that is not enough, the answer becomes the error `RESPONSE_TOO_LARGE`. An answer that is already an
-/// error keeps that error and loses its data, with a warning.
+/// It shortens the longest texts to one length, and as few as possible. Each ends in [`TRUNCATION_MARKER`], is cut
+/// between two graphemes, and has a warning with its sizes. The shape of the document stays the same, and lists keep
+/// their items (they are paged instead). If the warnings about truncated fields take too much space, only some are
+/// kept. A last warning, [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If that is not
+/// enough, the answer becomes the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error and
+/// loses its data, with a warning.
 ///
 /// A limit below [`MIN_RESPONSE_BYTES`] is raised to it.
 ///
@@ -166,8 +167,8 @@ fn json_size(warning: &Warning) -> usize {
     usize::try_from(measure_json(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
-/// Returns how many texts to shorten, and to which length in the document, in order to save `excess` bytes. Returns `None` if that is
-/// impossible.
+/// Returns how many texts to shorten, and to which length in the document, in order to save `excess` bytes. Returns
+/// `None` if that is impossible.
 ///
 /// Adds another text while that leaves more of each. A text that is hardly longer than its warning is not worth
 /// shortening.

@@ -15,7 +15,8 @@ pub struct FieldRule {
     pub max_chars: Option<u64>,
     /// The backend returns at most this many items of a list.
     pub max_items: Option<u64>,
-    /// The declared size of the value in UTF-8 bytes. A shorter value was cut, and a value of exactly this size is whole.
+    /// The declared size of the value in UTF-8 bytes. A shorter value was cut, and a value of exactly this size is
+    /// whole.
     pub declared_bytes: Option<u64>,
     /// The declared Unicode characters of the value, as above.
     pub declared_chars: Option<u64>,
@@ -122,11 +123,12 @@ impl Evidence {
     }
 }
 
-/// Detects whether a backend cut a value (EN-3). Evidence is a declared length that the value does not have, incomplete UTF-8, a page token
-/// without a page, a marker at the end, or a reached size limit. An ellipsis is a marker only near such a limit: `Loading...` is whole.
+/// Detects whether a backend cut a value (EN-3). Evidence is a declared length that the value does not have,
+/// incomplete UTF-8, a page token without a page, a marker at the end, or a reached size limit. An ellipsis is a
+/// marker only near such a limit: `Loading...` is whole.
 ///
-/// A value of exactly its declared length is whole, whatever its ending and size are. Only half a character at its end, or a token for
-/// another page, contradicts that.
+/// A value of exactly its declared length is whole, whatever its ending and size are. Only half a character at its
+/// end, or a token for another page, contradicts that.
 ///
 /// Text decoded with replacement characters ends in one if the bytes ended within a character.
 ///

@@ -12,8 +12,8 @@ use crate::warning::{Size, Warning, WarningKind};
 
 /// An envelope that is ready to be written.
 ///
-/// It has the same members as an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from the other members, so that they cannot
-/// contradict them.
+/// It has the same members as an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from the other members,
+/// so that they cannot contradict them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The result of the command.
@@ -61,8 +61,8 @@ impl Document {
 
     /// Writes the document on one line.
     ///
-    /// It is serialised completely before the first byte is written. If writing fails, the error reports how much was written, so that a
-    /// partial document is not mistaken for an answer (EN-1).
+    /// It is serialised completely before the first byte is written. If writing fails, the error reports how much was
+    /// written, so that a partial document is not mistaken for an answer (EN-1).
     pub fn write_to(&self, writer: &mut dyn Write) -> Result<(), WriteError> {
         let mut document = self.to_json();
         document.push('\n');

@@ -64,8 +64,8 @@ pub enum Phase {
 impl ErrorBody {
     /// Makes an error without a field or a hint.
     ///
-    /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit code 0 is not an error:
-    /// it is mistaken for a bug of the caller, 70.
+    /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit
+    /// code 0 is not an error: it is mistaken for a bug of the caller, 70.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
         let exit_code = Self::non_zero(exit_code);
         Self {

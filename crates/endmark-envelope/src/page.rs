@@ -29,7 +29,8 @@ pub struct Page<T> {
 /// two requests move nothing: each item that existed at the beginning is returned exactly once. The keys must be
 /// unique, in the list's order, and never change: `(created_at, id)`, not a position.
 ///
-/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed, so treat the key in it as user input.
+/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed, so treat the key
+/// in it as user input.
 ///
 /// ```
 /// use endmark_envelope::Pages;

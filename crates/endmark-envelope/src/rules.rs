@@ -62,8 +62,8 @@ impl FieldRules {
         self.rules.iter()
     }
 
-    /// Finds the values that a backend cut in an envelope's data, adds missing markers to texts, and returns one warning for each value
-    /// (EN-3).
+    /// Finds the values that a backend cut in an envelope's data, adds missing markers to texts, and returns one
+    /// warning for each value (EN-3).
     pub fn disclose(&self, data: &mut Value) -> Vec<Warning> {
         let mut found: Vec<(FieldPath, Cut)> = Vec::new();
         walk(data, FieldPath::data(), |path, value, members| {

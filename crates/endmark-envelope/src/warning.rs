@@ -12,8 +12,8 @@ pub const MORE_TRUNCATED: &str = "MORE_TRUNCATED";
 
 /// Information for the reader of a successful answer.
 ///
-/// Sizes are those of the value itself, without the marker that Endmark adds. A shortened text is `original[..returned_bytes]` plus the
-/// marker, so its rest begins at `returned_bytes`.
+/// Sizes are those of the value itself, without the marker that Endmark adds. A shortened text is
+/// `original[..returned_bytes]` plus the marker, so its rest begins at `returned_bytes`.
 ///
 /// ```
 /// use endmark_envelope::{FieldPath, Size, Warning};

@@ -1,7 +1,7 @@
 //! Checks requests whose key admits only some models, and requests to which a budget applies.
 //!
-//! All servers must interpret such a request in the same way: its path, its method, and the fields of the body that determine the cost.
-//! Without a list of models and without a budget, nothing is checked.
+//! All servers must interpret such a request in the same way: its path, its method, and the fields of the body that
+//! determine the cost. Without a list of models and without a budget, nothing is checked.
 
 use endmark_wire::deciding::{self, Limits, Undecided};
 use endmark_wire::json::{Kind, Value};
@@ -189,8 +189,8 @@ impl From<Undecided> for Refusal {
     }
 }
 
-/// Checks that the content type is JSON in UTF-8. With another type, a server could read the same bytes as a form, or in another character
-/// set.
+/// Checks that the content type is JSON in UTF-8. With another type, a server could read the same bytes as a form, or
+/// in another character set.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let is_plain = match (kinds.next(), kinds.next()) {

@@ -1,7 +1,7 @@
 //! Holds the possible cost of a call in the store before the call starts (CX-7).
 //!
-//! `endmark_context::budget` defines budgets and decides which calls they admit. This module estimates the cost of the call and requests
-//! the hold. It keeps the hold until the call has its own row.
+//! `endmark_context::budget` defines budgets and decides which calls they admit. This module estimates the cost of
+//! the call and requests the hold. It keeps the hold until the call has its own row.
 
 mod estimate;
 mod parts;
@@ -128,8 +128,8 @@ impl Budgets {
         given.find_map(|name| self.models.find(name))
     }
 
-    /// Returns the current price of tokens in millionths of nano-dollars. Returns `None` if a price is unknown. An unknown tier has the
-    /// standard price.
+    /// Returns the current price of tokens in millionths of nano-dollars. Returns `None` if a price is unknown. An
+    /// unknown tier has the standard price.
     pub(crate) fn exact_price<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -224,7 +224,8 @@ impl Budgets {
         }
     }
 
-    /// Requests a hold from the store. Returns `None` if the store does not answer and the settings allow the call anyway.
+    /// Requests a hold from the store. Returns `None` if the store does not answer and the settings allow the call
+    /// anyway.
     async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<HoldOutcome>, NotAdmitted> {
         static STORE_FAILURE_LOG: LogThrottle = LogThrottle::new();
         let error = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {

@@ -241,8 +241,8 @@ impl Disclosure {
     }
 }
 
-/// Adds the cost of all calls to an `endmark` object, if it is known. All calls have ended at this point. Estimated costs are marked, even
-/// if the client gets no token counts.
+/// Adds the cost of all calls to an `endmark` object, if it is known. All calls have ended at this point. Estimated
+/// costs are marked, even if the client gets no token counts.
 pub(crate) fn with_cost(told: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {

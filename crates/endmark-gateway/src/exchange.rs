@@ -69,7 +69,8 @@ pub(crate) struct ClientRequest {
     pub(crate) schema: Option<Schema>,
     /// The deadline for the whole request.
     pub(crate) deadline: Instant,
-    /// The claim of the request. It is kept while any part of the request is in progress, even after the client disconnects.
+    /// The claim of the request. It is kept while any part of the request is in progress, even after the client
+    /// disconnects.
     pub(crate) _claim: Option<Arc<Claim>>,
     /// The memory reserved for the body.
     pub(crate) _holding: BytesReservation,
@@ -91,7 +92,8 @@ pub(crate) struct Attempt {
     pub(crate) saved_request: Option<Request>,
     /// The call that returns the reply, until it is settled.
     pub(crate) call: Option<Call>,
-    /// Whether the gateway requested the usage of the stream although the client did not. The usage event is not forwarded.
+    /// Whether the gateway requested the usage of the stream although the client did not. The usage event is not
+    /// forwarded.
     pub(crate) asks_usage: bool,
     /// The request before its older part was condensed.
     pub(crate) uncondensed: Option<Request>,

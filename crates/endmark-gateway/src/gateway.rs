@@ -124,8 +124,8 @@ impl Gateway {
         self.settings.limits.drain
     }
 
-    /// Creates this gateway with other settings. Caches, counters, limits and injected faults continue. The health of upstreams is unknown
-    /// at first. The address and the store do not change.
+    /// Creates this gateway with other settings. Caches, counters, limits and injected faults continue. The health of
+    /// upstreams is unknown at first. The address and the store do not change.
     ///
     /// # Errors
     /// [`BuildError`] for settings that cannot work. This gateway is unchanged.
@@ -200,8 +200,8 @@ impl Gateway {
             .await
     }
 
-    /// Records the client in the head of a request for a gateway page. Pages do not require a key: each page decides which clients it
-    /// serves.
+    /// Records the client in the head of a request for a gateway page. Pages do not require a key: each page decides
+    /// which clients it serves.
     ///
     /// # Errors
     /// [`Refusal`] for a key that is not valid.

@@ -1,7 +1,7 @@
 //! The gateway's own keys (CX-7), which identify a client and determine what it may request.
 //!
-//! `endmark keys` changes keys in the store while the gateway runs. The result of a lookup is used for at most a second, so that a revoked
-//! key stops working within a second.
+//! `endmark keys` changes keys in the store while the gateway runs. The result of a lookup is used for at most a
+//! second, so that a revoked key stops working within a second.
 
 pub(crate) mod refused;
 
@@ -78,10 +78,11 @@ impl Keys {
         self.sole.is_some()
     }
 
-    /// Returns the gateway's own key in a request. It searches every place where the request's format may have a key. Returns `None` if the
-    /// request has another key or no key.
+    /// Returns the gateway's own key in a request. It searches every place where the request's format may have a key.
+    /// Returns `None` if the request has another key or no key.
     ///
-    /// # Errors [`Refusal::Key`] if the key is invalid, or if it is required and missing. [`Refusal::Store`] if the key cannot be checked.
+    /// # Errors [`Refusal::Key`] if the key is invalid, or if it is required and missing. [`Refusal::Store`] if the
+    /// key cannot be checked.
     pub(crate) async fn find(
         &self,
         store: &Store,
@@ -141,7 +142,8 @@ impl Keys {
     }
 }
 
-/// Whether a key is in a place where keys do not belong, and from which it would not be removed before the request goes upstream.
+/// Whether a key is in a place where keys do not belong, and from which it would not be removed before the request
+/// goes upstream.
 fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
     // Most paths and header values are shorter than a key.
     let has_key = |text: &str| {

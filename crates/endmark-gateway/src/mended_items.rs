@@ -1,5 +1,6 @@
-//! Keeps the complete items of replies that the gateway recovered. A later request may refer to such an item by its id alone, but the
-//! provider has only the cut version. The complete items are stored for their owner, like capped outputs.
+//! Keeps the complete items of replies that the gateway recovered. A later request may refer to such an item by its
+//! id alone, but the provider has only the cut version. The complete items are stored for their owner, like capped
+//! outputs.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The gateway's metrics in Prometheus's text format.
 //!
-//! All labels have few values. Upstreams come from the configuration, models must be in the table of models, and all other words are
-//! Endmark's own. A client could otherwise create any number of series.
+//! All labels have few values. Upstreams come from the configuration, models must be in the table of models, and all
+//! other words are Endmark's own. A client could otherwise create any number of series.
 
 mod added;
 mod generative;
@@ -246,7 +246,8 @@ impl Metrics {
         }
     }
 
-    /// Returns the median and the 95th percentile of the added latency in milliseconds. Returns `None` before the first request.
+    /// Returns the median and the 95th percentile of the added latency in milliseconds. Returns `None` before the
+    /// first request.
     pub(crate) fn added_ms(&self) -> Option<(f64, f64)> {
         self.added_counts.milliseconds()
     }

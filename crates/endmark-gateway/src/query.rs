@@ -6,8 +6,8 @@ use endmark_store::SECRET_PREFIX;
 use endmark_wire::percent_decode;
 
 /// Names of query parameters with credentials: the system parameters of Google's APIs
-/// (<https://cloud.google.com/apis/docs/system-parameters>), with or without `$`, and names of other servers. All are in lower case, with
-/// `_` for `-`.
+/// (<https://cloud.google.com/apis/docs/system-parameters>), with or without `$`, and names of other servers. All are
+/// in lower case, with `_` for `-`.
 const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
 /// The parameter that contains an API key.
@@ -46,14 +46,14 @@ fn holds_own_key(pair: &str) -> bool {
     percent_decode(pair).contains(SECRET_PREFIX)
 }
 
-/// Whether a query can override the method or the headers. Rails and similar frameworks read `_method`, and Google's servers read
-/// `$httpMethod` and `$httpHeaders`.
+/// Whether a query can override the method or the headers. Rails and similar frameworks read `_method`, and Google's
+/// servers read `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
     has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
 }
 
-/// Whether a query affects the costs in the response. Some system parameters of Google's APIs omit fields. If a parameter is repeated,
-/// servers differ in which value they use.
+/// Whether a query affects the costs in the response. Some system parameters of Google's APIs omit fields. If a
+/// parameter is repeated, servers differ in which value they use.
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])

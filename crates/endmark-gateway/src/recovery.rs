@@ -1,4 +1,5 @@
-//! Recovers one cut part of a reply: decides whether and how to request the rest, limits the cost, and records the outcome.
+//! Recovers one cut part of a reply: decides whether and how to request the rest, limits the cost, and records the
+//! outcome.
 
 mod account;
 mod allowance;

@@ -44,8 +44,8 @@ impl<'a> RefusalContext<'a> {
         session.clone_into(&mut self.refusal.session);
     }
 
-    /// Answers with an error. If no upstream was called, adds the request to the list of refused requests, because it has no row of its
-    /// own.
+    /// Answers with an error. If no upstream was called, adds the request to the list of refused requests, because it
+    /// has no row of its own.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
         let id = self.refusal.request_id.as_str();
         let answer = match id {

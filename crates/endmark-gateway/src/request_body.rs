@@ -52,7 +52,8 @@ impl Incoming {
         }
     }
 
-    /// Does the same as `read`, but accepts a body whose encoding is unknown or invalid, because the gateway does not need its content.
+    /// Does the same as `read`, but accepts a body whose encoding is unknown or invalid, because the gateway does not
+    /// need its content.
     pub(crate) async fn read_if_possible(
         self,
         headers: &HeaderMap,

@@ -21,15 +21,15 @@ use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 /// The type of the error when a budget refuses a request.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
 
-/// Retry delay in seconds for a request that does not fit into a budget because of calls in progress. Large calls take seconds, and
-/// official clients retry twice.
+/// Retry delay in seconds for a request that does not fit into a budget because of calls in progress. Large calls
+/// take seconds, and official clients retry twice.
 const HELD_RETRY_SECONDS: u32 = 5;
 
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
-/// Returns the message of a refusal without the gateway's own keys. Messages may quote text of the client, which may contain a key
-/// anywhere.
+/// Returns the message of a refusal without the gateway's own keys. Messages may quote text of the client, which may
+/// contain a key anywhere.
 pub(crate) fn message(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRET_PREFIX);
@@ -371,7 +371,8 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Refusal::Budget(why) = refusal {
-        // An exhausted budget does not recover within seconds. Without this header, an official client would keep retrying.
+        // An exhausted budget does not recover within seconds. Without this header, an official client would keep
+        // retrying.
         let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
         why.write_rate(format, response.headers_mut());

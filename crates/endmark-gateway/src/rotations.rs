@@ -1,7 +1,7 @@
 //! Warns if the credential of a session changes. An OAuth client, for example, changes it every hour.
 //!
-//! Only the issuer can verify that two tokens belong to the same client. Therefore the gateway starts a new session for each new token. A
-//! user would not notice this, so the gateway logs an occasional warning.
+//! Only the issuer can verify that two tokens belong to the same client. Therefore the gateway starts a new session
+//! for each new token. A user would not notice this, so the gateway logs an occasional warning.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

@@ -86,8 +86,8 @@ impl Target<'_> {
     }
 }
 
-/// Paths outside of all providers' APIs at which people and monitors expect the gateway's own pages. With the prefix of a named upstream
-/// (`/u/NAME/`), they are forwarded.
+/// Paths outside of all providers' APIs at which people and monitors expect the gateway's own pages. With the prefix
+/// of a named upstream (`/u/NAME/`), they are forwarded.
 pub(crate) const WELL_KNOWN_PATHS: [&str; 3] = ["/", "/health", "/metrics"];
 
 /// Whether the gateway answers this path itself.
@@ -95,8 +95,8 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/") || WELL_KNOWN_PATHS.contains(&path)
 }
 
-/// Finds the destination of a request by method, URI, headers and model. Only configured upstreams are used: a request cannot name another
-/// host.
+/// Finds the destination of a request by method, URI, headers and model. Only configured upstreams are used: a
+/// request cannot name another host.
 pub(crate) fn find<'a>(
     gateway: &'a Gateway,
     method: &Method,
@@ -151,7 +151,8 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Returns the format of a request for a reply or for another service. Without any indication, returns the first format.
+/// Returns the format of a request for a reply or for another service. Without any indication, returns the first
+/// format.
 pub(crate) fn detect_format(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     IntendedProvider::new(model::upstream_path(uri.path()), uri.query(), headers).format()
 }
@@ -161,8 +162,8 @@ fn no_upstream(format: &dyn WireFormat) -> Refusal {
     Refusal::NoUpstream { titles: titles.join(" or "), word: format.provider().name }
 }
 
-/// Whether a path contains a dot segment in any spelling that a server may accept. Servers resolve dot segments differently, so no rule can
-/// be applied safely.
+/// Whether a path contains a dot segment in any spelling that a server may accept. Servers resolve dot segments
+/// differently, so no rule can be applied safely.
 fn has_dot_segment(path_and_query: &str) -> bool {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if !path.contains(['.', '%']) {

@@ -1,7 +1,7 @@
 //! Removes known secrets in any encoding from everything that Endmark writes. It is the last line of defence.
 //!
-//! The first line of defence is the type `Secret`, which cannot be printed. This module handles text from elsewhere: an upstream that
-//! repeats a key in an error, or a library that logs what it sends.
+//! The first line of defence is the type `Secret`, which cannot be printed. This module handles text from elsewhere:
+//! an upstream that repeats a key in an error, or a library that logs what it sends.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,13 +34,14 @@ pub struct Scrubber {
     shortest: usize,
     /// The encodings of all secrets, computed for the first text that may contain one.
     forms: OnceLock<Vec<String>>,
-    /// Finds all encodings in one pass. Building it takes longer than reading a request. It is built only for a long text, or after a
-    /// secret was found.
+    /// Finds all encodings in one pass. Building it takes longer than reading a request. It is built only for a long
+    /// text, or after a secret was found.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
-    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded once or twice.
+    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded once or
+    /// twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -180,8 +181,8 @@ impl Scrub for Secrets {
     }
 }
 
-/// Returns the encodings of a secret without percent-encodings and duplicates. Most keys are equal in both base64 alphabets, and each
-/// encoding costs a search in all output.
+/// Returns the encodings of a secret without percent-encodings and duplicates. Most keys are equal in both base64
+/// alphabets, and each encoding costs a search in all output.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());

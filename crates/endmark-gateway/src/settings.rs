@@ -70,14 +70,15 @@ pub struct Settings {
     pub listener: ListenerSettings,
     /// The files for TLS. Without them it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Which clients may read the metrics. By default all clients may, unless a key is required and there is no admin key.
+    /// Which clients may read the metrics. By default all clients may, unless a key is required and there is no admin
+    /// key.
     pub metrics: MetricsSettings,
     /// The gateway's own keys.
     pub keys: KeySettings,
     /// The only accepted key, instead of those in the store. Such a gateway serves no page except its health.
     pub sole_key: Option<SoleKey>,
-    /// The upstreams by name; never empty. A request goes to the first one whose conditions it meets, or else to the first unconditional
-    /// one that supports its format.
+    /// The upstreams by name; never empty. A request goes to the first one whose conditions it meets, or else to the
+    /// first unconditional one that supports its format.
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,

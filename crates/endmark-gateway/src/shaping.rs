@@ -1,5 +1,6 @@
-//! Changes a conversation on its way to an upstream: caps tool results (CX-5) and condenses the older part (CX-1, CX-2). The omitted
-//! content is stored. Replacements are remembered, so that later requests of the same conversation contain the same bytes.
+//! Changes a conversation on its way to an upstream: caps tool results (CX-5) and condenses the older part (CX-1,
+//! CX-2). The omitted content is stored. Replacements are remembered, so that later requests of the same conversation
+//! contain the same bytes.
 
 mod keep;
 mod read;

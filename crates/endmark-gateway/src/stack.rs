@@ -1,7 +1,7 @@
 //! The request path from top to bottom. Each line of [`answer_reply_request`] is a stage, which is a module of `stage`.
 //!
-//! A stage takes the result of the previous stage and does not use later ones. After the head of a stream, the remaining stages run while
-//! its body is read: see [`stream`].
+//! A stage takes the result of the previous stage and does not use later ones. After the head of a stream, the
+//! remaining stages run while its body is read: see [`stream`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -151,8 +151,8 @@ enum UnmendedReply {
     Whole(Box<ObservedReply>),
 }
 
-/// Requests replies until one can be sent to the client. A lost reply is requested again. Calls of `endmark_read` are answered by the
-/// gateway.
+/// Requests replies until one can be sent to the client. A lost reply is requested again. Calls of `endmark_read` are
+/// answered by the gateway.
 async fn request_reply(reserved: Box<Exchange>) -> Result<UnmendedReply, Refusal> {
     let mut delivered = deliver(reserved).await?;
     loop {

@@ -1,5 +1,5 @@
-//! Maps the ids of responses to the responses that completed them. The client of a stream knows the id at its beginning. The server has the
-//! complete reply under the id of the completing response.
+//! Maps the ids of responses to the responses that completed them. The client of a stream knows the id at its
+//! beginning. The server has the complete reply under the id of the completing response.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! Spans of requests and upstream calls, for trace collectors.
 //!
-//! The spans have a separate target, so that they do not appear in logs. Without a collector, each costs one check. Names follow
-//! OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain no conversation text, headers, queries or
-//! upstream messages.
+//! The spans have a separate target, so that they do not appear in logs. Without a collector, each costs one check.
+//! Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain no
+//! conversation text, headers, queries or upstream messages.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
@@ -16,7 +16,8 @@ use crate::api::Api;
 /// The target of the spans that are only for traces.
 pub const SPANS: &str = "telemetry";
 
-/// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the client's trace, if any.
+/// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the client's
+/// trace, if any.
 pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: SPANS,

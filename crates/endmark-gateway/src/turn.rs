@@ -1,7 +1,7 @@
 //! Reduces wake-ups: timers that do not wake a task, and work that is polled inside the connection that waits for it.
 //!
-//! Moving a small request between tasks, and setting a timer that fires next, cost more than all other work for it. `bench/gateway`
-//! measures the savings.
+//! Moving a small request between tasks, and setting a timer that fires next, cost more than all other work for it.
+//! `bench/gateway` measures the savings.
 
 mod again;
 mod alarm;

@@ -28,8 +28,8 @@ const RETRY_DELAYS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs
 /// The header with the HMAC-SHA256 of the body: `sha256=` and hexadecimal digits.
 const SIGNATURE: &str = "x-endmark-signature";
 
-/// Sends events as JSON by POST, in order. The caller never waits. A failed event is retried if that may help, and otherwise dropped and
-/// logged.
+/// Sends events as JSON by POST, in order. The caller never waits. A failed event is retried if that may help, and
+/// otherwise dropped and logged.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Runs work on large inputs away from the threads that serve other connections.
 //!
-//! A future in [`PooledFuture`] can declare at any point that its input is [`large`]. From then on it is polled on a thread of a pool,
-//! until the guard is dropped. Thus all stages are ordinary code, and none can delay other clients. The process has one pool with a permit
-//! for each processor. When a client disconnects, its future is dropped. Work that checks [`is_stopped`] then ends soon and releases its
-//! permit. Small inputs cause no overhead.
+//! A future in [`PooledFuture`] can declare at any point that its input is [`large`]. From then on it is polled on a
+//! thread of a pool, until the guard is dropped. Thus all stages are ordinary code, and none can delay other clients.
+//! The process has one pool with a permit for each processor. When a client disconnects, its future is dropped. Work
+//! that checks [`is_stopped`] then ends soon and releases its permit. Small inputs cause no overhead.
 
 mod apart;
 

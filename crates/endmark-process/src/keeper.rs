@@ -1,9 +1,9 @@
 //! Ends a process group after its supervisor ended, even if the supervisor was killed. (CG-4)
 //!
-//! A keeper is a small process that leads the group and waits for the end of a pipe. Only its supervisor has the other end open, and the
-//! system closes it however the supervisor dies. The keeper then asks the processes of the group to end, and kills them two seconds later.
-//! Commands are started in the keeper's group, so that they never run outside of it. While the keeper lives, its process id cannot be
-//! reused.
+//! A keeper is a small process that leads the group and waits for the end of a pipe. Only its supervisor has the
+//! other end open, and the system closes it however the supervisor dies. The keeper then asks the processes of the
+//! group to end, and kills them two seconds later. Commands are started in the keeper's group, so that they never run
+//! outside of it. While the keeper lives, its process id cannot be reused.
 
 use std::io;
 use std::os::unix::process::CommandExt;

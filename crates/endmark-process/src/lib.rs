@@ -1,5 +1,5 @@
-//! A child process in its group. Its output is forwarded as it arrives, time and silence are limited, it is asked to end and then killed,
-//! and it never outlives its supervisor, even one that is killed.
+//! A child process in its group. Its output is forwarded as it arrives, time and silence are limited, it is asked to
+//! end and then killed, and it never outlives its supervisor, even one that is killed.
 //!
 //! [`run`] runs one child to its end and passes its output to a [`Listener`]. [`run_captured`] keeps the head and the
 //! tail of the output in bounded memory. A [`Keeper`] ends the group if the process that started it is gone.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::Instant;
 
-/// How long an output may stay open without data after the command has ended. A process that the command left running could keep it open
-/// forever.
+/// How long an output may stay open without data after the command has ended. A process that the command left running
+/// could keep it open forever.
 const OPEN_OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// The time limits of a command.

@@ -1,8 +1,8 @@
-//! Computes the features by which the stitcher judges seams, for `cargo xtask fit`. Reads cases of `bench/recovery`, and writes one JSON
-//! array a line.
+//! Computes the features by which the stitcher judges seams, for `cargo xtask fit`. Reads cases of `bench/recovery`,
+//! and writes one JSON array a line.
 //!
-//! The first line contains the names of the features. Each other line contains 1 for a right seam or 0 for a wrong one, and then the
-//! values.
+//! The first line contains the names of the features. Each other line contains 1 for a right seam or 0 for a wrong
+//! one, and then the values.
 
 use std::error::Error;
 use std::io::{self, BufRead as _, BufWriter, Write as _};

@@ -16,8 +16,8 @@ const MAX_PROBLEMS: usize = 20;
 /// Maximum number of characters of a validator's message in a prompt. Some validators quote the whole document.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Returns the prompt that requests a corrected document. It lists the validator's messages, sorted by path and then message, and requests
-/// only the whole document (PC-6).
+/// Returns the prompt that requests a corrected document. It lists the validator's messages, sorted by path and then
+/// message, and requests only the whole document (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{SchemaProblem, build_correction_prompt};
@@ -54,8 +54,9 @@ pub(crate) fn sort_problems(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProbl
     problems
 }
 
-/// Returns the only whole JSON document in a reply: the reply itself, the content of the only code fence with a document, or the text from
-/// the first to the last bracket (PC-6). Returns `None` if there is no such document, or if several fences contain one.
+/// Returns the only whole JSON document in a reply: the reply itself, the content of the only code fence with a
+/// document, or the text from the first to the last bracket (PC-6). Returns `None` if there is no such document, or
+/// if several fences contain one.
 ///
 /// ```
 /// use endmark_recovery::extract_json;
@@ -82,8 +83,8 @@ fn is_whole(text: &str) -> bool {
     detect(text.as_bytes(), &Format::Json).verdict.is_whole()
 }
 
-/// Returns the contents of the closed code fences. A line of a document never begins like a fence, because JSON strings contain no line
-/// breaks.
+/// Returns the contents of the closed code fences. A line of a document never begins like a fence, because JSON
+/// strings contain no line breaks.
 fn fenced_blocks(reply: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
     let mut open: Option<usize> = None;
@@ -116,8 +117,8 @@ pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
     Some(SchemaProblem { path: String::new(), message })
 }
 
-/// Closes all open elements of a valid beginning, so that a schema can report what is missing. The invented end is used only for
-/// validation.
+/// Closes all open elements of a valid beginning, so that a schema can report what is missing. The invented end is
+/// used only for validation.
 pub(crate) fn close_for_validation(text: &str) -> Option<String> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let cut = match verdict {

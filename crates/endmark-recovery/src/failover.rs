@@ -1,6 +1,7 @@
 //! Decides what to do if an upstream fails: retry, use another upstream, or forward the error.
 //!
-//! Four state machines without clock, threads or randomness. The driver passes the time since its start and random numbers:
+//! Four state machines without clock, threads or randomness. The driver passes the time since its start and random
+//! numbers:
 //! - [`Delivery`]: what follows a failed attempt.
 //! - [`RetryBudget`]: whether another attempt is within the permitted share of the traffic.
 //! - [`Circuit`]: whether to try an upstream that failed recently.

@@ -39,7 +39,8 @@ impl LoopDetector {
 pub fn ends_in_a_loop(text: &str) -> bool {
     let bytes = text.as_bytes();
     let backwards: Vec<u8> = bytes.iter().rev().take(WINDOW_BYTES).copied().collect();
-    // The longest border of each prefix (Knuth, Morris and Pratt). The prefix without its border is its shortest period.
+    // The longest border of each prefix (Knuth, Morris and Pratt). The prefix without its border is its shortest
+    // period.
     let mut borders = vec![0; backwards.len()];
     for end in 1..backwards.len() {
         let mut border = borders[end - 1];

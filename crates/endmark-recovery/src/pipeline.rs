@@ -76,7 +76,8 @@ struct Draft {
 }
 
 impl Pipeline {
-    /// Judges the first reply. If `json` is required, the text must be well-formed, and is also checked by the `validator`, if any.
+    /// Judges the first reply. If `json` is required, the text must be well-formed, and is also checked by the
+    /// `validator`, if any.
     pub fn new(
         policy: PipelinePolicy,
         demanded: Option<Format>,
@@ -160,14 +161,14 @@ impl Pipeline {
         self.resume.history()
     }
 
-    /// Whether the last answer could be joined in several ways, or not with certainty. In that case it does not show how the server
-    /// continues a message.
+    /// Whether the last answer could be joined in several ways, or not with certainty. In that case it does not show
+    /// how the server continues a message.
     pub fn is_in_doubt(&self) -> bool {
         self.resume.is_in_doubt()
     }
 
-    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first, because a cut reply violates every schema, and a correction would invent
-    /// the missing end.
+    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first, because a cut reply violates every schema, and a
+    /// correction would invent the missing end.
     fn check_schema(&mut self) {
         match self.resume.step().clone() {
             ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
@@ -227,8 +228,8 @@ impl Pipeline {
         self.correct(draft, text);
     }
 
-    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]. The received text may still be recoverable, and the schema's
-    /// messages state what is missing.
+    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]. The received text may still be
+    /// recoverable, and the schema's messages state what is missing.
     fn escalate(&mut self, exhausted: ResumeExhausted) {
         let tried = self.resume.history().len() > 1;
         let correctable =
@@ -252,7 +253,8 @@ impl Pipeline {
         self.correct(draft, raw);
     }
 
-    /// Returns the problems of a text: that it is not a document, and the validator's problems with the document or its valid beginning.
+    /// Returns the problems of a text: that it is not a document, and the validator's problems with the document or
+    /// its valid beginning.
     fn problems(&self, text: &str) -> Vec<SchemaProblem> {
         let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
         if let (Some(validator), Some(document)) = (&self.validator, close_for_validation(text)) {
@@ -261,7 +263,8 @@ impl Pipeline {
         sort_problems(problems)
     }
 
-    /// Stage 3, formatting correction [3_MCP-TAS-071]. It comes last, because the model writes the whole document again.
+    /// Stage 3, formatting correction [3_MCP-TAS-071]. It comes last, because the model writes the whole document
+    /// again.
     fn correct(&mut self, draft: Draft, text: String) {
         if self.corrections >= self.max_corrections {
             return self.finish(draft);

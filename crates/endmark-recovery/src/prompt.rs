@@ -24,7 +24,8 @@ pub enum PromptTemplateError {
     UnknownPlaceholder(String),
 }
 
-/// Checks a configured prompt. It must have the placeholder for the last valid token, and no unknown placeholder (PC-3).
+/// Checks a configured prompt. It must have the placeholder for the last valid token, and no unknown placeholder
+/// (PC-3).
 ///
 /// ```
 /// use endmark_recovery::{PromptTemplateError, check_prompt_template};
@@ -51,8 +52,8 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     if template.contains(TOKEN_PLACEHOLDER) { Ok(()) } else { Err(PromptTemplateError::NoToken) }
 }
 
-/// Returns the prompt that requests the rest of a cut reply. It contains the exact last valid token and the exact instruction of the
-/// format, but never the whole reply (PC-3).
+/// Returns the prompt that requests the rest of a cut reply. It contains the exact last valid token and the exact
+/// instruction of the format, but never the whole reply (PC-3).
 ///
 /// A template that [`check_prompt_template`] refuses is replaced by the default.
 ///

@@ -1,8 +1,8 @@
-//! Joins a cut reply with its continuation, and is never silently wrong (PC-4). Each way to join the two parts is a candidate with a story
-//! (`propose`): unchanged, after an announcement, a fence or dots, after a repetition of any length, or at the last settled token. For each
-//! candidate the detector continues from its saved state at the cut (`survivor`). Candidates that the grammar accepts are weighed against
-//! each other (`evidence`). Text without the grammar of JSON has rules of its own (`plain`). If the evidence does not decide, the result is
-//! ambiguous.
+//! Joins a cut reply with its continuation, and is never silently wrong (PC-4). Each way to join the two parts is a
+//! candidate with a story (`propose`): unchanged, after an announcement, a fence or dots, after a repetition of any
+//! length, or at the last settled token. For each candidate the detector continues from its saved state at the cut
+//! (`survivor`). Candidates that the grammar accepts are weighed against each other (`evidence`). Text without the
+//! grammar of JSON has rules of its own (`plain`). If the evidence does not decide, the result is ambiguous.
 
 mod batch;
 mod candidate;
@@ -63,8 +63,8 @@ use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
 ///
-/// `from` is the position at which the model was asked to continue. For a format with a grammar, `Ok` means that the text is whole. For
-/// text without one, it means that the join is certain, although the continuation may be cut.
+/// `from` is the position at which the model was asked to continue. For a format with a grammar, `Ok` means that the
+/// text is whole. For text without one, it means that the join is certain, although the continuation may be cut.
 ///
 /// # Errors
 /// [`MergeError`] states the reason and carries everything received.
@@ -108,9 +108,9 @@ pub(crate) fn merge_knowing(
 
 /// Joins a cut text with what its server added to the same message (PC-3, PC-4).
 ///
-/// Joins like [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message. The request had no
-/// instruction. Therefore text without grammar contains no announcements, wrappers or remarks: a sentence that reads like one is the
-/// model's own and is kept.
+/// Joins like [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message.
+/// The request had no instruction. Therefore text without grammar contains no announcements, wrappers or remarks: a
+/// sentence that reads like one is the model's own and is kept.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -139,11 +139,11 @@ pub(crate) fn continue_message_knowing(
     merge_joint(&joint, initial, continuation)
 }
 
-/// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether the server continued
-/// that message (PC-3, PC-4).
+/// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether
+/// the server continued that message (PC-3, PC-4).
 ///
-/// Joins like [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message. Therefore, in text
-/// without grammar, a sentence that reads like a closing remark is the model's own and is kept.
+/// Joins like [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message.
+/// Therefore, in text without grammar, a sentence that reads like a closing remark is the model's own and is kept.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -184,7 +184,8 @@ pub(crate) fn without_reasoning<'c>(
     continuation.split_at(lead.length().unwrap_or(continuation.len()))
 }
 
-/// Does the same as `without_reasoning` for a continuation that is still arriving. Returns `None` until enough has arrived.
+/// Does the same as `without_reasoning` for a continuation that is still arriving. Returns `None` until enough has
+/// arrived.
 pub(crate) fn partial_without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
@@ -197,8 +198,8 @@ pub(crate) fn partial_without_reasoning<'c>(
     (lead == reasoning::Lead::Nothing || !rest.trim().is_empty()).then_some(rest)
 }
 
-/// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a finished JSON document
-/// does not belong to it.
+/// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
+/// finished JSON document does not belong to it.
 pub(crate) fn without_closing_remark<'c>(initial: &str, continuation: &'c str) -> &'c str {
     let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut)
         .with_mode(ContinuationMode::ByMessage);
@@ -216,8 +217,8 @@ pub(crate) fn has_new_reasoning_signs(initial: &str, added: &str, known: Reasoni
     reasoning::has_sign(added, known.union(ReasoningSigns::from_text(initial)))
 }
 
-/// Joins a cut text with a continuation that is itself cut. Such a continuation has no closing remark, so the last lines of a text without
-/// grammar belong to it (PC-4, PC-5).
+/// Joins a cut text with a continuation that is itself cut. Such a continuation has no closing remark, so the last
+/// lines of a text without grammar belong to it (PC-4, PC-5).
 pub(crate) fn merge_unfinished(
     initial: &str,
     continuation: &str,
@@ -280,15 +281,15 @@ fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<M
     }
 }
 
-/// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of a fraction are
-/// ignored.
+/// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of
+/// a fraction are ignored.
 pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
     let identity = |text| identity::text_identity(text, units::Reading::Structure);
     left == right || identity(left) == identity(right)
 }
 
-/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. In that case the position does
-/// not matter, unless a part may be repeated: a model that knows its position does not repeat.
+/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. In that
+/// case the position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
 fn merge_if_readings_agree(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
     if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
         return None;
@@ -325,7 +326,8 @@ fn weigh_candidates(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)
     Some((survivors, weighed))
 }
 
-/// Whether a survivor contains reasoning that the first part and the request do not contain, or has lost line breaks to reasoning.
+/// Whether a survivor contains reasoning that the first part and the request do not contain, or has lost line breaks
+/// to reasoning.
 fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let added = survivor.candidate.added_text(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');

@@ -86,8 +86,8 @@ impl HoldOutcome {
         Self::Fits { warnings, rates: rates.collect(), least_left: Self::tightest_budget(accounts) }
     }
 
-    /// Returns the remaining amount of the tightest budget before the hold of a call, because most calls cost far less than they hold.
-    /// Amounts that other instances may use count as remaining, as in rate limits.
+    /// Returns the remaining amount of the tightest budget before the hold of a call, because most calls cost far
+    /// less than they hold. Amounts that other instances may use count as remaining, as in rate limits.
     fn tightest_budget<'a>(
         accounts: impl Iterator<Item = (&'a Claim, Account)>,
     ) -> Option<(Scope, Unit, u64)> {

@@ -188,7 +188,8 @@ impl Tokens {
         self.prompt.is_some() && self.output.is_some()
     }
 
-    /// Returns the tokens of the prompt and of the output, with estimates for missing counts. Returns `None` if the call costs nothing.
+    /// Returns the tokens of the prompt and of the output, with estimates for missing counts. Returns `None` if the
+    /// call costs nothing.
     ///
     /// ```
     /// use endmark_store::{Estimate, Tokens};

@@ -1,7 +1,7 @@
 //! Copies a store from a SQLite file into a PostgreSQL database, or back.
 //!
-//! In the database, the file becomes an instance that has ended. Its rows have keys and its costs are absolute numbers, as in the reports
-//! of other instances. Therefore a copy can be interrupted and repeated.
+//! In the database, the file becomes an instance that has ended. Its rows have keys and its costs are absolute
+//! numbers, as in the reports of other instances. Therefore a copy can be interrupted and repeated.
 
 use endmark_context::budget::{ShareReport, pace};
 use tokio_postgres::Client;

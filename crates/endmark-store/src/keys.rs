@@ -1,6 +1,8 @@
-//! The gateway's own keys (CX-7). A key decides which client is admitted, for which models, with which budget, and until when.
+//! The gateway's own keys (CX-7). A key decides which client is admitted, for which models, with which budget, and
+//! until when.
 //!
-//! A secret is long and random, so its unsalted hash reveals nothing. The secret is shown once, and only the hash is stored.
+//! A secret is long and random, so its unsalted hash reveals nothing. The secret is shown once, and only the hash is
+//! stored.
 
 mod book;
 mod kept;
@@ -121,8 +123,8 @@ impl Key {
         }
     }
 
-    /// Returns the client's identity in usage, in budgets, and as the owner of kept data. It is the same for all secrets of the key, and
-    /// never equals the hash of a credential.
+    /// Returns the client's identity in usage, in budgets, and as the owner of kept data. It is the same for all
+    /// secrets of the key, and never equals the hash of a credential.
     pub fn identity(&self) -> String {
         format!("key:{}", self.name)
     }
@@ -199,7 +201,8 @@ pub enum KeyError {
         "`{0}` is not a valid name of a key: use letters, digits, `-`, `_` and `.`, at most {MAX_NAME_BYTES}"
     )]
     BadName(String),
-    /// A key of this name exists or existed. Names are not reused, because data of the old key would belong to the new one.
+    /// A key of this name exists or existed. Names are not reused, because data of the old key would belong to the
+    /// new one.
     #[error("there is a key `{0}` already, or was: choose another name")]
     NameTaken(String),
     /// No valid key has this name.

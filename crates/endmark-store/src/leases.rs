@@ -1,4 +1,5 @@
-//! Keeps the leases of this process and the calls that are held in them. A hold in a lease takes a lock instead of a transaction.
+//! Keeps the leases of this process and the calls that are held in them. A hold in a lease takes a lock instead of a
+//! transaction.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -91,8 +92,8 @@ impl Leases {
         Self { origin: Instant::now(), state: Mutex::default() }
     }
 
-    /// Holds a call if a lease of each of its budgets has room for it. Returns `None` if the store has to decide. Also returns whether to
-    /// wake the writer, so that readers of the file see the hold.
+    /// Holds a call if a lease of each of its budgets has room for it. Returns `None` if the store has to decide.
+    /// Also returns whether to wake the writer, so that readers of the file see the hold.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<(HoldOutcome, bool)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -162,8 +163,8 @@ impl Leases {
         Some(amounts)
     }
 
-    /// Reclaims the free part of a lease, so that the store can decide. Returns the costs that were not yet written, and the amount that
-    /// calls in progress hold.
+    /// Reclaims the free part of a lease, so that the store can decide. Returns the costs that were not yet written,
+    /// and the amount that calls in progress hold.
     pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
         self.recall_key(&BudgetKey::new(claim))
     }
@@ -263,8 +264,8 @@ impl Leases {
         changed
     }
 
-    /// Plans the size of a lease after the commit. Returns its amount and the part that calls in progress hold. Returns `None` if the store
-    /// already has both.
+    /// Plans the size of a lease after the commit. Returns its amount and the part that calls in progress hold.
+    /// Returns `None` if the store already has both.
     pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> Option<(u64, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -310,8 +311,8 @@ impl Leases {
         });
     }
 
-    /// Clears all leases after the store was recreated, because the new store has none. Calls in progress are charged when their rows are
-    /// written.
+    /// Clears all leases after the store was recreated, because the new store has none. Calls in progress are charged
+    /// when their rows are written.
     pub(crate) fn clear(&self) {
         *self.lock() = State::default();
     }

@@ -34,8 +34,8 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Creates a new owner and its lock file. The caller holds the database's write lock. Otherwise another process could take the file for
-    /// that of a dead owner before it is locked.
+    /// Creates a new owner and its lock file. The caller holds the database's write lock. Otherwise another process
+    /// could take the file for that of a dead owner before it is locked.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = OPEN_COUNT.fetch_add(1, Ordering::Relaxed);

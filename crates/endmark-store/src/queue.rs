@@ -13,19 +13,20 @@ use crate::error::StoreError;
 use crate::ledger::Row;
 use crate::records::Leftover;
 
-/// Maximum writes in one transaction. Their number makes the cost of the transaction negligible, and the answer still takes only
-/// milliseconds.
+/// Maximum writes in one transaction. Their number makes the cost of the transaction negligible, and the answer still
+/// takes only milliseconds.
 const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
 /// Maximum rows in one transaction. A row costs less than a write.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. Holds do not depend on these rows, because a
-/// lease already knows the costs of its calls.
+/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. Holds do not depend on
+/// these rows, because a lease already knows the costs of its calls.
 const MAX_LEASED_ROWS_BESIDE_WRITES: usize = 128;
 
-/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it is already on the slate. A
-/// transaction costs as much as the rows of many requests, and readers do not notice the delay.
+/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it is
+/// already on the slate. A transaction costs as much as the rows of many requests, and readers do not notice the
+/// delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
 /// How often the idle thread checks whether the store's files are still in place.

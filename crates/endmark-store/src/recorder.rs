@@ -34,18 +34,20 @@ impl Recorder {
         self.store.refusals.add(clean(refused, &*self.secrets));
     }
 
-    /// Records an upstream call that is about to start. Once this returns, the call certainly gets a row: when it is settled or dropped, or
-    /// as interrupted at the next start. This waits only while every slot is in use. It never fails, because a reply is worth more than its
-    /// row.
+    /// Records an upstream call that is about to start. Once this returns, the call certainly gets a row: when it is
+    /// settled or dropped, or as interrupted at the next start. This waits only while every slot is in use. It never
+    /// fails, because a reply is worth more than its row.
     pub async fn open_call(&self, started: CallStarted) -> OpenCall {
         let started = clean(started, &*self.secrets);
         self.store.ledger.open(started, Arc::clone(&self.secrets)).await
     }
 
-    /// Holds a call in all its budgets before it starts (CX-7), or returns the budget that does not admit it. It returns after committed
-    /// data covers the hold. In a busy budget a committed lease already covers it. The hold is settled with the row of the call.
+    /// Holds a call in all its budgets before it starts (CX-7), or returns the budget that does not admit it. It
+    /// returns after committed data covers the hold. In a busy budget a committed lease already covers it. The hold
+    /// is settled with the row of the call.
     ///
-    /// If instances share the budgets, the hold needs a share of each budget. Only one instance makes the closing call of a session.
+    /// If instances share the budgets, the hold needs a share of each budget. Only one instance makes the closing
+    /// call of a session.
     pub async fn hold(&self, hold: Hold) -> Result<HoldOutcome, StoreError> {
         let Some(shared) = &self.store.shared else { return self.hold_here(&hold).await };
         let since = tokio::time::Instant::now();
@@ -78,8 +80,8 @@ impl Recorder {
         }
     }
 
-    /// Holds a call as the closing call of its session, unless another instance already made one. Returns `refused` otherwise. If the
-    /// process stops between the steps, the session has no closing call rather than two.
+    /// Holds a call as the closing call of its session, unless another instance already made one. Returns `refused`
+    /// otherwise. If the process stops between the steps, the session has no closing call rather than two.
     async fn close(
         &self,
         shared: &Shared,
@@ -106,7 +108,8 @@ impl Recorder {
             self.release_here(&request_id, call, closed.is_err()).await?;
             return closed.map(|_| refused);
         }
-        // A report that was sent earlier may have reopened the session here. If the database fails now, the next report closes it.
+        // A report that was sent earlier may have reopened the session here. If the database fails now, the next
+        // report closes it.
         let _ = shared.request(&of_session).await;
         Ok(outcome)
     }
@@ -121,7 +124,8 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }
 
-    /// Releases the holds of a call that did not start. If it was to be the closing call of its session (`closes`), the session stays open.
+    /// Releases the holds of a call that did not start. If it was to be the closing call of its session (`closes`),
+    /// the session stays open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
         self.release_here(request_id, call, closes).await?;
         match &self.store.shared {
@@ -140,24 +144,26 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }
 
-    /// Writes a durable intent, which states that a reply was cut and that its outcome will follow. Returns after the commit.
+    /// Writes a durable intent, which states that a reply was cut and that its outcome will follow. Returns after the
+    /// commit.
     pub async fn begin_cut(&self, cut: CutStarted) -> Result<CutId, StoreError> {
         let cut = clean(cut, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::begin(connection, &owner, &cut)).await
     }
 
-    /// Writes the outcome with its pieces and removes the intent, in one transaction (PC-7). Returns the row's number after the commit.
-    /// Fails with [`StoreError::NoSuchCut`] if the cut was already settled.
+    /// Writes the outcome with its pieces and removes the intent, in one transaction (PC-7). Returns the row's number
+    /// after the commit. Fails with [`StoreError::NoSuchCut`] if the cut was already settled.
     pub async fn settle_cut(&self, id: CutId, settled: CutSettled) -> Result<i64, StoreError> {
         let settled = clean(settled, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::settle(connection, &owner, id, &settled)).await
     }
 
-    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The caller must spawn the returned
-    /// future. The record is kept without its texts. At most 1,024 records are kept. Further records are lost, and so are those that
-    /// [`Store::close`](crate::Store::close) cannot write. [`Condition::cuts_lost`](crate::Condition::cuts_lost) counts the lost records.
+    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The caller must
+    /// spawn the returned future. The record is kept without its texts. At most 1,024 records are kept. Further
+    /// records are lost, and so are those that [`Store::close`](crate::Store::close) cannot write.
+    /// [`Condition::cuts_lost`](crate::Condition::cuts_lost) counts the lost records.
     #[must_use = "nothing is tried before it is polled"]
     pub fn keep_cut(
         &self,

@@ -105,7 +105,8 @@ pub struct RunMachine {
     pub name: String,
     /// Its instance, which distinguishes the journals of one host.
     pub instance: String,
-    /// Time of its last report in UTC, if it has been silent since and has not ended. The run is shown in its state of that time.
+    /// Time of its last report in UTC, if it has been silent since and has not ended. The run is shown in its state
+    /// of that time.
     pub last_known_at: Option<String>,
 }
 

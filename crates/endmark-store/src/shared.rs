@@ -1,8 +1,9 @@
 //! Shares data between instances in PostgreSQL: budgets, keys, and the rows of all calls.
 //!
-//! The SQLite file of an instance stays its durable store, and is the journal of unreported data. One thread reports everything to the
-//! database, one transaction at a time ([`database::exchange`]): rows, costs, and requests for shares of budgets. The database grants a
-//! share before the journal records it ([`journal`](crate::engine::journal)), so a hold needs only the journal.
+//! The SQLite file of an instance stays its durable store, and is the journal of unreported data. One thread reports
+//! everything to the database, one transaction at a time ([`database::exchange`]): rows, costs, and requests for
+//! shares of budgets. The database grants a share before the journal records it
+//! ([`journal`](crate::engine::journal)), so a hold needs only the journal.
 
 pub(crate) mod address;
 mod clock;
@@ -79,7 +80,8 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    /// Starts the thread. Fails if the database rejects this instance. If the database does not answer, the instance starts without it.
+    /// Starts the thread. Fails if the database rejects this instance. If the database does not answer, the instance
+    /// starts without it.
     pub(crate) fn start(
         address: &PostgresAddress,
         path: &Path,
@@ -151,7 +153,8 @@ impl Shared {
         claims.iter().any(|claim| !requests.is_known(&BudgetKey::new(claim)))
     }
 
-    /// Requests shares again for a call that does not fit, if others may soon return unused shares. Returns whether the call may fit now.
+    /// Requests shares again for a call that does not fit, if others may soon return unused shares. Returns whether
+    /// the call may fit now.
     pub(crate) async fn wait_for_share(
         &self,
         claims: &[Claim],

@@ -238,7 +238,8 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
         calls += 1;
     }
     postgres.stop();
-    // A share for some calls is available. Calls beyond it are not admitted, because another instance may have the rest.
+    // A share for some calls is available. Calls beyond it are not admitted, because another instance may have the
+    // rest.
     let mut has_failed = false;
     for nth in 0..2_000 {
         match call(&store, &format!("em_gone_{nth}"), "s", 1_000_000, 50, 50).await {

@@ -17,10 +17,11 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// nothing true can replace them. An open list or object is a beginning of the complete one. Each of them is one of
 /// [`CompletedText::unfinished`].
 ///
-/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`CompletedText::escaped`] counts them.
+/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`CompletedText::escaped`]
+/// counts them.
 ///
-/// A whole text is returned unchanged. In JSON Lines only the last value is cut. With [`Format::Auto`] the text must be JSON from its
-/// beginning. The cost is linear in the text, at any depth.
+/// A whole text is returned unchanged. In JSON Lines only the last value is cut. With [`Format::Auto`] the text must
+/// be JSON from its beginning. The cost is linear in the text, at any depth.
 ///
 /// ```
 /// use endmark_text::{Format, UnfinishedKind, complete};
@@ -108,7 +109,8 @@ fn to_text(settled: &[u8]) -> Result<String, CompleteError> {
 /// A closed text, with its unfinished values (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompletedText {
-    /// The closed text. It is whole in its format, and a beginning of the given text apart from the added closing characters.
+    /// The closed text. It is whole in its format, and a beginning of the given text apart from the added closing
+    /// characters.
     pub text: String,
     /// The index of the value with the unfinished places, from 0; in JSON always 0. If that value itself is left out,
     /// the text has this many values.
@@ -136,7 +138,8 @@ impl CompletedText {
         self.places.is_empty()
     }
 
-    /// Returns the unfinished values, outermost first: each open object and array, and then what is cut or missing in the innermost one.
+    /// Returns the unfinished values, outermost first: each open object and array, and then what is cut or missing in
+    /// the innermost one.
     pub fn unfinished(
         &self,
     ) -> impl DoubleEndedIterator<Item = UnfinishedPart<'_>> + ExactSizeIterator + Clone + '_ {
@@ -151,8 +154,8 @@ impl CompletedText {
 /// A place in a closed text that differs from the complete one (PC-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedPart<'a> {
-    /// The JSON Pointer (RFC 6901) of the unfinished part within the value. If an object has a name twice, the last one is meant. A lone
-    /// surrogate in a name becomes U+FFFD.
+    /// The JSON Pointer (RFC 6901) of the unfinished part within the value. If an object has a name twice, the last
+    /// one is meant. A lone surrogate in a name becomes U+FFFD.
     pub pointer: &'a str,
     /// The kind of the unfinished part.
     pub kind: UnfinishedKind,
@@ -169,8 +172,8 @@ pub enum UnfinishedKind {
     Array,
     /// An open object, with its first members.
     Object,
-    /// A number at the cut, which may continue. It is omitted unless it is the whole value. In that case the text is whole, and the number
-    /// is only marked.
+    /// A number at the cut, which may continue. It is omitted unless it is the whole value. In that case the text is
+    /// whole, and the number is only marked.
     Number,
     /// An incomplete `true`, `false` or `null`, left out.
     Literal,
@@ -212,8 +215,8 @@ pub enum CompleteError {
     /// No part of a value is settled, so nothing true can be kept.
     #[error("nothing of a value is settled yet")]
     NoValue,
-    /// The format should be detected, but the text is not JSON from its beginning. JSON after prose or in a fence is only a part of the
-    /// text, and closing that part would not give a beginning of the text.
+    /// The format should be detected, but the text is not JSON from its beginning. JSON after prose or in a fence is
+    /// only a part of the text, and closing that part would not give a beginning of the text.
     #[error("the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone")]
     NotJson,
     /// A format in which nothing can be closed.

@@ -82,9 +82,9 @@ impl Format {
         self.has_grammar() || *self == Self::Markdown
     }
 
-    /// Whether a verdict counts as evidence about a text if the format is required (PC-8). A cut always does. A whole text does only if
-    /// nothing can follow: after a JSON document other than a number, after one element that encloses all others, and after a marker. In
-    /// other cases more rows or elements may follow.
+    /// Whether a verdict counts as evidence about a text if the format is required (PC-8). A cut always does. A whole
+    /// text does only if nothing can follow: after a JSON document other than a number, after one element that
+    /// encloses all others, and after a marker. In other cases more rows or elements may follow.
     ///
     /// ```
     /// use endmark_text::{Format, Verdict};

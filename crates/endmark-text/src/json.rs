@@ -1,7 +1,8 @@
 //! Reads JSON in place: values are spans of the bytes, without a tree.
 //!
-//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion. Everything after that only walks over bytes
-//! that are known to be valid. If a key is repeated in an object, the last one counts, as in most parsers.
+//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion. Everything after that
+//! only walks over bytes that are known to be valid. If a key is repeated in an object, the last one counts, as in
+//! most parsers.
 
 mod path;
 mod scan;

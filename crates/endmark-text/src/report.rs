@@ -79,8 +79,8 @@ impl<'d> DetectionReport<'d> {
     }
 }
 
-/// Maximum total size of the pointers in a [`CompletionReport`], in bytes. If nested brackets exceed it, those nearest to the root and the
-/// innermost one are listed.
+/// Maximum total size of the pointers in a [`CompletionReport`], in bytes. If nested brackets exceed it, those
+/// nearest to the root and the innermost one are listed.
 const MAX_POINTER_BYTES: usize = 1 << 17;
 
 /// A closed text as JSON.

@@ -7,9 +7,9 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 
 /// Replaces each escape of a lone surrogate in JSON by `\ufffd`, so that parsers with Unicode strings accept it.
 ///
-/// Half a surrogate pair is grammatical JSON (RFC 8259, section 8.2) but not a character; models and tools that cut text in
-/// UTF-16 write it. The result has the length of the input: every offset stays valid. JSON without lone surrogates is
-/// borrowed. Linear time.
+/// Half a surrogate pair is grammatical JSON (RFC 8259, section 8.2) but not a character; models and tools that cut
+/// text in UTF-16 write it. The result has the length of the input: every offset stays valid. JSON without lone
+/// surrogates is borrowed. Linear time.
 ///
 /// ```
 /// use endmark_text::replace_lone_surrogates;

@@ -53,8 +53,8 @@ pub struct Truncation {
     pub truncation_index: usize,
     /// The last offset at which all brackets are closed. 0 if there is none.
     pub balanced_index: usize,
-    /// The raw source of the last settled token. Within a string it is the settled part from the opening quote, at most its last 200
-    /// characters. Empty only if the text is empty.
+    /// The raw source of the last settled token. Within a string it is the settled part from the opening quote, at
+    /// most its last 200 characters. Empty only if the text is empty.
     pub last_valid_token: String,
     /// The open elements, outermost first.
     pub open: OpenStack,

@@ -62,11 +62,13 @@ impl PrefillVariant {
 /// How a request presents a cut tool call to the server that should continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolPrefill {
-    /// As text that the model wrote itself: `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or Hermes template continues
-    /// it and returns the complete call, whose arguments begin with those in the request. Only for templates that write calls in this form.
+    /// As text that the model wrote itself: `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or
+    /// Hermes template continues it and returns the complete call, whose arguments begin with those in the request.
+    /// Only for templates that write calls in this form.
     Hermes,
-    /// As `tool_calls` of the last message. llama.cpp drops them and writes the complete call again. This costs as much as the call and
-    /// requires no knowledge of the template. The result counts only if it begins with the arguments in the request.
+    /// As `tool_calls` of the last message. llama.cpp drops them and writes the complete call again. This costs as
+    /// much as the call and requires no knowledge of the template. The result counts only if it begins with the
+    /// arguments in the request.
     Calls,
 }
 
@@ -122,8 +124,8 @@ pub struct ContinuationRequest {
     pub body: Vec<u8>,
     /// The number of bytes at the end of the received part that the request does not show.
     ///
-    /// Some servers reject an unfinished message that ends in white space. The omitted bytes are requested again, so the response begins
-    /// before them.
+    /// Some servers reject an unfinished message that ends in white space. The omitted bytes are requested again, so
+    /// the response begins before them.
     pub unshown_bytes: usize,
 }
 
@@ -135,8 +137,8 @@ impl From<Vec<u8>> for ContinuationRequest {
 
 /// Returns a cut reply in the form that a Hermes or Qwen template gives it.
 ///
-/// Arguments without text (`{`) are omitted, and so is white space at their end. A model continues badly from half a token, but finds the
-/// token by itself.
+/// Arguments without text (`{`) are omitted, and so is white space at their end. A model continues badly from half a
+/// token, but finds the token by itself.
 ///
 /// ```
 /// use endmark_wire::ask::{Partial, hermes_prefill};

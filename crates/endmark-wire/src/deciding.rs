@@ -1,7 +1,9 @@
-//! The fields of a request that decide which model answers and how much it may produce. Checks that all servers read them in the same way.
+//! The fields of a request that decide which model answers and how much it may produce. Checks that all servers read
+//! them in the same way.
 //!
-//! A JSON object may contain a field twice. Some servers use the first one, most use the last one, and Go's `encoding/json` reads `Model`
-//! as `model`. If a limit depends on such a field, a request that servers can read in two ways is rejected.
+//! A JSON object may contain a field twice. Some servers use the first one, most use the last one, and Go's
+//! `encoding/json` reads `Model` as `model`. If a limit depends on such a field, a request that servers can read in
+//! two ways is rejected.
 
 pub(crate) mod fields;
 
@@ -87,7 +89,8 @@ pub enum Undecided {
     FurtherModels(&'static str),
 }
 
-/// Checks that all servers read the deciding fields of this request in the same way, and that the limits can be applied.
+/// Checks that all servers read the deciding fields of this request in the same way, and that the limits can be
+/// applied.
 ///
 /// ```
 /// use endmark_wire::deciding::{Limits, check};
@@ -135,8 +138,8 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
     Ok(())
 }
 
-/// Returns all models in the body of a checked request: its own, and those of tools that query another model. `None` stands for a model
-/// that cannot be read.
+/// Returns all models in the body of a checked request: its own, and those of tools that query another model. `None`
+/// stands for a model that cannot be read.
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
@@ -223,8 +226,8 @@ impl Request {
     }
 }
 
-/// Returns whether the most tolerant servers treat two names as equal. Go ignores case and folds two non-ASCII letters, Google's servers
-/// accept `snake_case` and `camelCase`, and C ends a text at a NUL.
+/// Returns whether the most tolerant servers treat two names as equal. Go ignores case and folds two non-ASCII
+/// letters, Google's servers accept `snake_case` and `camelCase`, and C ends a text at a NUL.
 fn names_match(one: &str, other: &str) -> bool {
     fn fold_name(name: &str) -> impl Iterator<Item = char> {
         let letters = name.chars().take_while(|letter| *letter != '\0');

@@ -1,8 +1,8 @@
 //! Edits JSON bytes in place. Anything not edited stays byte for byte: unknown fields, order, numbers, whitespace and
 //! duplicates.
 //!
-//! Edits refer to the original bytes and are written out once. If a key occurs twice, the last one is edited, because most parsers use that
-//! one. A removal removes all of them, because otherwise an earlier one would take effect.
+//! Edits refer to the original bytes and are written out once. If a key occurs twice, the last one is edited, because
+//! most parsers use that one. A removal removes all of them, because otherwise an earlier one would take effect.
 
 mod container;
 
@@ -202,8 +202,8 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Sets several strings so that together they form this text. Strings that match its beginning stay. The first one that does not, or
-    /// the last one, gets the rest.
+    /// Sets several strings so that together they form this text. Strings that match its beginning stay. The first
+    /// one that does not, or the last one, gets the rest.
     pub(crate) fn set_texts(&mut self, values: &[Value<'a>], text: &str) {
         let mut rest = text;
         for (position, value) in values.iter().enumerate() {

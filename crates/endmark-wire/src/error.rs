@@ -51,8 +51,8 @@ impl ProviderError {
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
 
-    /// Returns whether the error concerns the sender and not the request: the key, the account, its balance or its country. Any form of the
-    /// same request would be rejected again.
+    /// Returns whether the error concerns the sender and not the request: the key, the account, its balance or its
+    /// country. Any form of the same request would be rejected again.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;

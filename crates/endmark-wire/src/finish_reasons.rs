@@ -57,8 +57,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself. `may_be_sequence` is whether
-    /// [`Turn`](Self::Turn) may mean a stop sequence.
+    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself.
+    /// `may_be_sequence` is whether [`Turn`](Self::Turn) may mean a stop sequence.
     pub fn stop(self, may_be_sequence: bool) -> Option<Stop> {
         Some(match self {
             Self::Turn if may_be_sequence => Stop::Sequence,

@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions, as its many servers implement it in practice (PC-8, PC-9).
 //!
-//! A [`ChatRequest`] is viewed and, to request the rest of a cut reply, edited in place. The response is a [`ChatResponse`], or a
-//! [`ChatStream`] of chunks. Both have the same content: text, [`ToolCall`]s, a [`Finish`] and [`Usage`]. Additional fields of a server
-//! pass unchanged.
+//! A [`ChatRequest`] is viewed and, to request the rest of a cut reply, edited in place. The response is a
+//! [`ChatResponse`], or a [`ChatStream`] of chunks. Both have the same content: text, [`ToolCall`]s, a [`Finish`] and
+//! [`Usage`]. Additional fields of a server pass unchanged.
 
 mod choice;
 mod content;

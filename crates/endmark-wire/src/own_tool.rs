@@ -1,5 +1,5 @@
-//! Endmark's own tool, which is offered to the model next to the client's tools. Endmark answers its calls before the client sees them
-//! (CX-5).
+//! Endmark's own tool, which is offered to the model next to the client's tools. Endmark answers its calls before the
+//! client sees them (CX-5).
 
 use endmark_context::conversation::Content;
 

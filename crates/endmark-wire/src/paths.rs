@@ -1,7 +1,7 @@
 //! The cost of a request by its path, and the place of its model: one table of the providers' paths.
 //!
-//! This is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so that a request is judged
-//! by the path that its upstream reads.
+//! This is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so
+//! that a request is judged by the path that its upstream reads.
 
 mod table;
 mod usage;
@@ -46,8 +46,8 @@ impl Service {
         deciding::generates(self.fields)
     }
 
-    /// Returns the request with `stream_options.include_usage`. Returns `None` if it is not for a stream, already requests usage, or is for
-    /// a service without this option.
+    /// Returns the request with `stream_options.include_usage`. Returns `None` if it is not for a stream, already
+    /// requests usage, or is for a service without this option.
     ///
     /// ```
     /// use endmark_wire::{json::Value, paths::{Cost, read}};

@@ -100,8 +100,8 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// them, arguments that are not an object are not written.
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
-    /// Sets or removes the provider's signature of one of a choice's calls, if clients send signatures back. A signature is valid only for
-    /// the call that it arrived with.
+    /// Sets or removes the provider's signature of one of a choice's calls, if clients send signatures back. A
+    /// signature is valid only for the call that it arrived with.
     fn sign_call(&mut self, _choice: u32, _call: u32, _signature: Option<&str>) {}
 
     /// Sets the provider's signature of the rest of a choice's text, if clients send signatures back.
@@ -115,8 +115,8 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
 
     /// Records which calls stay cut, before their choice's end is set.
     ///
-    /// They are removed if the format cannot show a cut call. In such a format arguments are an object, and an incomplete object would look
-    /// like the intended one.
+    /// They are removed if the format cannot show a cut call. In such a format arguments are an object, and an
+    /// incomplete object would look like the intended one.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
     /// Returns whether a reply can show the received part of a cut call.

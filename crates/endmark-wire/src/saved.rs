@@ -49,8 +49,8 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
 const ERROR_FIELDS: [&str; 9] =
     ["error", "type", "request_id", "user_id", "object", "message", "param", "code", "status"];
 
-/// Reads a body that is a provider's error. It has a message, a type, code or status, and only fields of errors. Other documents with a
-/// field `error` are ignored.
+/// Reads a body that is a provider's error. It has a message, a type, code or status, and only fields of errors.
+/// Other documents with a field `error` are ignored.
 fn bare_error(root: Value<'_>) -> Option<SavedReply> {
     let field = root.field("error").filter(|error| error.kind() == Kind::Object);
     let error = field.or_else(|| root.has_text("object", "error").then_some(root))?;

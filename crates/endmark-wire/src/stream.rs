@@ -13,8 +13,8 @@ const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
 pub trait Reader: fmt::Debug + Send + Sync {
     /// Reads a frame. A comment is an empty event.
     ///
-    /// After a broken event the reply is incomplete. The part before it is stored, but everything after it lacks its content. Once another
-    /// event is read, no choice is mendable.
+    /// After a broken event the reply is incomplete. The part before it is stored, but everything after it lacks its
+    /// content. Once another event is read, no choice is mendable.
     fn frame(&mut self, frame: &Frame) -> Result<Event, EventError>;
 
     /// Returns the reply received so far.

@@ -22,8 +22,8 @@ use crate::writer::Writer;
 
 /// A wire format. Implementations are stateless; the state of a stream is in the reader or writer that they create.
 ///
-/// This trait contains the identity of a format and its addresses. The supertraits contain the rest. Each is implemented in the file that
-/// does the work.
+/// This trait contains the identity of a format and its addresses. The supertraits contain the rest. Each is
+/// implemented in the file that does the work.
 pub trait WireFormat:
     WireRequest + WireConversation + WireAsk + WireReply + fmt::Debug + Send + Sync
 {
@@ -163,7 +163,8 @@ pub trait WireConversation {
     /// Returns the content of a response as the items that represent it in the following conversation.
     fn response_items(&self, root: Value<'_>) -> Vec<String>;
 
-    /// Returns the same for a stream: `events` are the data of its events, and `choice` is the choice that they contained.
+    /// Returns the same for a stream: `events` are the data of its events, and `choice` is the choice that they
+    /// contained.
     fn stream_items(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
     /// Returns the id of a stored item, if this conversation item is only a reference to one.
@@ -224,8 +225,8 @@ pub trait WireReply {
     /// Returns the error in a body, if there is one.
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError>;
 
-    /// Returns an error body in the provider's shape, so that client libraries raise their own exceptions. `kind` begins with `endmark_`,
-    /// and the message states what to do next.
+    /// Returns an error body in the provider's shape, so that client libraries raise their own exceptions. `kind`
+    /// begins with `endmark_`, and the message states what to do next.
     fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
 
     /// Returns the same error as the last event of a stream.

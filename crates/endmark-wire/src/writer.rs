@@ -46,8 +46,9 @@ pub struct Closing<'a> {
 
 /// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held back.
 ///
-/// All returned bytes are ready to be sent, and are never retracted. It accepts only complete frames, because the bytes after half a frame
-/// would become part of it. If the client has the beginning of a part, only the rest is written.
+/// All returned bytes are ready to be sent, and are never retracted. It accepts only complete frames, because the
+/// bytes after half a frame would become part of it. If the client has the beginning of a part, only the rest is
+/// written.
 ///
 /// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame while the upstream sends. Then either
 /// [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and [`Writer::tool_call`], and
@@ -78,8 +79,8 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns the next characters of a choice's text.
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
-    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces. In that case
-    /// [`Writer::tool_call`] writes the complete call.
+    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces.
+    /// In that case [`Writer::tool_call`] writes the complete call.
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
     /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
@@ -96,8 +97,8 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Records which of the client's stop sequences ended a choice, for formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Returns whether the arguments of a call arrive at once, as an object. A client that runs calls on arrival must not receive one
-    /// before it is known to be complete.
+    /// Returns whether the arguments of a call arrive at once, as an object. A client that runs calls on arrival must
+    /// not receive one before it is known to be complete.
     fn calls_come_whole(&self) -> bool {
         false
     }
@@ -112,8 +113,8 @@ pub trait Writer: fmt::Debug + Send + Sync {
 
     /// Records which calls stay cut, before the stream ends.
     ///
-    /// Returns the outcome of each call whose received part is not shown. If the end of a reply does not distinguish a cut call from a
-    /// finished one, the client must not receive the call's end.
+    /// Returns the outcome of each call whose received part is not shown. If the end of a reply does not distinguish
+    /// a cut call from a finished one, the client must not receive the call's end.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }
@@ -121,8 +122,8 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns the end of the stream.
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
 
-    /// Returns the end of a broken stream in the provider's own shape, so that no client mistakes it for a whole one. A held error of the
-    /// upstream is used instead. Held frames other than an end come first.
+    /// Returns the end of a broken stream in the provider's own shape, so that no client mistakes it for a whole one.
+    /// A held error of the upstream is used instead. Held frames other than an end come first.
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
     /// Returns the items that were written or completed here, once the stream is closed. The provider stores

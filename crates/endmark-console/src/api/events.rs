@@ -18,7 +18,8 @@ use crate::query::Query;
 
 /// Maximum clients that follow events at the same time.
 pub(crate) const MAX_FOLLOWERS: usize = 32;
-/// How often the store is polled. Other processes write runs too, so notifications within this process would be incomplete.
+/// How often the store is polled. Other processes write runs too, so notifications within this process would be
+/// incomplete.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// Longest silence before a heartbeat. A heartbeat also detects a lost client.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -40,8 +41,8 @@ struct RunEventStream {
     _place: OwnedSemaphorePermit,
 }
 
-/// Answers `runs/events?run=&after=` with the events after the given number. `Last-Event-ID` overrides `after`. Without either, only new
-/// events are sent.
+/// Answers `runs/events?run=&after=` with the events after the given number. `Last-Event-ID` overrides `after`.
+/// Without either, only new events are sent.
 pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(visit.head.uri.query(), &["run", "after"])?;
     let last = visit.head.headers.get("last-event-id").map(|last| {

@@ -41,7 +41,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Returns the state of a budget at the time `now`, in seconds since 1970. The forecast extends the pace of the window so far.
+    /// Returns the state of a budget at the time `now`, in seconds since 1970. The forecast extends the pace of the
+    /// window so far.
     pub(super) fn new(row: &BudgetEntry, zone: &Zone, now: u64) -> Self {
         let limit = limit(row).unwrap_or(0);
         let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
@@ -139,7 +140,8 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Returns the start and end of a window in seconds since 1970. Returns `None` if it is not the current window or does not end.
+/// Returns the start and end of a window in seconds since 1970. Returns `None` if it is not the current window or
+/// does not end.
 fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
     let period = Period::from_window(name);
     let at = Moment::from_unix_seconds(now);

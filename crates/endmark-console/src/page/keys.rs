@@ -1,4 +1,5 @@
-//! Lists the gateway's own keys, with a form to revoke one. Secrets cannot be shown, because only their hashes are stored. (CX-7)
+//! Lists the gateway's own keys, with a form to revoke one. Secrets cannot be shown, because only their hashes are
+//! stored. (CX-7)
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,5 @@
-//! Shows content that was omitted from requests: a list of compactions, and a reader for kept originals and capped results.
+//! Shows content that was omitted from requests: a list of compactions, and a reader for kept originals and capped
+//! results.
 
 use endmark_context::cap::{Limits, Unit};
 use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, Place};

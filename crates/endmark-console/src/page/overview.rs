@@ -31,7 +31,8 @@ const MIN_REPLIES_FOR_PERCENT: u64 = 100;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
-/// The outcomes of cut replies in a plot, from the bottom to the top: the outcome, the CSS class, and the word in the legend.
+/// The outcomes of cut replies in a plot, from the bottom to the top: the outcome, the CSS class, and the word in the
+/// legend.
 const OUTCOME_SEGMENTS: [(&str, &str); 6] = [
     ("resumed", "resumed"),
     ("restarted", "restarted"),

@@ -1,5 +1,5 @@
-//! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure. The Content-Security-Policy forbids
-//! inline styles, so sizes are attributes: heights in pixels, widths in percent.
+//! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure. The
+//! Content-Security-Policy forbids inline styles, so sizes are attributes: heights in pixels, widths in percent.
 
 use maud::{Markup, html};
 
@@ -14,7 +14,8 @@ const BOTTOM_MARGIN_PX: f64 = 42.0;
 const GAP: f64 = 1.0;
 const MIN_HEIGHT_PX: f64 = 1.5;
 
-/// Returns the ticks of an axis from 0 to at least `max`. All ticks are integers. The axis has at most five steps of 1, 2, 2.5 or 5 × 10ⁿ.
+/// Returns the ticks of an axis from 0 to at least `max`. All ticks are integers. The axis has at most five steps of
+/// 1, 2, 2.5 or 5 × 10ⁿ.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -69,8 +69,8 @@ fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
     models.find(&call.model).and_then(|model| model.context_tokens.or(model.max_input_tokens))
 }
 
-/// Returns the parts of a call's context: tokens read from the cache, the rest of the prompt, and the output. Unreported numbers are
-/// estimated.
+/// Returns the parts of a call's context: tokens read from the cache, the rest of the prompt, and the output.
+/// Unreported numbers are estimated.
 fn tokens(call: &UsageRow) -> [Segment; 3] {
     let (_, sums) = endmark_store::classify(call);
     [

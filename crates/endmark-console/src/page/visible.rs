@@ -7,8 +7,8 @@ const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
 /// Attributes whose values are sent back to the gateway, and so must not be changed.
 const SUBMITTED_ATTRIBUTES: [&str; 2] = [" value=", " href="];
 
-/// Replaces such characters in a complete page by codes like `\u{202e}`, so that untrusted text cannot reorder the text around it.
-/// Replacing them once for the whole page ensures that no element is missed.
+/// Replaces such characters in a complete page by codes like `\u{202e}`, so that untrusted text cannot reorder the
+/// text around it. Replacing them once for the whole page ensures that no element is missed.
 pub(super) fn with_visible_controls(page: String) -> String {
     if !page.chars().any(acts) {
         return page;

@@ -29,8 +29,8 @@ const CLOSING_LIMIT: NotAsked = NotAsked {
 };
 
 impl NotAsked {
-    /// Returns the reason for a row of the log. Returns `None` if the gateway requested a continuation, or if the reply could not be
-    /// continued.
+    /// Returns the reason for a row of the log. Returns `None` if the gateway requested a continuation, or if the
+    /// reply could not be continued.
     pub fn from_row(row: &LogRow) -> Option<Self> {
         [WATCHING, OWN_LIMIT, CLOSING_LIMIT].into_iter().find(|not_asked| not_asked.because == row.reason)
     }

@@ -350,8 +350,8 @@ impl Total {
         self.millionths = self.millionths.saturating_add(other.millionths);
     }
 
-    /// Formats the cost in dollars with this many decimal places. If prices are missing, states the known sum and the number of calls
-    /// without a price.
+    /// Formats the cost in dollars with this many decimal places. If prices are missing, states the known sum and the
+    /// number of calls without a price.
     ///
     /// ```
     /// use endmark_console::reports::usage::Total;

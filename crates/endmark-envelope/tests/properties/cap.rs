@@ -1,4 +1,5 @@
-//! A capped envelope is valid JSON of the same shape within its limit, and has a warning with the right counts for each cut. (EN-5)
+//! A capped envelope is valid JSON of the same shape within its limit, and has a warning with the right counts for
+//! each cut. (EN-5)
 
 use endmark_envelope::{
     Document, Envelope, ErrorBody, FieldRules, MIN_RESPONSE_BYTES, TRUNCATION_MARKER, Warning, WarningKind,

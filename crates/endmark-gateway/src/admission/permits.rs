@@ -39,8 +39,8 @@ pub(crate) enum NoPlace {
 }
 
 impl Permits {
-    /// Returns a permit immediately or after another request ends. At most `served` requests have a permit. At most `waiting` requests
-    /// wait, each at most `patience`.
+    /// Returns a permit immediately or after another request ends. At most `served` requests have a permit. At most
+    /// `waiting` requests wait, each at most `patience`.
     async fn acquire(
         self: &Arc<Self>,
         served: usize,
@@ -109,8 +109,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A request's claim to a permit, which is taken only when work begins. A client that is still sending its body has no permit, so it cannot
-/// block other clients.
+/// A request's claim to a permit, which is taken only when work begins. A client that is still sending its body has
+/// no permit, so it cannot block other clients.
 pub(crate) struct Claim {
     permits: Arc<Permits>,
     stopping: Arc<Stopping>,

@@ -64,8 +64,8 @@ fn lock(unread: &Mutex<UnreadParts>) -> MutexGuard<'_, UnreadParts> {
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a body that contains the bytes sent by `maker`. An error of `maker` ends the body abnormally after those bytes. The producer
-/// waits while `capacity` bytes are unread, and is dropped with the body.
+/// Returns a body that contains the bytes sent by `maker`. An error of `maker` ends the body abnormally after those
+/// bytes. The producer waits while `capacity` bytes are unread, and is dropped with the body.
 pub(crate) fn body_from<M>(
     capacity: usize,
     maker: impl FnOnce(Outlet) -> M,

@@ -11,8 +11,8 @@ use super::parts::{KINDS, TEXT, measure};
 const MAX_SESSIONS: usize = 4_096;
 /// A call holds its estimate plus a tenth.
 const MARGIN_PERCENT: u64 = 110;
-/// Maximum tokens that a provider may add to the prompt of an unknown session, as Anthropic does for tools. At most the size of the prompt
-/// itself is assumed.
+/// Maximum tokens that a provider may add to the prompt of an unknown session, as Anthropic does for tools. At most
+/// the size of the prompt itself is assumed.
 const MAX_ADDED_TOKENS: u64 = 350;
 /// A factor of 1.
 const UNIT_FACTOR: u64 = 1_000;

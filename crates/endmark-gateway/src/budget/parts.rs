@@ -14,15 +14,15 @@ const AUDIO: usize = 2;
 const VIDEO: usize = 3;
 const FILE: usize = 4;
 
-/// Assumed tokens of one part of each kind of media: an image of about 1,000 by 1,000 pixels, a minute of audio, a minute of video, and a
-/// document of ten pages.
+/// Assumed tokens of one part of each kind of media: an image of about 1,000 by 1,000 pixels, a minute of audio, a
+/// minute of video, and a document of ten pages.
 const ASSUMED_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
 
 /// Maximum depth of the search. No known request has deeper media.
 const MAX_DEPTH: usize = 32;
 
-/// Returns the tokens of a body by kinds of parts, without corrections. Images count by their dimensions if these are known. A body that is
-/// not JSON counts by its length.
+/// Returns the tokens of a body by kinds of parts, without corrections. Images count by their dimensions if these are
+/// known. A body that is not JSON counts by its length.
 pub(super) fn measure(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
     let mut media = [0; KINDS];
     if let Some(root) = root {
@@ -61,7 +61,8 @@ fn word<'a>(object: Value<'a>, name: &str) -> Option<Cow<'a, str>> {
     object.field(name)?.text()
 }
 
-/// The fields that decide whether an object is media. They are collected in one pass, because every object of every request is examined.
+/// The fields that decide whether an object is media. They are collected in one pass, because every object of every
+/// request is examined.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<Value<'a>>,

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::estimate::PromptEstimate;
 use super::{BudgetHold, Budgets, NotAdmitted, PlannedCall};
 
-/// How long a request waits until another request of its key ends. A client that sends requests one after another may read the end of a
-/// response before its slot is free.
+/// How long a request waits until another request of its key ends. A client that sends requests one after another may
+/// read the end of a response before its slot is free.
 const SEAT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Pause between two attempts.
@@ -25,8 +25,8 @@ pub(super) fn rule(unit: Unit, limit: u64) -> Rule {
 }
 
 impl Budgets {
-    /// Reserves one of the parallel requests of a key. Returns `None` if they are unlimited. Dropping the result frees the slot. It is held
-    /// as call 0, which has no row.
+    /// Reserves one of the parallel requests of a key. Returns `None` if they are unlimited. Dropping the result
+    /// frees the slot. It is held as call 0, which has no row.
     pub(crate) async fn seat(
         &self,
         recorder: &Recorder,

@@ -16,8 +16,8 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::turn::Alarm;
 
-/// Minimum rate of a body in bytes per second, after a grace period. Slow mobile connections are a hundred times faster. Clients that
-/// attack with slow requests are a hundred times slower.
+/// Minimum rate of a body in bytes per second, after a grace period. Slow mobile connections are a hundred times
+/// faster. Clients that attack with slow requests are a hundred times slower.
 const MIN_RATE: u64 = 1024;
 
 /// Why a body could not be read completely.
@@ -88,8 +88,8 @@ impl ClientBody {
         Poll::Ready(Some(Err(known.into())))
     }
 
-    /// Returns the deadline for the next bytes if waiting began at `since`. Time during which an upstream did not read is not counted
-    /// against the client.
+    /// Returns the deadline for the next bytes if waiting began at `since`. Time during which an upstream did not
+    /// read is not counted against the client.
     fn deadline(&self, since: Instant) -> Instant {
         let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
         since + self.idle.min(allowed.saturating_sub(self.waited_time))

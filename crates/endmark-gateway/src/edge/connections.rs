@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::presence::{Activity, Presence};
 
-/// How long an incoming body is protected from being closed for another client. Most bodies arrive in this time. After it, the slowest body
-/// is closed first.
+/// How long an incoming body is protected from being closed for another client. Most bodies arrive in this time.
+/// After it, the slowest body is closed first.
 const BODY_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// How long a slow reader is protected from being closed for another client. A client that reads a kilobyte per second shows activity
-/// within this time, despite the buffers of both systems.
+/// How long a slow reader is protected from being closed for another client. A client that reads a kilobyte per
+/// second shows activity within this time, despite the buffers of both systems.
 const UNREAD_AT_LEAST: Duration = Duration::from_mins(1);
 
 /// All connections of one listener.
@@ -33,8 +33,8 @@ pub(super) enum Place {
 }
 
 impl Connections {
-    /// Admits a new connection. If there is no room, it closes the least active connection: first idle ones, then those without a complete
-    /// request. Among these, the one with the longest unchanged state is closed.
+    /// Admits a new connection. If there is no room, it closes the least active connection: first idle ones, then
+    /// those without a complete request. Among these, the one with the longest unchanged state is closed.
     pub(super) fn enter(self: &Arc<Self>, limit: usize) -> Place {
         let mut all = self.lock();
         if all.by_number.len() >= limit {
@@ -73,8 +73,8 @@ impl Connections {
     }
 }
 
-/// Returns the order in which connections are closed: by activity, and longest duration first. Returns `None` if the connection must not be
-/// closed.
+/// Returns the order in which connections are closed: by activity, and longest duration first. Returns `None` if the
+/// connection must not be closed.
 fn reluctance((doing, for_so_long): (Activity, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
     let rank = match doing {
         Activity::Idle => 0,

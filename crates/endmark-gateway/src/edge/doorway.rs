@@ -1,7 +1,8 @@
 //! Transfers the bytes between a connection and the HTTP library.
 //!
-//! A head is transferred only when it is complete and valid, and when no other request is in progress. Therefore the library never rejects
-//! a request without a message, and never waits for a client. All rejections have the error format of the client's SDK.
+//! A head is transferred only when it is complete and valid, and when no other request is in progress. Therefore the
+//! library never rejects a request without a message, and never waits for a client. All rejections have the error
+//! format of the client's SDK.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -3,10 +3,11 @@
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
-/// Removes every header about the end of a response. The HTTP library then declares the length if it is known, or sends chunks. Thus no
-/// header can contradict the actual end of the body.
+/// Removes every header about the end of a response. The HTTP library then declares the length if it is known, or
+/// sends chunks. Thus no header can contradict the actual end of the body.
 ///
-/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that the library writes the header.
+/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that the
+/// library writes the header.
 pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
     let length = if is_head && !knows_length { only_length(headers) } else { None };
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {

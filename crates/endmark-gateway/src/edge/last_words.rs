@@ -1,5 +1,5 @@
-//! Builds the error response for a request that could not be parsed. It bypasses the HTTP library, which would only close the connection or
-//! send a bare status.
+//! Builds the error response for a request that could not be parsed. It bypasses the HTTP library, which would only
+//! close the connection or send a bare status.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;

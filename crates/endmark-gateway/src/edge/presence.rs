@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use endmark_wire::http1::Fault;
 use tokio::sync::Notify;
 
-/// Maximum bytes of a reply that wait in the HTTP library for a slow client. Without this limit, the library would accept as many as a head
-/// may have. The gateway keeps a copy of all accepted bytes for recovery.
+/// Maximum bytes of a reply that wait in the HTTP library for a slow client. Without this limit, the library would
+/// accept as many as a head may have. The gateway keeps a copy of all accepted bytes for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
 /// The current activity of a connection.
@@ -51,7 +51,8 @@ pub(super) struct Presence {
     /// Whether the end of the current reply is the end of the connection.
     ends_by_closing: AtomicBool,
     pub(super) closing: Notify,
-    /// Number of bytes that the HTTP library has accepted but not written. It is approximate, because the library adds framing.
+    /// Number of bytes that the HTTP library has accepted but not written. It is approximate, because the library
+    /// adds framing.
     unwritten: AtomicUsize,
     wakers: Mutex<Wakers>,
 }

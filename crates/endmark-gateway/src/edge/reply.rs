@@ -22,8 +22,8 @@ const CHUNK_FRAMING_BYTES: usize = 8;
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
 struct ReplyTimeout(Duration);
 
-/// The body of a reply. The request keeps its permit and counts as in progress until this is dropped. That happens at the end of the body,
-/// on an error, or when the client disconnects.
+/// The body of a reply. The request keeps its permit and counts as in progress until this is dropped. That happens at
+/// the end of the body, on an error, or when the client disconnects.
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,

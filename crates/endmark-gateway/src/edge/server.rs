@@ -31,15 +31,17 @@ const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long connections may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Maximum number of clients that receive the message that the gateway is full. Further connections are closed without it.
+/// Maximum number of clients that receive the message that the gateway is full. Further connections are closed
+/// without it.
 const MAX_REFUSALS_IN_PROGRESS: usize = 64;
 
-/// Size of the system's send buffer for each client. The default is several megabytes. This size permits two megabytes per second to
-/// another continent. A client that reads a kilobyte per second still shows activity every minute or two.
+/// Size of the system's send buffer for each client. The default is several megabytes. This size permits two
+/// megabytes per second to another continent. A client that reads a kilobyte per second still shows activity every
+/// minute or two.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
-/// Maximum unsent bytes in the buffer before the system accepts more. Data in transit does not count, so distance does not matter. A small
-/// value matters because the gateway also keeps unread data for recovery.
+/// Maximum unsent bytes in the buffer before the system accepts more. Data in transit does not count, so distance
+/// does not matter. A small value matters because the gateway also keeps unread data for recovery.
 #[cfg(target_os = "linux")]
 const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
@@ -86,8 +88,8 @@ impl Server {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the gateway, usually with the result of [`Gateway::with_settings`]. Requests in progress keep the old gateway, and
-    /// connections keep their limits.
+    /// Replaces the gateway, usually with the result of [`Gateway::with_settings`]. Requests in progress keep the old
+    /// gateway, and connections keep their limits.
     pub fn reload(&self, gateway: Arc<Gateway>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
@@ -97,8 +99,8 @@ impl Server {
         self.connections.busy()
     }
 
-    /// Returns the number of requests with a gateway key that run a model. Each is counted before its upstream is called, so this count
-    /// includes every delivered reply.
+    /// Returns the number of requests with a gateway key that run a model. Each is counted before its upstream is
+    /// called, so this count includes every delivered reply.
     pub fn admitted_calls(&self) -> u64 {
         self.gateway().admitted_calls.load(Ordering::Relaxed)
     }
@@ -125,9 +127,9 @@ impl Server {
         }
     }
 
-    /// Serves connections until `shutdown` resolves, and then drains replies in progress. While draining it serves only its own pages, and
-    /// `/endmark/readyz` reports that it is stopping. Replies that do not end in time are aborted: their clients get an error, and the end
-    /// of each call is recorded.
+    /// Serves connections until `shutdown` resolves, and then drains replies in progress. While draining it serves
+    /// only its own pages, and `/endmark/readyz` reports that it is stopping. Replies that do not end in time are
+    /// aborted: their clients get an error, and the end of each call is recorded.
     ///
     /// # Errors
     /// [`ServeError::NotDrained`] if some replies did not end in time.
@@ -202,7 +204,8 @@ impl Server {
         Ok(())
     }
 
-    /// Aborts everything in progress: first each reply, with a final message, and then the connections that accept no message.
+    /// Aborts everything in progress: first each reply, with a final message, and then the connections that accept no
+    /// message.
     async fn abort_remaining(&self) {
         for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Stopped, CLOSE_TIMEOUT)] {
             self.reach(stage);

@@ -109,8 +109,8 @@ async fn handle(
     PooledFuture::new(stack::respond(gateway, request, format)).await
 }
 
-/// Returns an error if a request cannot be forwarded. Either its method is unsupported, or it would switch to another protocol, which would
-/// bypass limits and recovery.
+/// Returns an error if a request cannot be forwarded. Either its method is unsupported, or it would switch to another
+/// protocol, which would bypass limits and recovery.
 fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     let method = request.method().as_str();
     if !METHODS.split(", ").any(|served| served == method) {
@@ -120,8 +120,8 @@ fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
-/// Decides whether the request may be served now, and returns its claim. The gateway's own pages need no claim, because they report its
-/// state even while it is full or stopping.
+/// Decides whether the request may be served now, and returns its claim. The gateway's own pages need no claim,
+/// because they report its state even while it is full or stopping.
 fn admit(
     server: &Arc<Server>,
     gateway: &Gateway,

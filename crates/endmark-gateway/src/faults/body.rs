@@ -77,7 +77,8 @@ struct FaultyBody {
     strike: Option<Box<Strike>>,
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// The error that ends the body. It follows after the preceding parts are written, because closing discards buffered bytes.
+    /// The error that ends the body. It follows after the preceding parts are written, because closing discards
+    /// buffered bytes.
     breaks: Option<io::ErrorKind>,
 }
 

@@ -49,8 +49,8 @@ impl Faults {
         }
     }
 
-    /// Answers a request with `reply`, and injects the next fault. A fault on the upstream's side is stored in the request's extensions,
-    /// for its [`Destination`](crate::upstream::Destination)s.
+    /// Answers a request with `reply`, and injects the next fault. A fault on the upstream's side is stored in the
+    /// request's extensions, for its [`Destination`](crate::upstream::Destination)s.
     pub(crate) async fn rehearse<B>(
         &self,
         format: &'static dyn WireFormat,

@@ -29,8 +29,8 @@ impl Limit {
         Some(Self { reader: request.stream(KEPT_BYTES), writer: request.writer(KEPT_BYTES) })
     }
 
-    /// Processes an event. If the cut is `due` and the reply has content, returns an end of the stream that replaces the event. A reply
-    /// that reaches its own end stays whole, whatever its stop reason is.
+    /// Processes an event. If the cut is `due` and the reply has content, returns an end of the stream that replaces
+    /// the event. A reply that reaches its own end stays whole, whatever its stop reason is.
     pub(super) fn apply(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
         let event = self.reader.frame(frame).ok()?;
         if due && !event.pieces.is_empty() && event.finishes.is_empty() {
@@ -46,7 +46,8 @@ fn cut(choice: &Choice) -> ChoiceEnd<'static> {
     ChoiceEnd { choice: choice.index, end: Some(End::Cut), endmark: None, rewritten: false }
 }
 
-/// Returns a reply in which each text and each arguments string is cut after this many bytes. Returns `None` if the reply is not longer.
+/// Returns a reply in which each text and each arguments string is cut after this many bytes. Returns `None` if the
+/// reply is not longer.
 pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8]) -> Option<Vec<u8>> {
     let response = any_request(format)?.response(body).ok()?;
     let mut edit = response.edit();

@@ -47,7 +47,8 @@ pub(crate) struct Calls {
     numbered: AtomicU32,
     /// The hold of the first call, which is made before the request is prepared.
     first: Mutex<Option<BudgetHold>>,
-    /// The hold that counts this request as one of the parallel requests of its key. It is released after the last call.
+    /// The hold that counts this request as one of the parallel requests of its key. It is released after the last
+    /// call.
     rate_hold: OnceLock<Arc<BudgetHold>>,
     /// The rate limits and their remaining amounts when the request was admitted.
     rates: OnceLock<Vec<RateLeft>>,
@@ -120,7 +121,8 @@ impl Calls {
         Arc::clone(&self.resumes)
     }
 
-    /// Returns the cost of the finished calls in nano-dollars. Returns `None` if a price is missing or no call has ended.
+    /// Returns the cost of the finished calls in nano-dollars. Returns `None` if a price is missing or no call has
+    /// ended.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost.nano_usd()
     }
@@ -303,14 +305,15 @@ impl Call {
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
-    /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway, and costs nothing, like any
-    /// refusal.
+    /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway, and costs
+    /// nothing, like any refusal.
     pub(crate) fn settle_as_refused(mut self) {
         self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
         self.finish(CallEnd::new(Ending::UpstreamError));
     }
 
-    /// Records the response so far, or that it is no longer read. If the upstream reports no tokens, they are estimated from this text.
+    /// Records the response so far, or that it is no longer read. If the upstream reports no tokens, they are
+    /// estimated from this text.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
         let tokens = |choice: &Choice| choice.written.tokens(self.family);
         self.gauge.read(choices.map(|choices| choices.iter().map(tokens).sum()));
@@ -322,20 +325,22 @@ impl Call {
         self.gauge.read(written.map(|tallies| tallies.iter().map(tokens).sum()));
     }
 
-    /// Returns a body that settles the call at its end, with `ending` if it ends normally. The listener reads the usage.
+    /// Returns a body that settles the call at its end, with `ending` if it ends normally. The listener reads the
+    /// usage.
     pub(crate) fn follow(self, body: AnyBody, ending: Ending, listener: Option<Listener>) -> AnyBody {
         // The body is already counted.
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
-    /// Records how the call ended. Returns its usage, or `None` if it costs nothing. The row is durable when this returns.
+    /// Records how the call ended. Returns its usage, or `None` if it costs nothing. The row is durable when this
+    /// returns.
     pub(crate) fn settle(mut self, end: CallEnd) -> Option<CallUsage> {
         self.finish(end)
     }
 
-    /// Whether the client disconnected after the upstream had received the complete request and before its response. If the upstream
-    /// disconnected instead, it failed and bills nothing.
+    /// Whether the client disconnected after the upstream had received the complete request and before its response.
+    /// If the upstream disconnected instead, it failed and bills nothing.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
         was_left && self.status.is_none() && self.gauge.is_sent()
@@ -442,7 +447,8 @@ impl Call {
         }
     }
 
-    /// Returns the usage, or `None` if the call costs nothing. A provider that rejects, fails or never received the request bills nothing.
+    /// Returns the usage, or `None` if the call costs nothing. A provider that rejects, fails or never received the
+    /// request bills nothing.
     fn usage_spent(&self, end: &CallEnd) -> Option<CallUsage> {
         let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written_micros() };
         let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());

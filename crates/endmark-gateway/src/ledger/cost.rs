@@ -63,16 +63,16 @@ pub(super) fn billing_of(tokens: &Tokens, tier: Option<String>) -> Billing {
     }
 }
 
-/// Maximum number of context windows that one call can use. A call with the provider's own tools uses several, because its usage is the sum
-/// of the provider's steps. Research models report up to about 20.
+/// Maximum number of context windows that one call can use. A call with the provider's own tools uses several,
+/// because its usage is the sum of the provider's steps. Research models report up to about 20.
 const MAX_WINDOWS: u64 = 64;
 /// Assumed context window of a model that is not in the table.
 const UNKNOWN_WINDOW_TOKENS: u64 = 1_000_000;
 /// Maximum plausible web searches of one call.
 const MAX_WEB_SEARCHES: u64 = 10_000;
 
-/// Whether a usage report is plausible: at most [`MAX_WINDOWS`] context windows, or a token for each byte sent or received. A larger count
-/// is an error of the upstream, and would exhaust a budget.
+/// Whether a usage report is plausible: at most [`MAX_WINDOWS`] context windows, or a token for each byte sent or
+/// received. A larger count is an error of the upstream, and would exhaust a budget.
 pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_bytes: u64) -> bool {
     let windows = window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS).saturating_mul(MAX_WINDOWS);
     usage.largest_count() <= windows.max(exchanged_bytes)
@@ -88,10 +88,11 @@ pub(crate) struct CallUsage {
 }
 
 impl CallUsage {
-    /// Determines the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its reply. `is_counted` is whether
-    /// the reply ended with its counts; see [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A reported 0 for existing
-    /// text is ignored. If only a total is reported, the prompt gets its estimate and the output gets the rest, which includes hidden
-    /// reasoning.
+    /// Determines the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its reply.
+    /// `is_counted` is whether the reply ended with its counts; see
+    /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A reported 0 for existing text is
+    /// ignored. If only a total is reported, the prompt gets its estimate and the output gets the rest, which
+    /// includes hidden reasoning.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut counted = usage.cloned().unwrap_or_default();
         if counted.is_total_alone() && is_counted {
@@ -155,8 +156,8 @@ mod tests {
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
-        // Streams in the Messages format begin with a count of 1. Servers that report counts in the middle of a reply may report more than
-        // the text received so far.
+        // Streams in the Messages format begin with a count of 1. Servers that report counts in the middle of a reply
+        // may report more than the text received so far.
         assert_eq!(spent(Some(&usage(90, 1)), false), (90, 20, false));
         assert_eq!(spent(Some(&usage(90, 50)), false), (90, 50, false));
         // Gemini may report only prompt tokens.

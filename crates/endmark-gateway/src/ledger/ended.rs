@@ -28,7 +28,8 @@ impl RequestEnd {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
-            // All requests without a reply have the same word, whichever server wrote the error. The console uses it too.
+            // All requests without a reply have the same word, whichever server wrote the error. The console uses it
+            // too.
             Self::UpstreamError(_) | Self::Failed => "failed",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",

@@ -16,8 +16,8 @@ use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
 use crate::work::LARGE_BYTES;
 
-/// Reads a response that needs no recovery, without delaying or changing it. If it cannot be parsed, or memory is short, its tokens are
-/// estimated.
+/// Reads a response that needs no recovery, without delaying or changing it. If it cannot be parsed, or memory is
+/// short, its tokens are estimated.
 pub(crate) struct Listener {
     /// The request of the response. Without it, only the usage is read.
     request: Option<Request>,

@@ -11,8 +11,8 @@ use super::body::Gauge;
 use crate::body::BodyError;
 use crate::upstream::HTTP1_BUFFER;
 
-/// Size of the last part of a body, which is passed separately. The connection requests it only after it has written the rest, except for
-/// its buffer.
+/// Size of the last part of a body, which is passed separately. The connection requests it only after it has written
+/// the rest, except for its buffer.
 const LAST_BYTES: usize = 1024;
 
 /// The body of a request that is being sent.

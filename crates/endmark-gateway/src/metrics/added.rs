@@ -1,4 +1,5 @@
-//! Computes percentiles of the latency that the gateway adds, for the console. Prometheus gets the same observations as a histogram.
+//! Computes percentiles of the latency that the gateway adds, for the console. Prometheus gets the same observations
+//! as a histogram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

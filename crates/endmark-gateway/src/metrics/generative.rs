@@ -1,5 +1,5 @@
-//! Metrics of model calls with the names of OpenTelemetry's semantic conventions in Prometheus notation: underscores for dots, seconds as a
-//! suffix, and no unit in braces.
+//! Metrics of model calls with the names of OpenTelemetry's semantic conventions in Prometheus notation: underscores
+//! for dots, seconds as a suffix, and no unit in braces.
 
 use std::time::Duration;
 

@@ -20,7 +20,8 @@ impl PathShapes {
     }
 }
 
-/// Returns a path with `{}` instead of each id. An id is a segment that is long or contains a digit, except versions such as `v1beta`.
+/// Returns a path with `{}` instead of each id. An id is a segment that is long or contains a digit, except versions
+/// such as `v1beta`.
 fn shape(path: &str) -> String {
     let is_version = |segment: &str| {
         let rest = segment.strip_prefix('v').unwrap_or_default();

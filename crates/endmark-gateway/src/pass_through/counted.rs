@@ -1,5 +1,5 @@
-//! Forwards a request with a counted cost. The cost is held before the request is sent. It is charged by the reported usage, or by an
-//! estimate.
+//! Forwards a request with a counted cost. The cost is held before the request is sent. It is charged by the reported
+//! usage, or by an estimate.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl CountedRequest {
         Self { service, model, plain, sent_body: sent, is_streamed, body_with_usage: asking }
     }
 
-    /// Holds the request in its budgets, sends it, and settles it when the response ends. For streams of the older completions API it also
-    /// requests usage. If the upstream rejects that, the original request is sent instead.
+    /// Holds the request in its budgets, sends it, and settles it when the response ends. For streams of the older
+    /// completions API it also requests usage. If the upstream rejects that, the original request is sent instead.
     ///
     /// # Errors
     /// [`Refusal::Budget`] if a budget does not permit the request, otherwise the failure of the call.
@@ -168,7 +168,8 @@ impl CountedRequest {
         }
     }
 
-    /// Returns the response with a body that settles the call at its end. A usage event that the client did not request is removed.
+    /// Returns the response with a body that settles the call at its end. A usage event that the client did not
+    /// request is removed.
     fn follow(
         &self,
         gateway: &Gateway,

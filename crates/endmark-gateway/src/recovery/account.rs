@@ -60,7 +60,8 @@ impl Account {
         self.note_call(spent, ending);
     }
 
-    /// Returns the output limit for the next call after a cut of this kind: `wanted`, or the rest of the allowance if that is less.
+    /// Returns the output limit for the next call after a cut of this kind: `wanted`, or the rest of the allowance if
+    /// that is less.
     ///
     /// # Errors
     /// The bound that leaves no tokens.
@@ -86,8 +87,8 @@ impl Account {
         self.allowance.time_bound
     }
 
-    /// Returns the client's token bound. It does not apply if no part of a reply arrived. In that case reasoning used up the client's
-    /// limit, which does not indicate the length of the reply.
+    /// Returns the client's token bound. It does not apply if no part of a reply arrived. In that case reasoning used
+    /// up the client's limit, which does not indicate the length of the reply.
     fn client_tokens(&self, kind: CutKind) -> Option<u64> {
         self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
@@ -156,8 +157,8 @@ impl Account {
         self.further_calls > 0
     }
 
-    /// Returns the usage to disclose to the client: the sum of all calls, with estimates where reports are missing. Returns `None` if no
-    /// call reported usage.
+    /// Returns the usage to disclose to the client: the sum of all calls, with estimates where reports are missing.
+    /// Returns `None` if no call reported usage.
     pub(crate) fn total(&self) -> Option<Usage> {
         sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)
     }

@@ -1,4 +1,5 @@
-//! Limits the cost of recovery for one request. The limits depend on the client's request, and never on an upstream's response.
+//! Limits the cost of recovery for one request. The limits depend on the client's request, and never on an upstream's
+//! response.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported or estimated.
+    /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported or
+    /// estimated.
     pub(crate) fn new(
         case: &Case<'_>,
         took: Duration,

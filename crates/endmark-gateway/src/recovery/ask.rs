@@ -1,5 +1,5 @@
-//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, or else in an additional user turn
-//! (PC-3).
+//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, or else in an
+//! additional user turn (PC-3).
 
 mod prefill;
 mod refusal;
@@ -42,7 +42,8 @@ const NATIVE: &str = "native";
 /// The strategy in the log: use a call from an earlier response.
 const OFFERED: &str = "earlier_answer";
 
-/// The strategies in the log: request the complete reply again, because nothing had arrived, or because no continuation could be joined.
+/// The strategies in the log: request the complete reply again, because nothing had arrived, or because no
+/// continuation could be joined.
 const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
@@ -77,7 +78,8 @@ pub(super) struct Asker<'a> {
     pub(super) following: Option<LaterCalls>,
     /// A call from an earlier response that was not used yet.
     offered_calls: Option<LaterCalls>,
-    /// Whether the model wants no more calls, according to the last response: it had room for more, and ended by itself.
+    /// Whether the model wants no more calls, according to the last response: it had room for more, and ended by
+    /// itself.
     ended_itself: bool,
     /// The provider's signature for the text of the last response.
     signature: Option<String>,
@@ -298,15 +300,15 @@ impl<'a> Asker<'a> {
         Some((reply, join))
     }
 
-    /// Requests the complete reply, because there is nothing to continue or no continuation could be joined. The same request with a higher
-    /// limit is the only remedy.
+    /// Requests the complete reply, because there is nothing to continue or no continuation could be joined. The same
+    /// request with a higher limit is the only remedy.
     async fn repeat(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), StepFailure> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
         let limit = self.more_room()?;
-        // Repeat the same bytes if the stream was lost and its limit was high enough, or if the upstream rejects a limit and the client had
-        // set none.
+        // Repeat the same bytes if the stream was lost and its limit was high enough, or if the upstream rejects a
+        // limit and the client had set none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
         let is_unlimited = self.refused.limit && view.limit.is_none();
         let is_bounded = view.limit.is_none_or(|own| own <= limit);
@@ -450,7 +452,8 @@ impl<'a> Asker<'a> {
         Ok(reply)
     }
 
-    /// Returns the provider's signature for the `whole` part. The signature of a call is valid only for the exact arguments.
+    /// Returns the provider's signature for the `whole` part. The signature of a call is valid only for the exact
+    /// arguments.
     pub(super) fn part_signature(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
@@ -530,8 +533,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Converts a response for the state machine. Tool calls after a text or after the cut call are kept for later, because everything
-    /// before them is complete.
+    /// Converts a response for the state machine. Tool calls after a text or after the cut call are kept for later,
+    /// because everything before them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let replaces_text =
             self.has_only_calls(&continuation) && self.may_be_a_call() && !continuation.has_echo;
@@ -563,7 +566,8 @@ impl<'a> Asker<'a> {
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
-    /// Whether the model may have wanted further calls but had no room for them. Calls that followed in the response are judged separately.
+    /// Whether the model may have wanted further calls but had no room for them. Calls that followed in the response
+    /// are judged separately.
     pub(super) fn may_lack_calls(&self) -> bool {
         may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
     }
@@ -574,8 +578,8 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Whether calls may be missing after a part. This requires that the part is the last call, that the reply did not end by itself, and that
-/// the request permits several calls.
+/// Whether calls may be missing after a part. This requires that the part is the last call, that the reply did not
+/// end by itself, and that the request permits several calls.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
     let allows_more = case.request.allows_parallel_calls() || !suspect.before.received_calls().is_empty();

@@ -131,7 +131,8 @@ pub(super) async fn send(
         if wait > patience.call() {
             return Err(CallFailure::Timeout(patience.calls()));
         }
-        // If the budget is exhausted, the client keeps waiting, because a reply that has begun cannot be refused any more.
+        // If the budget is exhausted, the client keeps waiting, because a reply that has begun cannot be refused any
+        // more.
         loop {
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
             if standing.may_retry(name) {

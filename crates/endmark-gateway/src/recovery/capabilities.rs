@@ -1,7 +1,7 @@
 //! How each upstream and model handles an unfinished assistant message.
 //!
-//! Published tables of prefill support contradict each other and become outdated. Therefore the gateway tries prefill once, and remembers
-//! the result even across restarts.
+//! Published tables of prefill support contradict each other and become outdated. Therefore the gateway tries prefill
+//! once, and remembers the result even across restarts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

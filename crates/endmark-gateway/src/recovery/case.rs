@@ -26,7 +26,8 @@ pub(crate) struct Case<'a> {
     pub(crate) mode: Mode,
     /// Whether the client set an output limit.
     pub(crate) sets_limit: bool,
-    /// Whether this is the closing request of a session with an exhausted budget. In that case the gateway set the output limit.
+    /// Whether this is the closing request of a session with an exhausted budget. In that case the gateway set the
+    /// output limit.
     pub(crate) is_closing: bool,
     /// A tool that the gateway offered and has withdrawn. Its calls are not part of the reply.
     pub(crate) withdrawn_tool: Option<&'static str>,

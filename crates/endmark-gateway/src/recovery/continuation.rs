@@ -53,8 +53,8 @@ pub(super) struct Continuation {
     pub(super) body: Option<Bytes>,
     /// Whether the response repeats itself. It was stopped for that reason, or reached its limit.
     pub(super) is_looping: bool,
-    /// Maximum number of tokens in the response: each has at least one byte. `None` if the upstream was stopped before the end, or if it
-    /// generated hidden reasoning.
+    /// Maximum number of tokens in the response: each has at least one byte. `None` if the upstream was stopped
+    /// before the end, or if it generated hidden reasoning.
     pub(super) max_tokens: Option<u64>,
 }
 

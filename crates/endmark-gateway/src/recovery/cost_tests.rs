@@ -1,4 +1,5 @@
-//! Measures the cost of recoveries with models that loop or never end. The clock is simulated, and the models count their own tokens.
+//! Measures the cost of recoveries with models that loop or never end. The clock is simulated, and the models count
+//! their own tokens.
 
 use std::time::Duration;
 

@@ -57,9 +57,9 @@ pub(super) struct ExpectedCall<'a> {
 }
 
 impl ExpectedAnswer<'_> {
-    /// Returns the content that belongs to the part: the response's text, or the arguments of the continued call and the calls after it.
-    /// Returns nothing if the response calls another function, or if other calls precede the call. In both cases the model does not
-    /// continue the part.
+    /// Returns the content that belongs to the part: the response's text, or the arguments of the continued call and
+    /// the calls after it. Returns nothing if the response calls another function, or if other calls precede the
+    /// call. In both cases the model does not continue the part.
     pub(super) fn part<'a>(&self, choice: &'a Choice) -> AnsweredPart<'a> {
         let text = || AnsweredPart { text: &choice.text, call: None, calls_after: &choice.tool_calls };
         let Some(expected) = &self.call else { return text() };
@@ -84,7 +84,8 @@ impl ExpectedAnswer<'_> {
         expected.find_after_repeated(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
     }
 
-    /// Whether this text is the missing part of a cut call's arguments, or all of the arguments. It may be in a code fence.
+    /// Whether this text is the missing part of a cut call's arguments, or all of the arguments. It may be in a code
+    /// fence.
     fn completes(&self, text: &str) -> bool {
         let rest = if self.echo.is_empty() { text } else { text.strip_prefix(self.echo).unwrap_or(text) };
         let rest = inside_fence(rest).unwrap_or(rest);
@@ -101,8 +102,8 @@ impl ExpectedCall<'_> {
         (call.name == self.name && are_same(self.before, before)).then_some((call, behind))
     }
 
-    /// Does the same as `found_in` for a response that repeats no earlier call, because the model knows about them. If there are several
-    /// calls, the model may have repeated all of them instead.
+    /// Does the same as `found_in` for a response that repeats no earlier call, because the model knows about them.
+    /// If there are several calls, the model may have repeated all of them instead.
     fn find_without_repeated<'a>(
         &self,
         calls: &'a [ToolCall],
@@ -113,7 +114,8 @@ impl ExpectedCall<'_> {
         let is_repeated = own.clone().any(|own| is_same_call(own, call));
         let is_told_apart =
             !so_far.trim().is_empty() && !own.clone().any(|own| continues(so_far, &own.arguments));
-        // A received call was already delivered. A response that repeats it is a different turn, and would execute it twice.
+        // A received call was already delivered. A response that repeats it is a different turn, and would execute it
+        // twice.
         let acts_twice = behind.iter().any(|call| self.received.iter().any(|own| is_same_call(own, call)));
         let is_it =
             call.name == self.name && !is_repeated && !acts_twice && continues(so_far, &call.arguments);

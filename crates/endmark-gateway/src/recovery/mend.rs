@@ -323,7 +323,8 @@ async fn resume(
     Ok(mended)
 }
 
-/// Creates the state machine for this part, with options from the settings and from what the client has already received.
+/// Creates the state machine for this part, with options from the settings and from what the client has already
+/// received.
 fn pipeline(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -356,8 +357,8 @@ fn pipeline(
     Pipeline::new(policy, suspect.required_format.clone(), schema, suspect.reply.clone())
 }
 
-/// Returns which regenerated replies may replace this part. A call with free text has no values to compare. Only the name and the length of
-/// the text are compared.
+/// Returns which regenerated replies may replace this part. A call with free text has no values to compare. Only the
+/// name and the length of the text are compared.
 fn restart(settings: &Settings, part: &Part) -> Restart {
     match part {
         Part::Text => settings.resume.restart,
@@ -368,8 +369,8 @@ fn restart(settings: &Settings, part: &Part) -> Restart {
     }
 }
 
-/// Returns the permitted corrections. Text that was already sent cannot be corrected, and a call without any received data would be
-/// invented.
+/// Returns the permitted corrections. Text that was already sent cannot be corrected, and a call without any received
+/// data would be invented.
 fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent_bytes() == 0 && !is_made_up && suspect.obstacle.is_none() {
@@ -449,8 +450,8 @@ fn form_fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     }
 }
 
-/// Returns the number of received bytes that are not in the joined text. The count of a seam includes earlier responses that could not be
-/// joined.
+/// Returns the number of received bytes that are not in the joined text. The count of a seam includes earlier
+/// responses that could not be joined.
 fn count_dropped(pieces: &[PieceRecord]) -> usize {
     let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
     let after_all_seams = pieces.iter().rev().take_while(|piece| piece.seam.is_none());
@@ -463,8 +464,8 @@ fn is_unjoined(piece: &PieceRecord) -> bool {
     piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
-/// Whether the provider reported a normal stop reason for a cut reply. It is not forwarded: a client would accept half a text as complete,
-/// or act on half a tool call.
+/// Whether the provider reported a normal stop reason for a cut reply. It is not forwarded: a client would accept
+/// half a text as complete, or act on half a tool call.
 fn claims_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
         && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))

@@ -106,7 +106,8 @@ pub(crate) struct RestAnswer {
     pub(crate) signature: Option<String>,
     /// The bound that ended the recovery, if any.
     pub(crate) bound: Option<Bound>,
-    /// Whether the part is a call and further calls may be missing after it, because no response shows that the model wanted no more.
+    /// Whether the part is a call and further calls may be missing after it, because no response shows that the model
+    /// wanted no more.
     pub(crate) may_lack_calls: bool,
 }
 

@@ -8,7 +8,8 @@ use endmark_text::detect::Detector;
 use super::expected::ExpectedAnswer;
 use crate::reply::{ClientGone, Flow};
 
-/// Forwards the bytes of a continuation that certainly belong to the reply: everything after an echo, or after a certain seam.
+/// Forwards the bytes of a continuation that certainly belong to the reply: everything after an echo, or after a
+/// certain seam.
 pub(super) struct StreamPasser<'a> {
     expected: &'a ExpectedAnswer<'a>,
     /// How much of the response was examined.
@@ -18,7 +19,8 @@ pub(super) struct StreamPasser<'a> {
 
 /// How the response relates to the reply.
 enum ReadMode {
-    /// After the echo, the response is the reply itself. The detector finds where required JSON ends or violates its grammar.
+    /// After the echo, the response is the reply itself. The detector finds where required JSON ends or violates its
+    /// grammar.
     Echo { detector: Option<Box<Detector>>, watch: SignWatch },
     /// The response is joined as it arrives.
     Stitched {
@@ -68,7 +70,8 @@ impl<'a> StreamPasser<'a> {
                 detector.push(expected.so_far.as_bytes());
                 echoed(Some(Box::new(detector)))
             }
-            // Text without a defined end is forwarded as it arrives. With other grammars, only the complete text shows the end.
+            // Text without a defined end is forwarded as it arrives. With other grammars, only the complete text
+            // shows the end.
             Some(format) if !format.has_grammar() => echoed(None),
             Some(_) => ReadMode::Closed,
         };

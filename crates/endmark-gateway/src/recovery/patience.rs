@@ -8,8 +8,8 @@ use tokio::time::Instant;
 /// Number of quick attempts, for a server that was just restarted. Afterwards the waits grow.
 const QUICK_TRIES: u32 = 4;
 
-/// The waits between attempts, over all calls for the rest of one reply. They share one total, and each is longer than the previous one,
-/// even for another call.
+/// The waits between attempts, over all calls for the rest of one reply. They share one total, and each is longer
+/// than the previous one, even for another call.
 #[derive(Debug)]
 pub(crate) struct Patience {
     remaining: Duration,
@@ -46,8 +46,8 @@ impl Patience {
         self.is_over
     }
 
-    /// Returns the wait before the next attempt, at least as long as the upstream requested. Returns `None` if too little time remains for
-    /// another attempt. `random` is a uniformly distributed number.
+    /// Returns the wait before the next attempt, at least as long as the upstream requested. Returns `None` if too
+    /// little time remains for another attempt. `random` is a uniformly distributed number.
     pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
         self.try_count = self.try_count.saturating_add(1);
         let doublings = self.try_count.saturating_sub(QUICK_TRIES).min(8);

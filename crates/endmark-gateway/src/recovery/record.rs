@@ -78,7 +78,8 @@ impl<'a> Closing<'a> {
 }
 
 impl Record {
-    /// Opens a row durably, so that the next start finds it if this process is killed. If the store fails, the client still gets its reply.
+    /// Opens a row durably, so that the next start finds it if this process is killed. If the store fails, the client
+    /// still gets its reply.
     pub(super) async fn open(
         case: &Case<'_>,
         slot: &Slot,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-/// Total delay that a failing store may cause. A working store needs far less time, and recovering a reply takes far longer.
+/// Total delay that a failing store may cause. A working store needs far less time, and recovering a reply takes far
+/// longer.
 const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// The remaining time.

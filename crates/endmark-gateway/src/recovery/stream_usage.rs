@@ -1,7 +1,7 @@
 //! Remembers which upstreams refuse to report the usage of a stream, for each model.
 //!
-//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests it. Some servers reject this
-//! field. Only an attempt shows which.
+//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests it. Some
+//! servers reject this field. Only an attempt shows which.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use http::StatusCode;
 
 use super::store_patience::StorePatience;
 
-/// Maximum number of remembered pairs of upstream and model. Clients choose the model names, so above it all pairs are forgotten and
-/// learned again.
+/// Maximum number of remembered pairs of upstream and model. Clients choose the model names, so above it all pairs
+/// are forgotten and learned again.
 const MAX_CACHED_MODELS: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
@@ -66,8 +66,8 @@ impl UsageSource<'_> {
         self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
-    /// Records that the upstream rejects the request for usage. Only an error that names the field is remembered across restarts, because
-    /// other errors may have other causes.
+    /// Records that the upstream rejects the request for usage. Only an error that names the field is remembered
+    /// across restarts, because other errors may have other causes.
     pub(crate) async fn note_refusal(self, is_named: bool) {
         let Self { usages, recorder, upstream, model, .. } = self;
         let model_name = recorder.clean(model);
@@ -163,13 +163,14 @@ pub(crate) fn names_usage_field(error: Option<&ProviderError>) -> bool {
     error.is_some_and(|error| names(&error.message) || error.code.as_deref().is_some_and(names))
 }
 
-/// Whether a response with this status can mean that the field is rejected. It must reject the request, and not the sender.
+/// Whether a response with this status can mean that the field is rejected. It must reject the request, and not the
+/// sender.
 pub(crate) fn may_be_about_usage(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Whether this field may be the reason for a rejection. That is certain if the error names it. It is possible if the upstream has never
-/// accepted such a request, and the rejection concerns neither the length nor the sender.
+/// Whether this field may be the reason for a rejection. That is certain if the error names it. It is possible if the
+/// upstream has never accepted such a request, and the rejection concerns neither the length nor the sender.
 fn is_about_usage(known: StreamUsage, status: StatusCode, error: Option<&ProviderError>) -> bool {
     let is_other = error.is_some_and(|error| error.is_context_length() || error.is_about_the_account());
     may_be_about_usage(status) && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))

@@ -51,7 +51,8 @@ impl Suspect {
 }
 
 impl Suspect {
-    /// Takes this call from the response that completed the call `after`, if the calls there match the original ones. That saves a request.
+    /// Takes this call from the response that completed the call `after`, if the calls there match the original ones.
+    /// That saves a request.
     pub(crate) fn take_repeated_call(&mut self, answered: &CallsAfter) {
         let Part::ToolCall(call) = &self.slot.part else { return };
         let Some(at) = self.before.received_calls().iter().position(|own| own.index == answered.call) else {
@@ -128,8 +129,8 @@ pub(crate) struct LaterCalls {
 }
 
 impl LaterCalls {
-    /// Returns the calls after the first one, if they show what the model wanted next. This requires further calls, or a response that
-    /// ended by itself.
+    /// Returns the calls after the first one, if they show what the model wanted next. This requires further calls,
+    /// or a response that ended by itself.
     pub(crate) fn skip_first(&self) -> Option<Self> {
         let calls = self.calls.get(1..)?.to_vec();
         let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
@@ -141,11 +142,12 @@ impl LaterCalls {
 /// [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "it contains half a surrogate pair, which no request can show";
 
-/// There is other content in the text or next to it. See [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
-/// [`Choice::has_unrequestable_part`](endmark_wire::reply::Choice::has_unrequestable_part).
+/// There is other content in the text or next to it. See [`Choice::mendable`](endmark_wire::reply::Choice::mendable)
+/// and [`Choice::has_unrequestable_part`](endmark_wire::reply::Choice::has_unrequestable_part).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
 
-/// The server stopped the reply because it repeated itself. See [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
+/// The server stopped the reply because it repeated itself. See
+/// [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
 pub(crate) const REPEATED: &str =
     "the upstream stopped it because it repeated itself, and a continuation would repeat it further";
 
@@ -155,8 +157,9 @@ pub(crate) const SURPLUS: &str = "the upstream answered more choices than were a
 /// The text follows a call. See [`Choice::text_after_calls`](endmark_wire::reply::Choice::text_after_calls).
 pub(crate) const BEHIND_CALLS: &str = "it follows a call whose result the model would need first";
 
-/// Whether the server invented the arguments of a reply's last call. A format in which arguments are an object cannot represent a cut. The
-/// server invented them if the reply reached its limit and the complete arguments violate the function's schema.
+/// Whether the server invented the arguments of a reply's last call. A format in which arguments are an object cannot
+/// represent a cut. The server invented them if the reply reached its limit and the complete arguments violate the
+/// function's schema.
 pub(crate) fn has_made_up_arguments(reply: &Reply, schema: Option<&Schema>) -> bool {
     let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
     reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))

@@ -11,8 +11,8 @@ use crate::body::Outlet;
 #[error("the client went away")]
 pub(crate) struct ClientGone;
 
-/// The client of a streamed reply. Sending waits until the client reads, so a slow client also slows the upstream. If the client
-/// disconnects, all work for the reply is dropped.
+/// The client of a streamed reply. Sending waits until the client reads, so a slow client also slows the upstream. If
+/// the client disconnects, all work for the reply is dropped.
 pub(crate) struct ClientStream {
     outlet: Outlet,
 }

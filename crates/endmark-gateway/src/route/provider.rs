@@ -1,4 +1,5 @@
-//! Determines the provider of a request, and decides whether the request's key may be sent to an upstream of another provider.
+//! Determines the provider of a request, and decides whether the request's key may be sent to an upstream of another
+//! provider.
 
 use std::borrow::Cow;
 
@@ -49,9 +50,9 @@ impl IntendedProvider {
         }
     }
 
-    /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream with its own key never gets
-    /// the client's key. A server on this machine may support more formats than configured, so it may get keys that belong to no known
-    /// provider.
+    /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream with
+    /// its own key never gets the client's key. A server on this machine may support more formats than configured, so
+    /// it may get keys that belong to no known provider.
     pub(crate) fn may_be_sent_to(
         self,
         upstream: &Upstream,

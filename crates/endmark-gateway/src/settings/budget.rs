@@ -26,9 +26,11 @@ pub struct BudgetSettings {
     pub webhook: Option<String>,
     /// The secret that signs the warnings.
     pub webhook_secret: Option<Secret>,
-    /// Whether to forward paths whose cost is not counted. Otherwise they are refused if a budget or a list of models applies.
+    /// Whether to forward paths whose cost is not counted. Otherwise they are refused if a budget or a list of models
+    /// applies.
     pub passes_unknown_paths: bool,
-    /// Whether a model without a price is admitted, and counted only in tokens. Otherwise it is refused if a budget is in dollars.
+    /// Whether a model without a price is admitted, and counted only in tokens. Otherwise it is refused if a budget
+    /// is in dollars.
     pub admits_unpriced: bool,
 }
 

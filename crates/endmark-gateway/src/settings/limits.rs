@@ -43,7 +43,8 @@ settings! {
         // Providers accept files up to half this size.
         /// Largest request body on a path that is only passed on.
         upload_bytes: u64 = 1024 * 1024 * 1024, AtLeast(1024);
-        // A fast client never waits for the next event. A thousand slow clients slow down their upstreams without filling the memory.
+        // A fast client never waits for the next event. A thousand slow clients slow down their upstreams without
+        // filling the memory.
         /// Bytes of a stream that wait for a client that does not read.
         stream_bytes: usize = 4 * 1024, AtLeast(1024);
         // Above this limit, requests must be repeated, and replies are forwarded without recovery.
@@ -62,7 +63,8 @@ settings! {
         // Most clients close an idle connection within a minute, which is before the server closes it.
         /// Time between two requests on a connection that is kept.
         keep_alive as "keep_alive_seconds": Duration = Duration::from_secs(75), AtLeast(1);
-        // A client that reads a kilobyte per second shows activity within a minute, despite the buffers of both systems.
+        // A client that reads a kilobyte per second shows activity within a minute, despite the buffers of both
+        // systems.
         /// Time in which a client must read a part of its reply.
         unread as "unread_seconds": Duration = Duration::from_mins(5), AtLeast(1);
     }

@@ -92,9 +92,9 @@ impl Proxy {
         [Some(encoded.to_owned()), password].into_iter().flatten().map(Secret::new).collect()
     }
 
-    /// Returns the environment's proxy for an upstream, from the variables that curl reads. These are `https_proxy` or `http_proxy`,
-    /// depending on the URL's scheme, or else `all_proxy`. No proxy is used if `no_proxy` contains the host. Lower-case names take
-    /// precedence. An upstream on this machine never uses a proxy.
+    /// Returns the environment's proxy for an upstream, from the variables that curl reads. These are `https_proxy`
+    /// or `http_proxy`, depending on the URL's scheme, or else `all_proxy`. No proxy is used if `no_proxy` contains
+    /// the host. Lower-case names take precedence. An upstream on this machine never uses a proxy.
     ///
     /// # Errors
     /// [`ProxyVariableError`] if the variable is invalid.
@@ -143,8 +143,9 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Whether an entry of `no_proxy` matches this origin. An entry is `*`, an address, a range of addresses (`10.0.0.0/8`), or a domain with
-/// its subdomains (`example.com`, `.example.com`, `*.example.com`). Each entry may have a port.
+/// Whether an entry of `no_proxy` matches this origin. An entry is `*`, an address, a range of addresses
+/// (`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each entry may
+/// have a port.
 fn is_excepted(origin: &Uri, exception: &str) -> bool {
     let (host, port) = match exception.rsplit_once(':') {
         // The colons in an IPv6 address without brackets do not separate a port.
@@ -160,7 +161,8 @@ fn is_excepted(origin: &Uri, exception: &str) -> bool {
     if host.is_empty() {
         return false;
     }
-    // Use the library's rules for ranges and suffixes: the host is excepted if the library would not use a proxy for it.
+    // Use the library's rules for ranges and suffixes: the host is excepted if the library would not use a proxy for
+    // it.
     let matcher = Matcher::builder().all("http://any.invalid").no(host.to_owned()).build();
     matcher.intercept(origin).is_none()
 }

@@ -14,7 +14,8 @@ settings! {
         // Users of a client wait about this long.
         /// Longest Retry-After to wait for.
         max_wait as "max_wait_seconds": Duration = Duration::from_secs(10), AtLeast(0);
-        // Envoy has the same defaults. They suffice for isolated failures, and add at most 20 % load to an upstream that is down.
+        // Envoy has the same defaults. They suffice for isolated failures, and add at most 20 % load to an upstream
+        // that is down.
         /// Further tries that an upstream may get, in percent of its requests.
         budget_percent: u32 = 20, AtLeast(0);
         /// Further tries a second that it may get, however few its requests are.

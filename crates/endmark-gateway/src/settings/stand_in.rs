@@ -12,7 +12,8 @@ const AZURE: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cogni
 /// The host of Vertex AI, where each model is below a publisher.
 const VERTEX: &str = "aiplatform.googleapis.com";
 
-/// Why an upstream cannot be a fallback (PC-9). A fallback does not get the path for another host, so its configuration must be complete.
+/// Why an upstream cannot be a fallback (PC-9). A fallback does not get the path for another host, so its
+/// configuration must be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitFallback {
     /// The base URL is on Azure, but is not that of the v1 API.
@@ -34,7 +35,8 @@ pub enum UnfitFallback {
 }
 
 impl UnfitFallback {
-    /// Returns why an upstream with this base URL, these formats and this model cannot be a fallback. Returns `None` if it can.
+    /// Returns why an upstream with this base URL, these formats and this model cannot be a fallback. Returns `None`
+    /// if it can.
     ///
     /// ```
     /// use endmark_gateway::UnfitFallback;

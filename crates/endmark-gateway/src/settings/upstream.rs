@@ -21,7 +21,8 @@ pub struct Upstream {
     pub base_url: BaseUrl,
     /// The upstream's own key. Without one, the client's credentials are forwarded.
     pub api_key: Option<Secret>,
-    /// The provider whose formats the upstream supports. The upstream serves their paths, unless an earlier upstream does.
+    /// The provider whose formats the upstream supports. The upstream serves their paths, unless an earlier upstream
+    /// does.
     pub provider: &'static Provider,
     /// Conditions for requests. The upstream gets only requests that meet them.
     pub conditions: Conditions,

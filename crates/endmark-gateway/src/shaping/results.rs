@@ -62,7 +62,8 @@ struct LargeResult {
     text: String,
 }
 
-/// Caps the results in a request that are too large. Returns `None` if none is. If the store fails, the capped results have no handle.
+/// Caps the results in a request that are too large. Returns `None` if none is. If the store fails, the capped
+/// results have no handle.
 pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<CappedRequest> {
     let settings = subject.settings.cap;
     // A smaller request cannot contain a result that is too large.
@@ -177,7 +178,8 @@ async fn cap_result(subject: &Subject<'_>, text: &str, name: &str, way: ReadMeth
     Some(ShownResult { text: capped.text.into(), handle: kept })
 }
 
-/// Stores the full value under its handle, unless it is already stored. The capped text contains the handle only if the value is stored.
+/// Stores the full value under its handle, unless it is already stored. The capped text contains the handle only if
+/// the value is stored.
 async fn store_capped(
     subject: &Subject<'_>,
     capped: Capped,

@@ -1,5 +1,5 @@
-//! Condenses the older part of a conversation. The summary is stored under the prefix of the conversation that it replaces. Therefore later
-//! requests contain the same bytes, even after a restart.
+//! Condenses the older part of a conversation. The summary is stored under the prefix of the conversation that it
+//! replaces. Therefore later requests contain the same bytes, even after a restart.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,8 +28,8 @@ const REPLY_TOKENS: u64 = 4_096;
 /// Size of the history after an emergency compaction, in tenths of the model's window.
 const BUDGET_TENTHS: u64 = 6;
 
-/// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The provider decides, and a rejection is
-/// handled.
+/// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The provider
+/// decides, and a rejection is handled.
 const SLACK_PERCENT: u64 = 115;
 
 /// The fraction of a rejected request's history that is kept if the window is unknown.
@@ -100,7 +100,8 @@ pub(crate) struct Compaction {
     pub(crate) stop_reason: Option<NotCompacted>,
 }
 
-/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the sliding window is enabled.
+/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the sliding
+/// window is enabled.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due_policies(subject, request, window).await else { return Compaction::default() };
     let _large = count_in_pool(request).await;
@@ -126,7 +127,8 @@ async fn count_in_pool(request: &Request) -> LargeInput {
     work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
-/// Returns the policies that may require condensing. Returns `None` for a conversation that is small or that the provider keeps.
+/// Returns the policies that may require condensing. Returns `None` for a conversation that is small or that the
+/// provider keeps.
 async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
@@ -168,8 +170,8 @@ async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) ->
     Some(policies.into_iter().flatten().collect())
 }
 
-/// Condenses a conversation that its provider rejected as too long. Returns `None` if that is impossible. `request` is the request without
-/// a summary.
+/// Condenses a conversation that its provider rejected as too long. Returns `None` if that is impossible. `request`
+/// is the request without a summary.
 pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<CondensedRequest> {
     let settings = subject.settings.compact.emergency;
     if !settings.enabled || request.provider_storage_field().is_some() {
@@ -304,8 +306,8 @@ async fn condense(
     Some(CondensedRequest { request, summary })
 }
 
-/// Returns a longer summary of this conversation from another gateway. It is requested only if the conversation would be condensed now,
-/// because the other gateway used the same threshold.
+/// Returns a longer summary of this conversation from another gateway. It is requested only if the conversation would
+/// be condensed now, because the other gateway used the same threshold.
 async fn fetch_from_others(
     subject: &Subject<'_>,
     owner: &str,
@@ -356,7 +358,8 @@ async fn summarise_by_model(
 }
 
 impl Subject<'_> {
-    /// Returns the maximum length in characters of the question for the summary model. Returns `None` if there is no such model.
+    /// Returns the maximum length in characters of the question for the summary model. Returns `None` if there is no
+    /// such model.
     fn summariser_limit(&self, request: &Request) -> Option<usize> {
         let model = self.summariser.as_ref()?.model()?;
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);

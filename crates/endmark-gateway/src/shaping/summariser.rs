@@ -1,5 +1,5 @@
-//! Asks a model to describe the condensed part of a conversation (CX-4). The model is called once, at the request's upstream, in its format
-//! and with its credential. If the response is invalid, the summary is made without a model.
+//! Asks a model to describe the condensed part of a conversation (CX-4). The model is called once, at the request's
+//! upstream, in its format and with its credential. If the response is invalid, the summary is made without a model.
 
 use std::time::Duration;
 
@@ -72,7 +72,8 @@ impl Summariser<'_> {
         Ok(ModelNarrative::accept(&text, is_whole, question, count)?)
     }
 
-    /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is recorded as abandoned.
+    /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is recorded as
+    /// abandoned.
     async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), SummaryFailure> {
         let not_made = |error: String| SummaryFailure::CallFailed(error);
         let upstream = &self.destination.upstream;

@@ -10,7 +10,8 @@ use ring::digest::{Context, SHA256};
 
 use crate::work;
 
-/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full, the older one is dropped.
+/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full, the older
+/// one is dropped.
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// Returns the function that counts tokens for this model.

@@ -72,7 +72,8 @@ pub(crate) async fn admit(
         .check(&request, &client.headers)?;
     let asked = requested_mode(gateway, &client.headers)?;
     let wanted = if target.upstream.endmark { Mode::Off } else { asked };
-    // Either the reply does not arrive in this response, or the kind of request is unknown. In both cases there is nothing to examine.
+    // Either the reply does not arrive in this response, or the kind of request is unknown. In both cases there is
+    // nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
     let destination = destinations::own_destination(target, &request, &client, mode)?;

@@ -1,7 +1,7 @@
 //! Sends a request until its reply begins, with retries and the fallback.
 //!
-//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and records. After the client has received any
-//! part of a reply, nothing is retried.
+//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and records. After the
+//! client has received any part of a reply, nothing is retried.
 
 mod beginning;
 mod counting;
@@ -272,7 +272,8 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
     }
 }
 
-/// Records a call that is about to start, if budgets admit it. The gateway's additions to the request do not count as prompt.
+/// Records a call that is about to start, if budgets admit it. The gateway's additions to the request do not count as
+/// prompt.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.count() {
         _ if exchange.attempt.rounds_of_reading > 0 => Purpose::Read,
@@ -376,7 +377,8 @@ async fn send_call(
     }
 }
 
-/// Returns the time within which the upstream must begin to answer. It is shorter if the reply is streamed and there is a fallback.
+/// Returns the time within which the upstream must begin to answer. It is shorter if the reply is streamed and there
+/// is a fallback.
 fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     if waits_for_first_token(exchange) {
         limits.first_token.min(limits.first_byte)
@@ -407,7 +409,8 @@ async fn set_content_type(
     })
 }
 
-/// Waits until part of the reply has arrived. Before that, the same or another upstream can still return the complete reply.
+/// Waits until part of the reply has arrived. Before that, the same or another upstream can still return the complete
+/// reply.
 async fn wait_for_beginning(
     exchange: &Exchange,
     answer: Response<AnyBody>,

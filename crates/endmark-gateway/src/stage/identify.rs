@@ -135,8 +135,8 @@ fn secrets<'a>(
     }
 }
 
-/// Returns the key of an unnamed conversation: the first user message and the tools. The system text is excluded, because it often contains
-/// a date.
+/// Returns the key of an unnamed conversation: the first user message and the tools. The system text is excluded,
+/// because it often contains a date.
 fn conversation_key(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
@@ -152,8 +152,8 @@ pub(crate) fn new_request_id() -> String {
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
 }
 
-/// Returns the session of a request. It is the hash of the credential with the client's own session id, or with the beginning of the
-/// conversation.
+/// Returns the session of a request. It is the hash of the credential with the client's own session id, or with the
+/// beginning of the conversation.
 fn session(credential: Option<&str>, conversation: &str) -> String {
     // The zero byte separates the credential from the session.
     let identity = [credential.unwrap_or_default().as_bytes(), &[0], conversation.as_bytes()].concat();

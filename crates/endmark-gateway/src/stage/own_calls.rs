@@ -1,5 +1,5 @@
-//! Answers a model that wants to read omitted parts of capped results. The gateway answers the tool call, and requests the reply again, up
-//! to a limit. The client gets only the reply that follows. (CX-5)
+//! Answers a model that wants to read omitted parts of capped results. The gateway answers the tool call, and
+//! requests the reply again, up to a limit. The client gets only the reply that follows. (CX-5)
 
 use std::pin::pin;
 
@@ -22,8 +22,8 @@ use crate::work::{self, LARGE_BYTES};
 /// How often a model may read before it replies. Each time costs a call with the complete conversation.
 const MAX_READS: u32 = 4;
 
-/// The result of a client's tool call that arrived together with a call of `endmark_read`. The client does not get that call, because the
-/// model made it before it had read the result. The model can repeat it.
+/// The result of a client's tool call that arrived together with a call of `endmark_read`. The client does not get
+/// that call, because the model made it before it had read the result. The model can repeat it.
 const CALL_NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
     Make it again if it is still needed.";
 
@@ -62,8 +62,8 @@ fn calls_it(choices: &[Choice]) -> bool {
     choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
 }
 
-/// Answers calls of `endmark_read` in a stream. The stream is held back until it has ended: a model may call the tool at the very end, and
-/// data that was sent cannot be withdrawn.
+/// Answers calls of `endmark_read` in a stream. The stream is held back until it has ended: a model may call the tool
+/// at the very end, and data that was sent cannot be withdrawn.
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading, or its reply exceeds the memory limit.
@@ -100,7 +100,8 @@ struct HeldStream {
     holding: BytesReservation,
 }
 
-/// Reads a stream to its end. If it breaks off, it is returned as received, and recovery is decided when it is read again.
+/// Reads a stream to its end. If it breaks off, it is returned as received, and recovery is decided when it is read
+/// again.
 async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStream, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
     let mut upstream = TimedBody::new(body, limits.idle, exchange.client.deadline);

@@ -1,4 +1,5 @@
-//! Creates what a request needs before its first byte goes upstream: the record of its calls, and the list of its secrets.
+//! Creates what a request needs before its first byte goes upstream: the record of its calls, and the list of its
+//! secrets.
 
 use tokio::time::Instant;
 

@@ -28,8 +28,8 @@ pub(crate) struct ShapedRequest {
     pub(super) may_condense: bool,
 }
 
-/// Makes the necessary changes, if the mode permits them. Repairs calls that servers cannot parse, caps large results, and condenses the
-/// older part if the history is too long.
+/// Makes the necessary changes, if the mode permits them. Repairs calls that servers cannot parse, caps large
+/// results, and condenses the older part if the history is too long.
 /// # Errors
 /// [`Refusal::BadRequest`] if the header that controls compaction is invalid.
 pub(crate) async fn shape(mut identified: IdentifiedRequest) -> Result<ShapedRequest, Refusal> {

@@ -1,8 +1,8 @@
 //! Polls a connection again immediately if it wakes itself while it runs.
 //!
-//! The body of a request goes through a channel to its reader, and the end of a reply admits the next request. Both happen inside the
-//! connection's task, which wakes itself in this way. The runtime would queue the task and wake another thread, several times per request.
-//! That would cost more than all other work for a small request.
+//! The body of a request goes through a channel to its reader, and the end of a reply admits the next request. Both
+//! happen inside the connection's task, which wakes itself in this way. The runtime would queue the task and wake
+//! another thread, several times per request. That would cost more than all other work for a small request.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Fires if no data arrived before a deadline. The deadline usually moves before it is reached.
 ///
-/// Setting a timer costs more than checking one. Therefore the timer is set again only when it fires too early, and not for each part of a
-/// body.
+/// Setting a timer costs more than checking one. Therefore the timer is set again only when it fires too early, and
+/// not for each part of a body.
 #[derive(Default)]
 pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
 

@@ -1,9 +1,9 @@
 //! Runs the work of an upstream connection inside the client connection that waits for it.
 //!
-//! An upstream connection has a task of its own, because it outlives a request. But a client's connection waits for that task at every
-//! part. The runtime would switch between the two tasks for each part, and often wake another thread. Therefore, if a client's connection
-//! ([`Again`](super::again::Again)) wakes such a task while it is polled, it polls the task's work itself. At all other times, the task
-//! polls the work.
+//! An upstream connection has a task of its own, because it outlives a request. But a client's connection waits for
+//! that task at every part. The runtime would switch between the two tasks for each part, and often wake another
+//! thread. Therefore, if a client's connection ([`Again`](super::again::Again)) wakes such a task while it is polled,
+//! it polls the task's work itself. At all other times, the task polls the work.
 
 use std::cell::RefCell;
 use std::pin::Pin;

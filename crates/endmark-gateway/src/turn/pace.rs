@@ -10,8 +10,9 @@ const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A timer that is always the next to fire, until it is dropped.
 ///
-/// Setting a timer that fires before all others wakes the sleeping thread, which costs more than all other work for a small request. Time
-/// limits are in seconds. While this shorter timer runs, it fires before them, so setting one only records it.
+/// Setting a timer that fires before all others wakes the sleeping thread, which costs more than all other work for a
+/// small request. Time limits are in seconds. While this shorter timer runs, it fires before them, so setting one
+/// only records it.
 pub(crate) struct Pace(JoinHandle<()>);
 
 impl Pace {

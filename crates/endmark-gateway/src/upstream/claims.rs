@@ -6,16 +6,17 @@ use endmark_wire::edit::Edits;
 use endmark_wire::sse::Frame;
 use memchr::memmem::Finder;
 
-/// The paths at which Endmark discloses a recovery: next to the provider's fields, and inside the response object of Responses events.
+/// The paths at which Endmark discloses a recovery: next to the provider's fields, and inside the response object of
+/// Responses events.
 const CLAIM_PATHS: [&str; 2] = ["endmark", "response.endmark"];
 
-/// Search patterns. Each JSON spelling of the name contains at least one, even if letters are escaped with the codes 61 to 72. They are
-/// prepared once: preparation costs as much as one search, and every event is searched.
+/// Search patterns. Each JSON spelling of the name contains at least one, even if letters are escaped with the codes
+/// 61 to 72. They are prepared once: preparation costs as much as one search, and every event is searched.
 static TRACES: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| ["endmark", "\\u006", "\\u007"].map(Finder::new));
 
-/// Returns the document without an `endmark` object, which a client would attribute to this gateway. Returns `None` if there is nothing to
-/// remove, which is the usual case.
+/// Returns the document without an `endmark` object, which a client would attribute to this gateway. Returns `None`
+/// if there is nothing to remove, which is the usual case.
 pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     if TRACES.iter().all(|trace| trace.find(json).is_none()) {
         return None;

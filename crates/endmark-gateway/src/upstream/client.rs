@@ -29,20 +29,22 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 /// Maximum size of a response's head in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
-/// Size in bytes of the HTTP library's buffer for a response. The head must fit. For the body, `link` reduces the buffer. The library
-/// accepts more of a request only while it has less than this to send.
+/// Size in bytes of the HTTP library's buffer for a response. The head must fit. For the body, `link` reduces the
+/// buffer. The library accepts more of a request only while it has less than this to send.
 pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
 /// Maximum number of fields in a response's head. Proxies add a few. Hundreds indicate a fault.
 const HTTP1_FIELDS: usize = 256;
 
-/// How many bytes of a stream an HTTP/2 upstream may send before the client reads them. This is as much as a socket buffers.
+/// How many bytes of a stream an HTTP/2 upstream may send before the client reads them. This is as much as a socket
+/// buffers.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 
 /// The same limit for all streams of a connection together. It is large, so that a slow client does not delay others.
 const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
 
-/// Ping interval for connections with streams in progress. Only an unanswered ping shows that such a connection is lost.
+/// Ping interval for connections with streams in progress. Only an unanswered ping shows that such a connection is
+/// lost.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// Sends requests to upstreams, each over its own connections.
@@ -148,7 +150,8 @@ impl Client {
     }
 }
 
-/// Checks that all readers find the same end of the response as the HTTP library. If they may not, the connection is not reused.
+/// Checks that all readers find the same end of the response as the HTTP library. If they may not, the connection is
+/// not reused.
 fn check_framing(
     method: &Method,
     response: &mut Response<Incoming>,
@@ -230,7 +233,8 @@ pub(crate) enum PartialBody<B> {
     NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. If `holding` is given, the bytes are reserved in it.
+/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. If `holding` is given, the bytes
+/// are reserved in it.
 pub(crate) async fn read_up_to<B>(
     mut body: B,
     cap: usize,

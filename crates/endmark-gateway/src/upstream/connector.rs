@@ -57,14 +57,14 @@ struct Detour {
     connector: HttpsConnector<HttpConnector>,
 }
 
-/// The system's certificate authorities. They are read once for all upstreams, and only if one needs them, because reading them takes most
-/// of the start-up time.
+/// The system's certificate authorities. They are read once for all upstreams, and only if one needs them, because
+/// reading them takes most of the start-up time.
 #[derive(Clone)]
 pub(crate) struct SystemAuthorities(Arc<RootCertStore>);
 
 impl SystemAuthorities {
-    /// Reads the system's authorities if these upstreams need them. Without any, only plain HTTP and upstreams with authorities of their
-    /// own work.
+    /// Reads the system's authorities if these upstreams need them. Without any, only plain HTTP and upstreams with
+    /// authorities of their own work.
     pub(crate) fn read(upstreams: &[Upstream]) -> Result<Self, ClientError> {
         let is_https = |uri: &Uri| uri.scheme_str() == Some("https");
         let needs_tls = |upstream: &Upstream| {

@@ -23,14 +23,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The client of a request. It owns sessions, budgets, kept outputs and ids of responses.
 ///
-/// With one of the gateway's own keys, the client is the name of the key, which is stable when the key is rotated. Otherwise it is a hash
-/// of the secret, in whatever header and spelling. If there are several secrets, it is the hash of all of them, so that a client that knows
-/// only one is a different client. Claims in tokens are ignored, because only their issuer can verify them.
+/// With one of the gateway's own keys, the client is the name of the key, which is stable when the key is rotated.
+/// Otherwise it is a hash of the secret, in whatever header and spelling. If there are several secrets, it is the
+/// hash of all of them, so that a client that knows only one is a different client. Claims in tokens are ignored,
+/// because only their issuer can verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// Why the client of a request is ambiguous, although a budget applies. Without this check, a client could spell its secret differently in
-/// each request and count as many clients.
+/// Why the client of a request is ambiguous, although a budget applies. Without this check, a client could spell its
+/// secret differently in each request and count as many clients.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnclearCredential {
     /// The request contains two secrets.
@@ -66,8 +67,8 @@ impl Credential {
         own_key.map_or_else(|| Self::from_secrets(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
-    /// Returns the client identified by the secrets in these headers and in the query. Cookies count only if there is no other secret,
-    /// because servers set them for all clients.
+    /// Returns the client identified by the secrets in these headers and in the query. Cookies count only if there is
+    /// no other secret, because servers set them for all clients.
     /// # Errors
     /// [`UnclearCredential`] if `needs_one` is true, and there are different secrets or one that is not a token.
     fn from_secrets(

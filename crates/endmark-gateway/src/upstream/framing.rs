@@ -8,8 +8,8 @@ use http::{Method, StatusCode};
 pub(super) enum Framing {
     /// All readers find the same end.
     Clear,
-    /// The body can be read, but another reader of the same bytes might find a different end. The next bytes on the connection may belong
-    /// to this response, so the connection must not be reused.
+    /// The body can be read, but another reader of the same bytes might find a different end. The next bytes on the
+    /// connection may belong to this response, so the connection must not be reused.
     Contradictory,
     /// The body has a transfer coding that is not supported.
     TransferCoded(String),

@@ -80,8 +80,9 @@ const API_MANAGEMENT_KEY: KeyHeader = ("ocp-apim-subscription-key", "");
 /// The header of most providers.
 const BEARER: KeyHeader = ("authorization", "Bearer ");
 
-/// Returns the headers of a client's request for the upstream, without headers of the connection and Endmark's own. The upstream's own key,
-/// if any, is put where the request's format expects it, where the client's key was, or where the upstream's provider expects it.
+/// Returns the headers of a client's request for the upstream, without headers of the connection and Endmark's own.
+/// The upstream's own key, if any, is put where the request's format expects it, where the client's key was, or where
+/// the upstream's provider expects it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
@@ -129,8 +130,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the headers of a client's request for a fallback: those that describe the body, and others that do not identify the client. The
-/// client's credentials are for another host, and are not sent even if the fallback has no key.
+/// Returns the headers of a client's request for a fallback: those that describe the body, and others that do not
+/// identify the client. The client's credentials are for another host, and are not sent even if the fallback has no
+/// key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
@@ -172,8 +174,8 @@ pub(crate) fn find_secrets<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Ite
     in_headers.chain(in_query).filter(|secret| !secret.eq_ignore_ascii_case("bearer"))
 }
 
-/// Returns the parts of a credential. A scrubber would recognise a value with its scheme, or a cookie with its name, only in exactly that
-/// form.
+/// Returns the parts of a credential. A scrubber would recognise a value with its scheme, or a cookie with its name,
+/// only in exactly that form.
 fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
     let without_names =
         value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
@@ -196,7 +198,8 @@ pub(crate) fn remove_body_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes the same headers as `remove_body_headers`, and the idempotency key, because a replaced body is not a repetition.
+/// Removes the same headers as `remove_body_headers`, and the idempotency key, because a replaced body is not a
+/// repetition.
 pub(crate) fn remove_replaced_body_headers(headers: &mut HeaderMap) {
     remove_body_headers(headers);
     headers.remove(IDEMPOTENCY_KEY);

@@ -76,7 +76,8 @@ impl UpstreamHealth {
     }
 }
 
-/// Returns an unpredictable, uniformly distributed number. It prevents clients that failed together from retrying together.
+/// Returns an unpredictable, uniformly distributed number. It prevents clients that failed together from retrying
+/// together.
 pub(crate) fn random() -> u32 {
     let noise = RandomState::new().build_hasher().finish();
     // The upper half of the bits is as random as the lower half.

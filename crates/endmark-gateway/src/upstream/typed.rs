@@ -20,8 +20,9 @@ const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 /// Wrong content types that some servers declare for streams. JSON never begins like an event stream.
 const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
 
-/// Sets the event-stream content type of a response to a request for a stream. This is done if the upstream declares no type, JSON or text,
-/// but the body begins like an event stream. Client libraries can then parse it. `patience` limits how long the beginning may take.
+/// Sets the event-stream content type of a response to a request for a stream. This is done if the upstream declares
+/// no type, JSON or text, but the body begins like an event stream. Client libraries can then parse it. `patience`
+/// limits how long the beginning may take.
 /// # Errors
 /// Nothing arrives in time, or the response has no type and breaks off.
 pub(crate) async fn with_stream_type(

@@ -1,8 +1,8 @@
-//! Asks a model by prompt for the rest of its reply, as is necessary for OpenAI and current Claude models. Covers documents × cuts ×
-//! behaviours × formats, streamed or not (PC-3, PC-4).
+//! Asks a model by prompt for the rest of its reply, as is necessary for OpenAI and current Claude models. Covers
+//! documents × cuts × behaviours × formats, streamed or not (PC-3, PC-4).
 //!
-//! `ENDMARK_TEST_EXCHANGES` sets the number of exchanges. A seed makes them reproducible. `ENDMARK_TAU_BENCH` names a file with recorded
-//! conversations of tau-bench, whose replies are then cut and resumed as well.
+//! `ENDMARK_TEST_EXCHANGES` sets the number of exchanges. A seed makes them reproducible. `ENDMARK_TAU_BENCH` names a
+//! file with recorded conversations of tau-bench, whose replies are then cut and resumed as well.
 
 #![expect(
     clippy::unwrap_used,
@@ -112,7 +112,8 @@ async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
         .await;
 }
 
-/// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for again.
+/// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
     let exchanges = random_exchanges(&Behaviour::ASTRAY, exchange_count(QUICK_EXCHANGES) / 2, 4_646, false);

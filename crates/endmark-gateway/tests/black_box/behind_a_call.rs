@@ -90,7 +90,8 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
     for wire in Wire::ALL {
         for stream in [false, true] {
             if !stream && wire == Wire::Other(Dialect::Messages) {
-                // In a reply without a stream, Messages cannot distinguish a cut input from a whole one, so the call counts as cut.
+                // In a reply without a stream, Messages cannot distinguish a cut input from a whole one, so the call
+                // counts as cut.
                 continue;
             }
             let endmark = start_before(wire.answer(&[PARIS], End::Limit, stream)).await;
@@ -342,7 +343,8 @@ async fn the_cut_call_alone_is_the_rest_of_several() {
     }
 }
 
-/// The rest of the arguments as text, followed by what the model wanted next. If no arguments had arrived, text is not their rest.
+/// The rest of the arguments as text, followed by what the model wanted next. If no arguments had arrived, text is
+/// not their rest.
 #[tokio::test]
 async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
     let (chat, responses, messages) = (Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]);

@@ -1,4 +1,5 @@
-//! Replies that contain a part of the server, such as search results. No request can continue them, but cuts are still reported.
+//! Replies that contain a part of the server, such as search results. No request can continue them, but cuts are
+//! still reported.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Heard, Reply, Script};

@@ -41,8 +41,8 @@ fn with_rules(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
     }
 }
 
-/// Number of concurrent requests. With PostgreSQL, each that does not fit requests shares of others several times, and a busy machine may
-/// not answer a thousand in time.
+/// Number of concurrent requests. With PostgreSQL, each that does not fit requests shares of others several times,
+/// and a busy machine may not answer a thousand in time.
 fn at_once() -> usize {
     if is_over_postgresql() { 200 } else { 1_000 }
 }

@@ -1,5 +1,5 @@
-//! Calls that are valid JSON in a reply that reached its limit, but lack required arguments. If arguments are an object, a server returns
-//! the part that it could parse.
+//! Calls that are valid JSON in a reply that reached its limit, but lack required arguments. If arguments are an
+//! object, a server returns the part that it could parse.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};

@@ -1,4 +1,5 @@
-//! Large tool results on their way to an upstream are small, report what is omitted, and always have the same bytes (CX-5).
+//! Large tool results on their way to an upstream are small, report what is omitted, and always have the same bytes
+//! (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;

@@ -91,7 +91,8 @@ async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
 
 #[tokio::test]
 async fn what_endmark_itself_asks_for_is_plain() {
-    // The request for the rest of a cut stream, and the request to a fallback, have other bytes than the client's request.
+    // The request for the rest of a cut stream, and the request to a fallback, have other bytes than the client's
+    // request.
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
     let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
@@ -181,7 +182,8 @@ async fn a_compressed_reply_that_is_cut_is_resumed_like_any_other() {
 #[tokio::test]
 async fn a_compressed_stream_flows_event_by_event() {
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop");
-    // After the first event the upstream waits forever. A reader that waits for more than the flushed data never gets it.
+    // After the first event the upstream waits forever. A reader that waits for more than the flushed data never gets
+    // it.
     let pieces = gzip_frames(&frames);
     let after = pieces[0].len() + pieces[1].len();
     let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).stall_after(after))).await;

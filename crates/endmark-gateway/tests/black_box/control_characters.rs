@@ -1,5 +1,5 @@
-//! JSON with raw line feeds in its strings, as models write it. They are escaped if possible, and the reply is never reported as plainly
-//! whole. A text that no continuation can turn into JSON is never reported as whole.
+//! JSON with raw line feeds in its strings, as models write it. They are escaped if possible, and the reply is never
+//! reported as plainly whole. A text that no continuation can turn into JSON is never reported as whole.
 
 use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};

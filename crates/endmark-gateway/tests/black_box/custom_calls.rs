@@ -1,4 +1,5 @@
-//! Calls of custom tools, whose input is free text (the default of Codex). Only the end of a reply shows that one is cut.
+//! Calls of custom tools, whose input is free text (the default of Codex). Only the end of a reply shows that one is
+//! cut.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};

@@ -37,8 +37,8 @@ fn allow_all_retries(settings: &mut Settings) {
     settings.retry.budget_percent = 100;
 }
 
-/// Breaks the stream off everywhere, and expects at least `at_least` percent to be recovered. It tests every offset with `EVERY_BYTE=1`,
-/// and otherwise every 23rd, which covers all parts of a frame.
+/// Breaks the stream off everywhere, and expects at least `at_least` percent to be recovered. It tests every offset
+/// with `EVERY_BYTE=1`, and otherwise every 23rd, which covers all parts of a frame.
 async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: bool, at_least: usize) {
     let request = |at: usize| {
         let mut body = stream_request(500);
@@ -82,8 +82,8 @@ async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
         || ScriptedModel::new(whole).prefill(Prefill::Rejects).with_prompted(Prompted::Exact),
         whole,
         true,
-        // A prompt asks to continue after the last token. If the cut goes through an escape or a number and the model continues at the cut,
-        // the result is ambiguous and reported as such.
+        // A prompt asks to continue after the last token. If the cut goes through an escape or a number and the model
+        // continues at the cut, the result is ambiguous and reported as such.
         90,
     )
     .await;

@@ -1,6 +1,6 @@
-//! Recorded streams, cut at every byte with every ending and split in every way, without a socket. This is cheap enough to test all
-//! combinations. An oracle that shares no code with the tested code decides whether a beginning is whole: it splits the frames at blank
-//! lines, and reads JSON with another parser.
+//! Recorded streams, cut at every byte with every ending and split in every way, without a socket. This is cheap
+//! enough to test all combinations. An oracle that shares no code with the tested code decides whether a beginning is
+//! whole: it splits the frames at blank lines, and reads JSON with another parser.
 //!
 //! `EVERY_BYTE=1` tests everything. Otherwise a short selection is tested. Each wire format is one row of [`FORMATS`].
 

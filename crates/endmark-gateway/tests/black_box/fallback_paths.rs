@@ -13,7 +13,8 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
-/// Returns the requests to a second upstream for a stream that the first does not answer, and that the second cuts once.
+/// Returns the requests to a second upstream for a stream that the first does not answer, and that the second cuts
+/// once.
 async fn fallback_requests(
     wire: Wire,
     path: &str,

@@ -1,4 +1,5 @@
-//! A reply that is requested again because no continuation could be joined: which reply replaces the cut one, and how that is reported.
+//! A reply that is requested again because no continuation could be joined: which reply replaces the cut one, and how
+//! that is reported.
 
 use endmark_gateway::{Mode, Prefill, Settings};
 use endmark_recovery::Restart;
@@ -143,8 +144,8 @@ async fn a_call_keeps_the_values_that_came_complete() {
     }
 }
 
-/// A correction may complete the received text, but never shorten it. The same reply was once rejected as a restart and returned as a
-/// correction.
+/// A correction may complete the received text, but never shorten it. The same reply was once rejected as a restart
+/// and returned as a correction.
 #[tokio::test]
 async fn a_correction_goes_on_from_what_was_received() {
     let body = "The committee met on Monday and heard four reports. ".repeat(30);

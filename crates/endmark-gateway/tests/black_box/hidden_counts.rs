@@ -19,7 +19,8 @@ fn with_budget(settings: &mut Settings) {
         vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
 }
 
-/// A stream as OpenAI sends it: `"usage":null` in each chunk, and a separate chunk with the tokens, including those of hidden reasoning.
+/// A stream as OpenAI sends it: `"usage":null` in each chunk, and a separate chunk with the tokens, including those
+/// of hidden reasoning.
 fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     let frames = ChatFrames::new().text(text).finish(finish).cut().into_iter();
     let mut frames: Vec<String> =

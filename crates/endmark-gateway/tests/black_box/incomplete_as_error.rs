@@ -1,4 +1,5 @@
-//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks do not show headers.
+//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks do not
+//! show headers.
 
 use endmark_gateway::{Incomplete, Mode, Settings};
 use serde_json::Value;

@@ -1,8 +1,9 @@
-//! Calls whose pieces arrive one after another, or alternate: two calls in a stream that breaks off at any byte, and three calls that are
-//! each cut at the model's limit. A call that is not whole is never delivered as finished, and a reply that may lack a call is never
-//! `whole`.
+//! Calls whose pieces arrive one after another, or alternate: two calls in a stream that breaks off at any byte, and
+//! three calls that are each cut at the model's limit. A call that is not whole is never delivered as finished, and a
+//! reply that may lack a call is never `whole`.
 //!
-//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth. By default the stream is cut at some bytes of each event.
+//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth. By default the stream is cut at some
+//! bytes of each event.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -29,8 +30,8 @@ const ROME: &str = r#"{"city":"Rome"}"#;
 enum Scene {
     /// It contains two calls, and the connection breaks off after this many bytes.
     Breaks,
-    /// It contains three calls whose arguments have this many bytes in total. Their server ends each, and reports that the limit is
-    /// reached.
+    /// It contains three calls whose arguments have this many bytes in total. Their server ends each, and reports
+    /// that the limit is reached.
     Limit,
     /// It contains the same three calls, but ends without any event.
     Stops,
@@ -71,7 +72,8 @@ impl Scene {
     /// Returns the positions of the cuts, which differ for each manner.
     fn cuts(self, wire: Wire, layout: Layout, manner: Manner) -> Vec<usize> {
         if self != Self::Breaks {
-            // A call without any received data may have no arguments, unless its server ended another call in the middle before.
+            // A call without any received data may have no arguments, unless its server ended another call in the
+            // middle before.
             let least = if layout == Layout::LastFirst { self.calls().len() } else { 1 };
             let all = least..=self.calls().iter().map(|call| call.1.len()).sum();
             let is_tried = |at: &usize| step().is_some() || at % Manner::ALL.len() == manner as usize;
@@ -305,7 +307,8 @@ impl Client {
         if self.stop.is_none() && !self.has_failed {
             return Some("it has neither an end nor an error");
         }
-        // If the model answered with a call and ended by itself, it wanted nothing more, unless the request was for that call.
+        // If the model answered with a call and ended by itself, it wanted nothing more, unless the request was for
+        // that call.
         let is_meant = match manner {
             Manner::First | Manner::Other => asked.last().is_some_and(|last| !is_question(last)),
             // The model answered the request itself, of whose reply nothing had arrived.

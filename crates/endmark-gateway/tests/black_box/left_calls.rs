@@ -1,5 +1,5 @@
-//! A call that was abandoned before the first byte of its answer may be billed, so its prompt counts. A call that was never sent, or that
-//! its provider failed to answer, costs nothing. (CX-6, CX-7)
+//! A call that was abandoned before the first byte of its answer may be billed, so its prompt counts. A call that was
+//! never sent, or that its provider failed to answer, costs nothing. (CX-6, CX-7)
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;

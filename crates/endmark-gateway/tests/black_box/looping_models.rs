@@ -22,7 +22,8 @@ const FACTOR: u64 = 4;
 
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// How long a client waits in addition to the upstream, on a busy machine. Without a bound, a slow upstream takes a minute.
+/// How long a client waits in addition to the upstream, on a busy machine. Without a bound, a slow upstream takes a
+/// minute.
 const OWN_TIME: Duration = Duration::from_secs(20);
 
 /// One recovery, whose number determines its properties.

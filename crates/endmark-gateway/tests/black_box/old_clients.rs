@@ -35,7 +35,8 @@ async fn send_request(endmark: &Endmark, path: &str, mode: &str) -> Raw {
     client
 }
 
-/// Starts before an upstream that stops sending in the middle of a stream, and a gateway that does not wait for it at shutdown.
+/// Starts before an upstream that stops sending in the middle of a stream, and a gateway that does not wait for it at
+/// shutdown.
 async fn start_before_silence(wire: Wire) -> Endmark {
     let frames = wire.frames(&[Said::Text("The harbour was quiet"), Said::Text(" and the")], None);
     let length = frames.concat().len();

@@ -1,5 +1,5 @@
-//! Requests that an upstream may interpret differently than the gateway. They evade neither a key's list of models nor a budget. Without
-//! these they are forwarded unchanged.
+//! Requests that an upstream may interpret differently than the gateway. They evade neither a key's list of models
+//! nor a budget. Without these they are forwarded unchanged.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};

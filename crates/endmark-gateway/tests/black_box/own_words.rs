@@ -1,4 +1,5 @@
-//! Sentences in a model's own message belong to the text, whatever they read like. Remarks about the text are removed and disclosed.
+//! Sentences in a model's own message belong to the text, whatever they read like. Remarks about the text are removed
+//! and disclosed.
 
 use serde_json::Value;
 use testkit::{Answer, Script};
@@ -58,6 +59,7 @@ async fn what_is_left_out_of_an_answer_is_told() {
     let endmark = Endmark::start_resuming(script).await;
     let (text, told) = resume_streaming(&endmark).await;
     assert_eq!(text, [LETTER, REST].concat());
-    // The first answer proved nothing by itself, so all of it is omitted, and the announcement of the second one as well.
+    // The first answer proved nothing by itself, so all of it is omitted, and the announcement of the second one as
+    // well.
     assert_eq!(told["left_out"], 2 * announced.len() - REST.len(), "{told}");
 }

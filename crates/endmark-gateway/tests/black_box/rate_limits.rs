@@ -297,8 +297,8 @@ async fn two_gateways_on_one_database_admit_together_what_one_would() {
         }
         assert_eq!(admitted, LIMIT, "minute {minute}");
     }
-    // Old windows are deleted everywhere. In this test, a gateway may return its share of one afterwards. Its row then exists until the
-    // next window. Windows that last for a minute leave no such shares.
+    // Old windows are deleted everywhere. In this test, a gateway may return its share of one afterwards. Its row
+    // then exists until the next window. Windows that last for a minute leave no such shares.
     let is_gone = |table| {
         let rows = format!("SELECT count(*) FROM {table} WHERE scope = 'rate' AND span = '2023-11-14T22:13'");
         postgres.query(&rows) == "0"

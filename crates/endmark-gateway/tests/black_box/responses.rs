@@ -1,4 +1,5 @@
-//! Responses: the id from which a client continues, what its server stores of Endmark's requests, and replies of several parts.
+//! Responses: the id from which a client continues, what its server stores of Endmark's requests, and replies of
+//! several parts.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Reply, Request, Script};
@@ -110,7 +111,8 @@ async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
     }
 }
 
-/// Requests that are only forwarded do the same if they continue the same response: background responses, counts and compactions.
+/// Requests that are only forwarded do the same if they continue the same response: background responses, counts and
+/// compactions.
 #[tokio::test]
 async fn what_passes_goes_on_from_the_whole_too() {
     let script = Script::new()

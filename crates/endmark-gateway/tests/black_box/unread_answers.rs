@@ -96,7 +96,8 @@ async fn an_upstream_that_goes_on_in_another_protocol_gave_no_answer() {
     assert_unreadable(&reply, "101 Switching Protocols");
 }
 
-/// The response reports that nothing changed, although nothing asked for that. The client has to handle it. It has no body.
+/// The response reports that nothing changed, although nothing asked for that. The client has to handle it. It has no
+/// body.
 #[tokio::test]
 async fn a_304_passes_without_a_body() {
     let plain = Plain::start("HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n").await;

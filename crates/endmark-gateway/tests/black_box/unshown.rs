@@ -1,4 +1,5 @@
-//! Replies with content that a request for the rest cannot show. They are never continued, lose nothing, and are reported as cut.
+//! Replies with content that a request for the rest cannot show. They are never continued, lose nothing, and are
+//! reported as cut.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};

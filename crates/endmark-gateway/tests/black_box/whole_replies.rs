@@ -66,7 +66,8 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
 }
 
-/// A server that ignores the unfinished message repeats it, cut at the same position. That does not prove that it continues.
+/// A server that ignores the unfinished message repeats it, cut at the same position. That does not prove that it
+/// continues.
 #[tokio::test]
 async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows() {
     let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());

@@ -1,8 +1,8 @@
 //! Checks whether a corrected document keeps the received values (PC-6).
 //!
-//! A correction changes the form. Each value that was received completely must be in the corrected document, unchanged and at the same
-//! path. A correction may change or drop a value only if the schema requires it. That is the case if the schema rejects the corrected
-//! document with the received value restored.
+//! A correction changes the form. Each value that was received completely must be in the corrected document,
+//! unchanged and at the same path. A correction may change or drop a value only if the schema requires it. That is
+//! the case if the schema rejects the corrected document with the received value restored.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,9 @@ const MAX_LEVELS: usize = 120;
 /// The most changes that are checked against the schema. A correction with more is another document.
 const MAX_DEMANDED: usize = 200;
 
-/// Returns the path (a JSON Pointer) of the first complete received value that the corrected document loses although the schema does not
-/// require that. Returns `None` if all values are kept. `is_refused` reports whether the schema rejects a document.
+/// Returns the path (a JSON Pointer) of the first complete received value that the corrected document loses although
+/// the schema does not require that. Returns `None` if all values are kept. `is_refused` reports whether the schema
+/// rejects a document.
 pub(crate) fn first_lost(
     received: &str,
     corrected: &str,
@@ -27,8 +28,8 @@ pub(crate) fn first_lost(
     first_difference(received, corrected, ComparisonMode::Extensions(is_refused))
 }
 
-/// Returns the path of the first complete received value that differs in a regenerated reply. The value at the cut may differ, because a
-/// model rarely repeats it in the same words.
+/// Returns the path of the first complete received value that differs in a regenerated reply. The value at the cut
+/// may differ, because a model rarely repeats it in the same words.
 pub(crate) fn first_changed(received: &str, again: &str) -> Option<String> {
     first_difference(received, again, ComparisonMode::Complete)
 }
@@ -179,8 +180,9 @@ impl Comparison<'_> {
         kept
     }
 
-    /// Whether a value extends the one at the cut. A string must begin with the received characters, even if the schema forbids them: a
-    /// correction once replaced 1,587 received characters by 35. The schema must require any other type.
+    /// Whether a value extends the one at the cut. A string must begin with the received characters, even if the
+    /// schema forbids them: a correction once replaced 1,587 received characters by 35. The schema must require any
+    /// other type.
     fn extends(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
         if !matches!(self.comparing, ComparisonMode::Extensions(_)) {
             return true;

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-/// Mean of the first pause. It is long enough to reconnect after a reset, and short compared with the seconds of a reply.
+/// Mean of the first pause. It is long enough to reconnect after a reset, and short compared with the seconds of a
+/// reply.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Mean of the longest pause. A server that has loaded its model is found soon afterwards.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Jitter in percent that is added to a wait requested by the upstream. It spreads clients that were rejected together, and none of them
-/// returns early.
+/// Jitter in percent that is added to a wait requested by the upstream. It spreads clients that were rejected
+/// together, and none of them returns early.
 const SPREAD_PERCENT: u32 = 10;
 
-/// Returns the pause before the attempt that follows `tries` failed ones. It doubles up to [`LONGEST_PAUSE`]. Jitter from half to one and a
-/// half times spreads clients that failed together.
+/// Returns the pause before the attempt that follows `tries` failed ones. It doubles up to [`LONGEST_PAUSE`]. Jitter
+/// from half to one and a half times spreads clients that failed together.
 ///
 /// `random` is any uniformly distributed number.
 ///

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The seconds over which traffic is counted. The time is long enough for a meaningful share of few requests, and short enough that a calm
-/// minute does not permit a storm.
+/// The seconds over which traffic is counted. The time is long enough for a meaningful share of few requests, and
+/// short enough that a calm minute does not permit a storm.
 pub const BUDGET_WINDOW_SECONDS: u64 = SECONDS as u64;
 
 /// The same, as a length.
@@ -17,10 +17,11 @@ struct Second {
     retries: u64,
 }
 
-/// Limits retries to a share of the requests, with a minimum for low traffic, so that retries do not overload an upstream in trouble.
+/// Limits retries to a share of the requests, with a minimum for low traffic, so that retries do not overload an
+/// upstream in trouble.
 ///
-/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus `floor_per_second` a second. A gateway
-/// has one budget for each upstream.
+/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus `floor_per_second`
+/// a second. A gateway has one budget for each upstream.
 ///
 /// ```
 /// use std::time::Duration;

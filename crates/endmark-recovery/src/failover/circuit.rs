@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Consecutive failures after which an upstream is considered down. More than the attempts of one request, so that a single request cannot
-/// cause it.
+/// Consecutive failures after which an upstream is considered down. More than the attempts of one request, so that a
+/// single request cannot cause it.
 pub const FAILURES_BEFORE_OPEN: u32 = 4;
 
 /// How to handle a request for an upstream.
@@ -19,7 +19,8 @@ pub enum Admission {
 
 /// Tracks the failures of an upstream, so that not every request has to find out that it is down.
 ///
-/// Used for an upstream with a fallback. An open circuit admits one request after each cooldown. The first success closes it.
+/// Used for an upstream with a fallback. An open circuit admits one request after each cooldown. The first success
+/// closes it.
 ///
 /// ```
 /// use std::time::Duration;

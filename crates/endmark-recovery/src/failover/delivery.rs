@@ -161,9 +161,9 @@ impl Failure {
     }
 }
 
-/// OpenAI's client retries after the same statuses, and after 409, which is excluded because only the client can resolve a conflict. An
-/// upstream that was silent for the whole permitted time does not get that time again. An upstream with an unreadable response does not get
-/// the same request again.
+/// OpenAI's client retries after the same statuses, and after 409, which is excluded because only the client can
+/// resolve a conflict. An upstream that was silent for the whole permitted time does not get that time again. An
+/// upstream with an unreadable response does not get the same request again.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
         Failure::Unreachable

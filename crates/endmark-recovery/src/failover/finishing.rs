@@ -7,9 +7,9 @@ const BREAKS_BEFORE_LEAVING: u32 = 2;
 
 /// Decides after each stream whether the same upstream continues the reply.
 ///
-/// An orderly end, such as a cut at the limit, is not a reason to change. After a stall, a reported error or unreadable data, the upstream
-/// is changed at once, because another attempt may cost the client the same wait. After a broken stream, the upstream gets one more
-/// attempt.
+/// An orderly end, such as a cut at the limit, is not a reason to change. After a stall, a reported error or
+/// unreadable data, the upstream is changed at once, because another attempt may cost the client the same wait. After
+/// a broken stream, the upstream gets one more attempt.
 ///
 /// ```
 /// use endmark_recovery::Ending;

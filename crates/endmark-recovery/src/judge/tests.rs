@@ -80,7 +80,8 @@ struct Row {
     judged: Judgement,
 }
 
-/// The table of PC-8, and after it the cases that the table leaves open. In all of them text arrived, and no marker is required.
+/// The table of PC-8, and after it the cases that the table leaves open. In all of them text arrived, and no marker
+/// is required.
 #[rustfmt::skip]
 const TABLE: &[Row] = {
     use Count::{Below, Reached};
@@ -119,8 +120,8 @@ const TABLE: &[Row] = {
     ]
 };
 
-/// PC-8: each combination is in exactly one row of the table and gets its verdict. Without text after reasoning, `limit` becomes `empty`.
-/// With an end marker, `format` becomes `marker`.
+/// PC-8: each combination is in exactly one row of the table and gets its verdict. Without text after reasoning,
+/// `limit` becomes `empty`. With an end marker, `format` becomes `marker`.
 #[test]
 fn every_combination_is_judged_as_the_table_says() {
     let mut judged = 0;

@@ -10,7 +10,8 @@ pub const MAX_CORRECTION_ATTEMPTS: u32 = 1;
 pub struct PipelinePolicy {
     /// The policy of its first stage.
     pub resume: ResumePolicy,
-    /// Maximum number of corrections. It is 0 if no correction is possible, as in a stream that the client has already received.
+    /// Maximum number of corrections. It is 0 if no correction is possible, as in a stream that the client has
+    /// already received.
     pub max_corrections: u32,
     /// Whether a correction may change or drop complete received values although the schema does not require it.
     pub may_change: bool,

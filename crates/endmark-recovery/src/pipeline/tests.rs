@@ -344,7 +344,8 @@ fn a_late_continuation_does_not_undo_a_correction() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// PC-6: every pipeline ends within its bounds, never corrects a truncated reply first, and never delivers an invalid text as valid.
+    /// PC-6: every pipeline ends within its bounds, never corrects a truncated reply first, and never delivers an
+    /// invalid text as valid.
     #[test]
     fn every_pipeline_ends(
         (document, beginning) in cut_document(),

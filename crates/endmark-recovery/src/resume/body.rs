@@ -90,7 +90,8 @@ impl Body {
         self.text.trim().is_empty()
     }
 
-    /// Raises the number of bytes that the client has. It may exceed the text if a continuation is forwarded before it is joined.
+    /// Raises the number of bytes that the client has. It may exceed the text if a continuation is forwarded before
+    /// it is joined.
     pub(super) fn mark_sent(&mut self, bytes: usize) {
         self.sent_bytes = self.sent_bytes.max(bytes);
     }
@@ -99,7 +100,8 @@ impl Body {
         self.sent_bytes
     }
 
-    /// Whether the client has bytes of a piece that could not be joined. In that case no other piece can be joined either.
+    /// Whether the client has bytes of a piece that could not be joined. In that case no other piece can be joined
+    /// either.
     pub(super) fn has_sent_unjoined(&self) -> bool {
         self.sent_bytes > self.text.len()
     }
@@ -120,8 +122,8 @@ impl Body {
         self.grammar.as_ref().and_then(|format| testimony(format, text))
     }
 
-    /// Removes the replacement characters of a cut character, because the model continues with the character itself. Replacement characters
-    /// that were sent stay.
+    /// Removes the replacement characters of a cut character, because the model continues with the character itself.
+    /// Replacement characters that were sent stay.
     pub(super) fn leave_out_cut_character(&mut self) {
         let kept = without_cut_character(&self.text).len().max(self.sent_bytes);
         let cut_character = self.text.get(kept..).unwrap_or_default();
@@ -221,8 +223,8 @@ impl Body {
         merged.text.len() > self.text.len() || settled_more
     }
 
-    /// Whether an answer without proof may conflict with an earlier answer that was not joined since the text grew. It is unknown which of
-    /// them follows the text, or whether both do.
+    /// Whether an answer without proof may conflict with an earlier answer that was not joined since the text grew.
+    /// It is unknown which of them follows the text, or whether both do.
     pub(super) fn contradicts_earlier(&self, answer: &str, merged: &Merged) -> bool {
         let says_all = self.text.len() >= MIN_DISTINCTIVE_BYTES && answer.contains(self.text.trim());
         !says_all

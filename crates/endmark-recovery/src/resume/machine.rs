@@ -14,8 +14,8 @@ use crate::{
 /// Consecutive rejected requests that are permitted if the policy has fewer attempts: one prefill and one prompt.
 const MIN_REJECTIONS: u32 = 2;
 
-/// Resumes one cut reply (PC-5). It judges the reply, requests the rest, and joins the answers. It gives up if no attempts remain or an
-/// answer adds nothing.
+/// Resumes one cut reply (PC-5). It judges the reply, requests the rest, and joins the answers. It gives up if no
+/// attempts remain or an answer adds nothing.
 ///
 /// It does no I/O. A driver gets the next step, performs it, and reports the result:
 ///
@@ -63,7 +63,8 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Judges the first reply (PC-8). `demanded` is a required format, and never a detected one. Plain text has no requirements.
+    /// Judges the first reply (PC-8). `demanded` is a required format, and never a detected one. Plain text has no
+    /// requirements.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
         let demanded = demanded.filter(Format::can_be_required);
         let mut resume = Self {
@@ -85,7 +86,8 @@ impl Resume {
         resume
     }
 
-    /// Returns the next step. It does not change until [`reply`](Self::reply) or [`note_failure`](Self::note_failure) is called.
+    /// Returns the next step. It does not change until [`reply`](Self::reply) or [`note_failure`](Self::note_failure)
+    /// is called.
     pub fn next(&self) -> ResumeStep {
         self.step.clone()
     }
@@ -157,7 +159,8 @@ impl Resume {
         }
     }
 
-    /// Records that the client has the first `bytes` of the text, which can no longer change. The number never decreases.
+    /// Records that the client has the first `bytes` of the text, which can no longer change. The number never
+    /// decreases.
     ///
     /// A driver that forwards a continuation while it arrives calls this before it reports that continuation.
     pub fn mark_sent(&mut self, bytes: usize) {
@@ -279,9 +282,9 @@ impl Resume {
         });
     }
 
-    /// Whether the next call requests the complete reply. This is the last call after an answer that could not be joined, or an earlier one
-    /// if so configured. If the client has a beginning, a new reply rarely repeats it. In that case a second prompt comes first, unless the
-    /// answer was not a continuation.
+    /// Whether the next call requests the complete reply. This is the last call after an answer that could not be
+    /// joined, or an earlier one if so configured. If the client has a beginning, a new reply rarely repeats it. In
+    /// that case a second prompt comes first, unless the answer was not a continuation.
     fn is_time_to_restart(&self) -> bool {
         let is_last = self.attempts + 1 >= self.policy.max_attempts;
         let is_hopeless = self.body.sent_bytes() == 0 || self.refused_answers.has_talk;

@@ -1,5 +1,5 @@
-//! Finds the position of an answer to a prompt: where it proves its seam, or where it continues at the cut anyway. Detects if neither is
-//! certain (PC-4).
+//! Finds the position of an answer to a prompt: where it proves its seam, or where it continues at the cut anyway.
+//! Detects if neither is certain (PC-4).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -93,12 +93,13 @@ impl Body {
         if is_settled && is_at_cut && !self.may_follow_shown(question, rest) {
             return Ok(merged);
         }
-        // A model that answers different questions in the same way continues at the cut, and not at the end of the shown text.
+        // A model that answers different questions in the same way continues at the cut, and not at the end of the
+        // shown text.
         let is_from_the_cut = earlier.is_some_and(|earlier| {
             earlier.shown_bytes != question.shown_bytes && is_same(&earlier.answer, answer)
         });
-        // At temperature 0, a model also gives the same answer if it repeats its sentence or value. Therefore only a seam without rivals is
-        // accepted.
+        // At temperature 0, a model also gives the same answer if it repeats its sentence or value. Therefore only a
+        // seam without rivals is accepted.
         if is_from_the_cut && is_settled && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
                 return self.join_proven(answer, (0, 0), SeamStyle::Exact, is_cut);
@@ -110,8 +111,9 @@ impl Body {
         Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
     }
 
-    /// Joins an answer that does not prove a seam. A few letters do not show whether the text addresses its reader. The text's own last
-    /// words may therefore look like a remark: a recorded reply that was cut after "A" lost its closing sentence.
+    /// Joins an answer that does not prove a seam. A few letters do not show whether the text addresses its reader.
+    /// The text's own last words may therefore look like a remark: a recorded reply that was cut after "A" lost its
+    /// closing sentence.
     fn join_all(&self, answer: &str, is_cut: bool) -> Result<Merged, Refusal> {
         let merged = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut)?;
         let is_short = !self.has_tokens() && weight(self.text()) < MIN_PROOF_WEIGHT_IN_DOUBT;
@@ -121,7 +123,8 @@ impl Body {
         Ok(merged)
     }
 
-    /// Joins the proven part of an answer. It begins to repeat the text at the first of these positions, and continues it at the second.
+    /// Joins the proven part of an answer. It begins to repeat the text at the first of these positions, and
+    /// continues it at the second.
     fn join_proven(
         &self,
         answer: &str,
@@ -151,8 +154,8 @@ impl Body {
         self.check_merge(Merged { seam, ..merged })
     }
 
-    /// Accepts an answer that repeats the required beginning but changes the last word, if no part of that word was sent. Returns `None`
-    /// otherwise.
+    /// Accepts an answer that repeats the required beginning but changes the last word, if no part of that word was
+    /// sent. Returns `None` otherwise.
     fn rewritten(
         &self,
         question: &Question<'_>,
@@ -230,7 +233,8 @@ fn is_plain(style: SeamStyle) -> bool {
     )
 }
 
-/// Whether a word may replace the held word. This is possible only in scripts with spaces between words, and never for a number.
+/// Whether a word may replace the held word. This is possible only in scripts with spaces between words, and never
+/// for a number.
 fn may_replace(held: &str, word: &str) -> bool {
     let digits = |text: &str| text.chars().filter(|sign| sign.is_numeric()).collect::<String>();
     let is_one = held.split_whitespace().nth(1).is_none();

@@ -13,8 +13,8 @@ pub struct ResumePolicy {
     pub max_attempts: u32,
     /// How to handle several possible seams with different values.
     pub on_ambiguous: OnAmbiguous,
-    /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them is rejected, because
-    /// sent text is never retracted.
+    /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them
+    /// is rejected, because sent text is never retracted.
     pub sent: usize,
     /// A prompt that replaces the default one. See [`check_prompt_template`](crate::check_prompt_template).
     pub prompt: Option<String>,
@@ -66,8 +66,8 @@ impl OnAmbiguous {
     }
 }
 
-/// Which regenerated replies may replace the cut one (PC-5). Every such reply must end normally, be whole, and have no less content than
-/// the cut one.
+/// Which regenerated replies may replace the cut one (PC-5). Every such reply must end normally, be whole, and have
+/// no less content than the cut one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Restart {
     /// Any reply.

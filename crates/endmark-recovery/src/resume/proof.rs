@@ -1,9 +1,9 @@
-//! Proves a seam. If an answer repeats the received text from a position in the shown part up to the cut, it continues after the cut
-//! (PC-4).
+//! Proves a seam. If an answer repeats the received text from a position in the shown part up to the cut, it
+//! continues after the cut (PC-4).
 //!
-//! A model that sees a text without its end, and writes that end, derives it from the text before it. Therefore the position at which the
-//! answer joins is known, including the white space there. The comparison ignores differences in white space, quotation marks, dashes and
-//! Markdown emphasis. The received bytes are kept.
+//! A model that sees a text without its end, and writes that end, derives it from the text before it. Therefore the
+//! position at which the answer joins is known, including the white space there. The comparison ignores differences
+//! in white space, quotation marks, dashes and Markdown emphasis. The received bytes are kept.
 
 pub(super) mod walk;
 
@@ -40,10 +40,11 @@ pub(crate) struct Question<'a> {
 /// The result of looking for a proof in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// The answer begins to repeat the text at the byte `start`, and the text after the cut begins at `rest_at`. `wrapped` means that the
-    /// answer has words of its own before it.
+    /// The answer begins to repeat the text at the byte `start`, and the text after the cut begins at `rest_at`.
+    /// `wrapped` means that the answer has words of its own before it.
     Proven { start: usize, rest_at: usize, wrapped: bool },
-    /// The answer repeats the text, but several positions are possible, or the repetition is too short. `rest_at` is the first position.
+    /// The answer repeats the text, but several positions are possible, or the repetition is too short. `rest_at` is
+    /// the first position.
     Doubtful { rest_at: usize },
     /// The answer repeats nothing.
     Nothing,
@@ -78,8 +79,8 @@ impl Question<'_> {
                 continue;
             }
             let again = answer.get(start..).unwrap_or_default();
-            // Only a fence repeats a fence. Without this rule, a fence was skipped as emphasis in the shown text but not in the held text,
-            // and one of two matching positions seemed to be the only one.
+            // Only a fence repeats a fence. Without this rule, a fence was skipped as emphasis in the shown text but
+            // not in the held text, and one of two matching positions seemed to be the only one.
             let is_fence = is_fence_line(again);
             let unmarked = again.trim_start_matches(is_emphasis);
             // The positions with the same rest, and whether another rest is possible.
@@ -132,12 +133,13 @@ impl Question<'_> {
         matches!(self.proof(answer, true), Proof::Proven { .. })
     }
 
-    /// Returns the positions of an answer at which a repetition may begin: its beginning and each of its first lines. The flag is whether
-    /// anything but white space, dots of omission or a fence precedes the position.
+    /// Returns the positions of an answer at which a repetition may begin: its beginning and each of its first lines.
+    /// The flag is whether anything but white space, dots of omission or a fence precedes the position.
     fn starts(&self, answer: &str) -> Vec<(usize, bool)> {
         let mut found = Vec::new();
         let mut wrapped = false;
-        // The content of the answer's first fence is the answer, whatever precedes it, unless that fence may close a block at the cut.
+        // The content of the answer's first fence is the answer, whatever precedes it, unless that fence may close a
+        // block at the cut.
         let mut may_open = true;
         let in_block = self.so_far.lines().filter(|line| is_fence_line(line)).count() % 2 == 1;
         let mut at = 0;
@@ -162,8 +164,8 @@ impl Question<'_> {
         recites(&self.words, self.so_far, answer)
     }
 
-    /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text. Returns `None` if
-    /// there is no such position, or more than one.
+    /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text.
+    /// Returns `None` if there is no such position, or more than one.
     pub(crate) fn position_after_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
@@ -195,8 +197,8 @@ impl Question<'_> {
         found
     }
 
-    /// Returns where the model was asked to continue if the question holds nothing back. It also showed the token at the cut, so only the
-    /// grammar determines where the answer continues.
+    /// Returns where the model was asked to continue if the question holds nothing back. It also showed the token at
+    /// the cut, so only the grammar determines where the answer continues.
     pub(crate) fn asked_from(&self) -> AskedFrom {
         let verdict = detect(self.so_far.as_bytes(), self.format).verdict;
         let settled = verdict.truncation().map_or(self.so_far.len(), |cut| cut.truncation_index);
@@ -208,8 +210,8 @@ impl Question<'_> {
         self.so_far.get(self.shown_bytes..).unwrap_or_default()
     }
 
-    /// Returns the positions of the text at which a repetition may begin: each beginning of a word or sign in the shown text, within the
-    /// search limit, and the beginning of the text.
+    /// Returns the positions of the text at which a repetition may begin: each beginning of a word or sign in the
+    /// shown text, within the search limit, and the beginning of the text.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let cut = self.so_far.len();
         let earliest = self.so_far.ceil_char_boundary(cut.saturating_sub(REPEATED_LIMIT_BYTES));
@@ -282,7 +284,8 @@ impl Question<'_> {
     fn is_repetition_certain(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
-        // If the text also begins with the repeated part, no position is proved: the answer may be a new version of the text.
+        // If the text also begins with the repeated part, no position is proved: the answer may be a new version of
+        // the text.
         let part = self.so_far.get(from..).unwrap_or_default().trim();
         // A model that saw the complete text may begin with a word that also precedes the cut.
         let in_doubt = wrapped

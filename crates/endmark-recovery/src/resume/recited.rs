@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// A run of whole words with this many letters rarely occurs by chance in both an answer and its question. `the last valid token` and `last
-/// reply was cut off` are long enough.
+/// A run of whole words with this many letters rarely occurs by chance in both an answer and its question. `the last
+/// valid token` and `last reply was cut off` are long enough.
 const MIN_DISTINCTIVE_LETTERS: usize = 16;
 
 /// Whether an answer contains a run of the question's words that does not occur in the text.

@@ -71,15 +71,16 @@ impl Reply {
 /// How a continuation is joined to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// Unchanged. The server certainly continues the same message, and its echo is already removed. Only the grammar is checked.
+    /// Unchanged. The server certainly continues the same message, and its echo is already removed. Only the grammar
+    /// is checked.
     Exact,
     /// At a seam that must be found (PC-4).
     Stitched(AskedFrom),
-    /// At the position where the answer provably continues (PC-4). It answers the prompt of the [`ResumeAsk`](crate::ResumeAsk), with the
-    /// text that the prompt showed.
+    /// At the position where the answer provably continues (PC-4). It answers the prompt of the
+    /// [`ResumeAsk`](crate::ResumeAsk), with the text that the prompt showed.
     Prompted,
-    /// At a seam that must be found. The server received an unfinished message without an instruction, and only its answer shows whether it
-    /// continues that message.
+    /// At a seam that must be found. The server received an unfinished message without an instruction, and only its
+    /// answer shows whether it continues that message.
     Shown,
     /// Does the same as `Shown`, for a server that is known to continue the same message.
     InMessage,
@@ -98,7 +99,8 @@ impl Join {
 /// The reason why a call returned no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFailure {
-    /// The call was rejected before anything was generated. It does not count as an attempt, and the driver asks in another way.
+    /// The call was rejected before anything was generated. It does not count as an attempt, and the driver asks in
+    /// another way.
     #[error("the request was refused: {0}")]
     Rejected(String),
     /// The upstream failed. The call counts as an attempt.
@@ -107,8 +109,8 @@ pub enum AskFailure {
     /// The answer was not a reply. The call counts as an attempt, and the driver asks in another way.
     #[error("the answer does not continue the text: {0}")]
     Unfit(String),
-    /// The answer contains content that cannot be joined with text. The call counts as an attempt, and no further request is made, because
-    /// it would be answered in the same way.
+    /// The answer contains content that cannot be joined with text. The call counts as an attempt, and no further
+    /// request is made, because it would be answered in the same way.
     #[error("the answer cannot be joined: {0}")]
     Unusable(String),
     /// The server rejects all forms of the request. No further request is made.

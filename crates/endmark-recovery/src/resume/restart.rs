@@ -10,12 +10,12 @@ use super::{Resume, why};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
-/// A text with less than 3/4 of the characters of the cut text is clearly shorter. A regenerated reply is never exactly as long, and the
-/// cut text lacks its end.
+/// A text with less than 3/4 of the characters of the cut text is clearly shorter. A regenerated reply is never
+/// exactly as long, and the cut text lacks its end.
 const MIN_LENGTH_RATIO: (usize, usize) = (3, 4);
 
-/// A regenerated text must repeat at least 2/5 of the received letters, in pairs of words. A refusal or a question repeats few letters,
-/// whatever its length. A reply in other words repeats about half.
+/// A regenerated text must repeat at least 2/5 of the received letters, in pairs of words. A refusal or a question
+/// repeats few letters, whatever its length. A reply in other words repeats about half.
 const REPEATED_SHARE: (usize, usize) = (2, 5);
 
 /// Minimum number of words to compare. Fewer pairs prove nothing, and little is lost.
@@ -66,8 +66,8 @@ impl Resume {
         self.finish_whole(false);
     }
 
-    /// Returns why this text cannot replace the cut text: it has less content, or changes something that may not change. Returns `None` if
-    /// it can.
+    /// Returns why this text cannot replace the cut text: it has less content, or changes something that may not
+    /// change. Returns `None` if it can.
     fn restart_fault(&self, again: &str) -> Option<String> {
         let received = self.body.text();
         let (before, after) = (visible_chars(received), visible_chars(again));

@@ -11,7 +11,8 @@ use endmark_text::detect::detect;
 /// Signs after which a clause begins without white space, in scripts without spaces.
 const CLAUSE_ENDS: [char; 7] = ['。', '，', '、', '！', '？', '；', '：'];
 
-/// Maximum number of held characters at the end of a text. If none of them is at a boundary, as in base64, the whole text is shown.
+/// Maximum number of held characters at the end of a text. If none of them is at a boundary, as in base64, the whole
+/// text is shown.
 const HELD_LIMIT_CHARS: usize = 240;
 
 /// Maximum number of quoted characters from the end of a shown line.
@@ -20,7 +21,8 @@ const QUOTED_LIMIT_CHARS: usize = 200;
 /// Minimum weight of a quoted line. A shorter one is quoted together with the lines before it.
 const QUOTED_WEIGHT: u32 = 24;
 
-/// Minimum weight of the held text after an answer that proved nothing. It is larger than at first, and sufficient for any doubt.
+/// Minimum weight of the held text after an answer that proved nothing. It is larger than at first, and sufficient
+/// for any doubt.
 const DOUBTED_HOLD_WEIGHT: u32 = 2 * MIN_PROOF_WEIGHT_IN_DOUBT;
 
 /// How far a question backs up.
@@ -33,7 +35,8 @@ pub(super) enum BackUp {
 }
 
 impl BackUp {
-    /// Returns the minimum weight of the held part of this text. After the end of a word, the text may repeat that word.
+    /// Returns the minimum weight of the held part of this text. After the end of a word, the text may repeat that
+    /// word.
     fn weight(self, text: &str) -> u32 {
         match self {
             Self::Little if text.ends_with(char::is_alphanumeric) => MIN_PROOF_WEIGHT,
@@ -60,7 +63,8 @@ impl PromptExcerpt {
     }
 }
 
-/// Returns where to end the shown part of this cut text. It is never within the first `least` bytes, which the client wrote.
+/// Returns where to end the shown part of this cut text. It is never within the first `least` bytes, which the client
+/// wrote.
 ///
 /// JSON is shown up to its settled text, in a string up to its last white space or its opening quote. Rows are shown
 /// up to the last settled row, and text up to its last white space (PC-3).
@@ -93,8 +97,8 @@ fn earliest(text: &str) -> usize {
     text.char_indices().nth_back(HELD_LIMIT_CHARS - 1).map_or(0, |(at, _)| at)
 }
 
-/// Returns the last beginning of a word, a clause or a tag from which the text has this weight. White space at the end is also held,
-/// because only the text before it can prove how much white space there is.
+/// Returns the last beginning of a word, a clause or a tag from which the text has this weight. White space at the
+/// end is also held, because only the text before it can prove how much white space there is.
 fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     let blank = text.len() - text.trim_start().len();
     let mut found = None;
@@ -117,7 +121,8 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     found
 }
 
-/// Returns the beginning of the last line if it is a row of a table. If it has too little content, returns that of an earlier row.
+/// Returns the beginning of the last line if it is a row of a table. If it has too little content, returns that of an
+/// earlier row.
 fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     let is_row = |line: &str| line.trim_start().starts_with('|') && line.matches('|').count() > 1;
     let end = text.trim_end().len();
@@ -144,8 +149,8 @@ fn tag(text: &str, earliest: usize) -> Option<usize> {
     (is_tag && !text.get(open..)?.contains('>') && open >= earliest).then_some(open)
 }
 
-/// Returns the beginning of the last row of JSON Lines if it is unfinished and not too long. Otherwise returns the boundary within that
-/// row.
+/// Returns the beginning of the last row of JSON Lines if it is unfinished and not too long. Otherwise returns the
+/// boundary within that row.
 fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     let end = text.trim_end().len();
     let is_settled = text.ends_with('\n')
@@ -160,8 +165,9 @@ fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     json::boundary(text, start, how, earliest)
 }
 
-/// Returns where the quoted part of a shown text begins. It is the last line, with preceding lines if it has too little content. In a long
-/// line it begins at a word near the end. It is at most half of the text, because a prompt never contains a whole reply.
+/// Returns where the quoted part of a shown text begins. It is the last line, with preceding lines if it has too
+/// little content. In a long line it begins at a word near the end. It is at most half of the text, because a prompt
+/// never contains a whole reply.
 fn anchor(shown: &str) -> usize {
     let wanted = shown.chars().count().div_ceil(2).min(QUOTED_LIMIT_CHARS);
     let earliest = shown.char_indices().nth_back(wanted.saturating_sub(1)).map_or(0, |(at, _)| at);

@@ -20,12 +20,14 @@ pub struct ResumeAsk {
     pub attempt: u32,
     /// The kind of cut that the text has now.
     pub kind: CutKind,
-    /// All joined text so far, which an unfinished assistant message continues. Replacement characters of a cut character are not included,
-    /// unless they were sent.
+    /// All joined text so far, which an unfinished assistant message continues. Replacement characters of a cut
+    /// character are not included, unless they were sent.
     pub so_far: String,
-    /// The prompt for the rest if the message cannot be continued (PC-3). Empty if the original request is to be repeated.
+    /// The prompt for the rest if the message cannot be continued (PC-3). Empty if the original request is to be
+    /// repeated.
     pub prompt: String,
-    /// The part of `so_far` that is shown with that prompt. The answer is joined by [`Join::Prompted`](crate::Join::Prompted).
+    /// The part of `so_far` that is shown with that prompt. The answer is joined by
+    /// [`Join::Prompted`](crate::Join::Prompted).
     pub shown: PromptExcerpt,
     /// The reply to request.
     pub wanted: RequestedReply,
@@ -38,11 +40,11 @@ pub struct ResumeAsk {
 pub enum RequestedReply {
     /// The rest.
     Rest,
-    /// The reply, because nothing arrived that could be continued. Repeat the original request, with a higher limit if the kind is
-    /// [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
+    /// The reply, because nothing arrived that could be continued. Repeat the original request, with a higher limit
+    /// if the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
     Again,
-    /// The complete reply, because no continuation could be joined. The answer is accepted if it ended normally, is whole, has no less
-    /// content than the cut text, and begins with the text that the client has.
+    /// The complete reply, because no continuation could be joined. The answer is accepted if it ended normally, is
+    /// whole, has no less content than the cut text, and begins with the text that the client has.
     Restart,
 }
 
@@ -61,7 +63,8 @@ pub enum ResumeOutcome {
         cut: Option<CutKind>,
         /// Whether the text is whole although the stream of its last reply broke or reached the limit.
         disclosed: bool,
-        /// The length in characters of the cut text, if a regenerated reply replaced it and does not begin with exactly that text.
+        /// The length in characters of the cut text, if a regenerated reply replaced it and does not begin with
+        /// exactly that text.
         replaced_chars: Option<usize>,
     },
     /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
@@ -103,8 +106,8 @@ pub enum ExhaustedCause {
     Rejected,
     /// A budget does not permit another call.
     Budget,
-    /// The client disconnected, the reply exceeded a limit on size or time, or the client has part of a continuation that could not be
-    /// joined.
+    /// The client disconnected, the reply exceeded a limit on size or time, or the client has part of a continuation
+    /// that could not be joined.
     Stopped,
 }
 
@@ -122,7 +125,8 @@ impl ExhaustedCause {
         }
     }
 
-    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and disconnected clients are final.
+    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and disconnected clients are
+    /// final.
     pub fn allows_correction(self) -> bool {
         match self {
             Self::Attempts | Self::NoProgress | Self::Ambiguous | Self::Rejected => true,

@@ -544,7 +544,8 @@ fn demanded_markdown_is_asked_for_while_something_is_open() {
     assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("s\n```\n"), Join::Exact);
     assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
-    // No element is open, but the limit was reached. As in plain text, only the model knows whether the text is complete.
+    // No element is open, but the limit was reached. As in plain text, only the model knows whether the text is
+    // complete.
     let mut resume = demanded(limit(closed));
     assert_eq!(ask(&resume).kind, CutKind::Limit);
     resume.reply(normal(""), Join::Exact);

@@ -227,7 +227,8 @@ impl Resume {
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
         let progress = self.body.is_progress(&merged);
         let stitched = join != Join::Exact;
-        // A complete grammar decides. If a model answers a prompt by repeating the text, nothing else shows that the text is complete.
+        // A complete grammar decides. If a model answers a prompt by repeating the text, nothing else shows that the
+        // text is complete.
         let whole_by_grammar = verdict.as_ref().is_some_and(Verdict::is_whole);
         let stuck =
             !whole_by_grammar && reply.ending == Ending::Clean && (!progress || (stitched && repeats));

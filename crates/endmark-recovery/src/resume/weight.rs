@@ -3,8 +3,8 @@
 /// Minimum weight of a repetition that is not a coincidence: three letters.
 pub(super) const MIN_PROOF_WEIGHT: u32 = 6;
 
-/// Minimum weight in doubtful cases: after the answer's own words, after white space that may precede the rest, and if the cut follows a
-/// word, which may be repeated.
+/// Minimum weight in doubtful cases: after the answer's own words, after white space that may precede the rest, and
+/// if the cut follows a word, which may be repeated.
 pub(super) const MIN_PROOF_WEIGHT_IN_DOUBT: u32 = 18;
 
 /// Weights of a letter, of a character in a script with thousands of them, and of a digit or sign.
@@ -22,7 +22,8 @@ pub(super) fn weight(text: &str) -> u32 {
     signs.try_fold(0, |sum: u32, sign| sum.checked_add(sign_weight(sign))).unwrap_or(u32::MAX)
 }
 
-/// Whether a text has letters of a script without spaces between words: East Asian scripts except Korean, Thai, Lao, Burmese and Khmer.
+/// Whether a text has letters of a script without spaces between words: East Asian scripts except Korean, Thai, Lao,
+/// Burmese and Khmer.
 pub(super) fn has_unspaced(text: &str) -> bool {
     let is_hangul = |sign: char| matches!(u32::from(sign), 0xac00..=0xd7af);
     let is_unspaced = |sign: char| match u32::from(sign) {

@@ -49,8 +49,8 @@ pub struct Stitched {
     pub error: Option<StitchError>,
 }
 
-/// Joins a first part and its continuations in order (PC-4). A later continuation may decide what an earlier one leaves open. Otherwise, an
-/// ambiguous seam ends the work, because everything after it would depend on a guess.
+/// Joins a first part and its continuations in order (PC-4). A later continuation may decide what an earlier one
+/// leaves open. Otherwise, an ambiguous seam ends the work, because everything after it would depend on a guess.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, Outcome, stitch};
@@ -72,7 +72,8 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     }
 }
 
-/// Returns the result of weighing all continuations together. Returns `None` if the reason must be found one continuation at a time.
+/// Returns the result of weighing all continuations together. Returns `None` if the reason must be found one
+/// continuation at a time.
 fn chain_outcome(chained: ChainResult) -> Option<Stitched> {
     if !chained.is_whole {
         return None;

@@ -1,7 +1,7 @@
 //! Weighs several continuations together, because a later one may decide what an earlier one leaves open (PC-4).
 //!
-//! Each way to join the parts so far is a path, whose cost is the sum of the costs of its seams. The next part is joined to all paths. A
-//! path that it does not fit is dropped, and a path that it fits well becomes likelier.
+//! Each way to join the parts so far is a path, whose cost is the sum of the costs of its seams. The next part is
+//! joined to all paths. A path that it does not fit is dropped, and a path that it fits well becomes likelier.
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -43,7 +43,8 @@ struct Path {
     record: PathRecord,
 }
 
-/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, because there are many more steps than paths.
+/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, because there are many
+/// more steps than paths.
 struct Step<'p> {
     parts: [&'p str; 3],
     record: PathRecord,
@@ -115,8 +116,9 @@ pub(super) fn follow(
                 continue;
             }
             let Some((survivors, weighed)) = super::weigh_candidates(&joint) else { continue };
-            // The part may also be something else. In that case the next part continues from the same position. Nearly every part can
-            // continue a text, so a part after something else is also treated as something else.
+            // The part may also be something else. In that case the next part continues from the same position.
+            // Nearly every part can continue a text, so a part after something else is also treated as something
+            // else.
             let record = PathRecord {
                 cost: path.record.cost + weighed.nothing,
                 is_as_requested: false,
@@ -158,9 +160,9 @@ pub(super) fn follow(
     decide(paths, format, from)
 }
 
-/// Returns the doubt about one seam. A seam is a guess if it removes one or two letters of a string as a repetition. Without a grammar, it
-/// is also a guess if it adds unproven white space, removes white space that is not settled by itself, removes a period of the text as a
-/// repetition, or leaves out the whole continuation.
+/// Returns the doubt about one seam. A seam is a guess if it removes one or two letters of a string as a repetition.
+/// Without a grammar, it is also a guess if it adds unproven white space, removes white space that is not settled by
+/// itself, removes a period of the text as a repetition, or leaves out the whole continuation.
 fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &SupportedValue) -> Doubt {
     let own = &survivor.candidate;
     let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
@@ -183,8 +185,8 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Sup
     }
 }
 
-/// Returns the paths to follow, likeliest first. Of paths with the same value it keeps the surest. If one of them removes and guesses
-/// nothing, the others do not matter.
+/// Returns the paths to follow, likeliest first. Of paths with the same value it keeps the surest. If one of them
+/// removes and guesses nothing, the others do not matter.
 fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
@@ -271,8 +273,8 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     })
 }
 
-/// Returns the paths after a part that consists of white space. Between tokens it has no effect. In text it belongs there if the cut was
-/// requested, and otherwise it may.
+/// Returns the paths after a part that consists of white space. Between tokens it has no effect. In text it belongs
+/// there if the cut was requested, and otherwise it may.
 fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =

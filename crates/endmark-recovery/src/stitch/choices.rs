@@ -12,8 +12,8 @@ const MAX_SHOWN: usize = 4;
 /// A candidate is not shown if it is this much less likely than the best one, in bits.
 const MAX_DISADVANTAGE: f64 = 10.0;
 
-/// Returns the texts that two parts may give, likeliest first, at most four. They are the choices if [`merge_chunks`](super::merge_chunks)
-/// returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
+/// Returns the texts that two parts may give, likeliest first, at most four. They are the choices if
+/// [`merge_chunks`](super::merge_chunks) returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
 ///
 /// Each text has a different value, and is whole or a valid beginning. The list is empty if the parts cannot be joined.
 ///

@@ -1,8 +1,8 @@
-//! Computes the probability that a seam is right (PC-4). One model and one threshold serve texts with and without a grammar, chains and
-//! streams. The inputs are the signs of the likeliest story and its lead over the alternatives, in bits. `cargo xtask fit` writes the
-//! weights to `weights.rs`. They come from a logistic regression on the cases of `bench/recovery` in the half `fit`. A case with a wrong
-//! result becomes a row of the next fit. Cases that no likelihood can decide are rejected: by `doubts` in a text with a grammar, and by
-//! `plain::weigh` in one without.
+//! Computes the probability that a seam is right (PC-4). One model and one threshold serve texts with and without a
+//! grammar, chains and streams. The inputs are the signs of the likeliest story and its lead over the alternatives,
+//! in bits. `cargo xtask fit` writes the weights to `weights.rs`. They come from a logistic regression on the cases
+//! of `bench/recovery` in the half `fit`. A case with a wrong result becomes a row of the next fit. Cases that no
+//! likelihood can decide are rejected: by `doubts` in a text with a grammar, and by `plain::weigh` in one without.
 
 mod weights;
 
@@ -17,7 +17,8 @@ use weights::WEIGHTS;
 
 /// Cost of a silently wrong text, in refusals.
 pub(super) const COST_OF_WRONG: f64 = 15.0;
-/// The cost for a clean continuation at the requested cut. Nearly all continuations are of this kind, so rejecting them costs more.
+/// The cost for a clean continuation at the requested cut. Nearly all continuations are of this kind, so rejecting
+/// them costs more.
 pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 3.0;
 /// The cost for text that a reader receives before the rest has arrived, and for text that may be the model's own.
 pub(super) const COST_OF_WRONG_ONCE_SENT: f64 = 150.0;
@@ -72,7 +73,8 @@ signs! {
     Glued,
     /// Dots are removed.
     Ellipsis,
-    /// White space follows dots, or more than one blank line follows an announcement. It is unknown how much of it belongs to the text.
+    /// White space follows dots, or more than one blank line follows an announcement. It is unknown how much of it
+    /// belongs to the text.
     Spaced,
     /// Dots stay in a clean continuation that was not requested at the cut. They indicate an omission.
     DotsKept,
@@ -118,7 +120,8 @@ pub(super) struct SeamLead {
 }
 
 impl SeamLead {
-    /// Returns the lead of a value with this weight. `others` is the total weight of all others, and `rival` that of the heaviest one.
+    /// Returns the lead of a value with this weight. `others` is the total weight of all others, and `rival` that of
+    /// the heaviest one.
     pub(super) fn from_weights(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
         let most = KNOTS[KNOTS.len() - 1];
         let ahead = |other: f64| {
@@ -169,8 +172,8 @@ pub(super) fn settles(probability: f64, cost: f64) -> bool {
     (1.0 - probability) * cost <= probability
 }
 
-/// Whether white space after the removed part may belong to the text: any white space after dots, or more than one blank line after an
-/// announcement.
+/// Whether white space after the removed part may belong to the text: any white space after dots, or more than one
+/// blank line after an announcement.
 pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let ahead = joint.continuation[..story.opening].trim_end().len();
     let rest = &joint.continuation[ahead..];

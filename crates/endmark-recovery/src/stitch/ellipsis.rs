@@ -1,6 +1,7 @@
 //! Dots of omission at the beginning of a continuation: "...and so on".
 
-/// Returns the positions after dots of omission at the beginning of a text. The last of four dots may belong to the text.
+/// Returns the positions after dots of omission at the beginning of a text. The last of four dots may belong to the
+/// text.
 pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
     let behind = position_after(text);
     let signs = behind.map_or("", |end| text[..end].trim_start());

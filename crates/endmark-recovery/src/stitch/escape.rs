@@ -1,7 +1,7 @@
 //! JSON escapes that the cut went through, and how the continuation completes them.
 //!
-//! A model that continues its own message writes the remaining digits of the escape. Any other model may write the character itself. In
-//! that case the beginning of the escape shows which characters are possible.
+//! A model that continues its own message writes the remaining digits of the escape. Any other model may write the
+//! character itself. In that case the beginning of the escape shows which characters are possible.
 
 use super::joint::Joint;
 
@@ -11,7 +11,8 @@ const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
 /// Words of one or two hexadecimal digits, in several languages.
 const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 
-/// Whether the cut went through an escape and the continuation has, at this position, a character that the escape can represent.
+/// Whether the cut went through an escape and the continuation has, at this position, a character that the escape can
+/// represent.
 pub(super) fn completes_escape(joint: &Joint<'_>, start: usize) -> bool {
     let (Some(begun), Some(sign)) = (cut_escape(joint), joint.continuation[start..].chars().next()) else {
         return false;
@@ -33,7 +34,8 @@ pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
     cut_escape(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
 }
 
-/// Whether the text after the cut, from this position on, may be a word as well as the missing digits of an escape: `Cafe` after `\u00`.
+/// Whether the text after the cut, from this position on, may be a word as well as the missing digits of an escape:
+/// `Cafe` after `\u00`.
 pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     let tail = cut_escape(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
     let lacking = "\\u00e9".len().saturating_sub(tail.len());

@@ -1,7 +1,7 @@
 //! Weighs the survivors in JSON and decides whether the evidence suffices.
 //!
-//! Each survivor has a cost in bits. It contains how unlikely its story is in general, how unlikely its coincidences are, and how unusual
-//! its seam is for this text. A survivor that costs one bit less is twice as likely.
+//! Each survivor has a cost in bits. It contains how unlikely its story is in general, how unlikely its coincidences
+//! are, and how unusual its seam is for this text. A survivor that costs one bit less is twice as likely.
 
 pub(super) mod doubts;
 pub(super) mod grammar;

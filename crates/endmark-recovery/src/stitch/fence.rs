@@ -16,8 +16,8 @@ pub(super) fn opening(text: &str) -> Option<usize> {
     (signs >= 3 && named).then_some(indent + line_end + 1)
 }
 
-/// Returns the sign and the length of the last fence that a text opens and does not close. Returns `None` if the number of fence lines is
-/// even.
+/// Returns the sign and the length of the last fence that a text opens and does not close. Returns `None` if the
+/// number of fence lines is even.
 pub(super) fn last_open_fence(text: &str) -> Option<(char, usize)> {
     let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
     let sign = line.chars().next()?;

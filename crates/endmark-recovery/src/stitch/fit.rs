@@ -22,7 +22,8 @@ pub fn names() -> Vec<String> {
     decision::names()
 }
 
-/// Returns the features of the likeliest seam of two parts. Returns `None` if there is no decision, or if no likelihood may decide.
+/// Returns the features of the likeliest seam of two parts. Returns `None` if there is no decision, or if no
+/// likelihood may decide.
 pub fn seam_features(
     initial: &str,
     continuation: &str,

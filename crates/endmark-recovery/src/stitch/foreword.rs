@@ -1,5 +1,5 @@
-//! Recognises words before a part of JSON by their form. In any language, text that is not JSON and precedes a valid continuation is an
-//! announcement.
+//! Recognises words before a part of JSON by their form. In any language, text that is not JSON and precedes a valid
+//! continuation is an announcement.
 
 use super::joint::Joint;
 use super::register::{self, SurroundingText, is_rule};
@@ -28,8 +28,8 @@ pub(super) struct Foreword {
     pub(super) fence_follows: bool,
 }
 
-/// Returns the words that may precede the JSON of a continuation. Within a string nearly all words may belong to it, so only words with the
-/// form of an announcement count. Between tokens all prose counts.
+/// Returns the words that may precede the JSON of a continuation. Within a string nearly all words may belong to it,
+/// so only words with the form of an announcement count. Between tokens all prose counts.
 pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Foreword> {
     let continuation = joint.continuation;
     if completes_literal(joint, continuation) {
@@ -57,7 +57,8 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
             let is_rule = told.is_some() && is_rule(line);
             let bits = of_line(line, end, &reach[end..]).or(told.filter(|_| is_rule));
             let Some(bits) = bits else { break };
-            // Within a string, lines below an announcement belong to the string, unless they read like an announcement too.
+            // Within a string, lines below an announcement belong to the string, unless they read like an
+            // announcement too.
             if joint.in_text && told.is_some() && bits < 0.0 && !is_rule {
                 break;
             }
@@ -122,8 +123,8 @@ fn add_line_positions(
     }
 }
 
-/// Returns where JSON begins in a line. It is recognised by a sign that words do not have: a bracket or brace that closes an open element,
-/// or an escape within a string.
+/// Returns where JSON begins in a line. It is recognised by a sign that words do not have: a bracket or brace that
+/// closes an open element, or an escape within a string.
 fn json_start(line: &str, in_text: bool) -> usize {
     if in_text {
         return line.find('\\').unwrap_or(line.len());
@@ -177,7 +178,8 @@ impl QuotedEnd {
     }
 }
 
-/// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it. Returns `None` if it cannot be one.
+/// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it. Returns `None`
+/// if it cannot be one.
 fn line_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -198,8 +200,8 @@ fn ends_as_json(line: &str) -> bool {
     line.ends_with([',', '{', '[', '"']) || line.ends_with(['}', ']']) && line.contains(['"', '{'])
 }
 
-/// Whether a line contains words that are not JSON, both between tokens and within a string. Outside strings, JSON contains only `true`,
-/// `false` and `null`.
+/// Whether a line contains words that are not JSON, both between tokens and within a string. Outside strings, JSON
+/// contains only `true`, `false` and `null`.
 fn has_words(line: &str) -> bool {
     let mut quoted = false;
     let mut escaped = false;

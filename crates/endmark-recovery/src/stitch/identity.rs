@@ -1,7 +1,7 @@
 //! Determines which survivors have the same value.
 //!
-//! All survivors share the settled part of the first part, and most share the rest of the continuation. Each is read from where it diverges
-//! until it reaches a position that was already read in the same state.
+//! All survivors share the settled part of the first part, and most share the rest of the continuation. Each is read
+//! from where it diverges until it reaches a position that was already read in the same state.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use super::candidate::Candidate;
 use super::joint::Joint;
 use super::units::{Reading, Walk};
 
-/// Returns a number for each candidate. Two numbers are equal exactly if the units of the texts are equal, apart from collisions of 122-bit
-/// numbers.
+/// Returns a number for each candidate. Two numbers are equal exactly if the units of the texts are equal, apart from
+/// collisions of 122-bit numbers.
 pub(super) fn identities<'c>(
     joint: &Joint<'_>,
     candidates: impl Iterator<Item = &'c Candidate> + Clone,
@@ -55,8 +55,8 @@ const LONGEST_ESCAPE: usize = 12;
 /// The position and state of a reading in the continuation, and the position at which the reading will end.
 type Place = (Walk, usize);
 
-/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to that position, and the
-/// position.
+/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to that
+/// position, and the position.
 fn read_until_shared(
     joint: &Joint<'_>,
     candidate: &Candidate,
@@ -103,7 +103,8 @@ fn read_until_shared(
     (sum, end)
 }
 
-/// The units of a text as digits of a number modulo a prime, in two bases. The sum of a text can be computed from the sums of its parts.
+/// The units of a text as digits of a number modulo a prime, in two bases. The sum of a text can be computed from the
+/// sums of its parts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
     residues: [u64; 2],

@@ -14,8 +14,8 @@ use super::repetition;
 use super::seam::AskedFrom;
 use super::units::{Reading, Units};
 
-/// Distance in bytes from the last settled token to the cut that nearly all texts stay below. The detector is saved at this distance, so
-/// that no text is read twice.
+/// Distance in bytes from the last settled token to the cut that nearly all texts stay below. The detector is saved
+/// at this distance, so that no text is read twice.
 const SAVED_STATE_BYTES: usize = 4_096;
 
 /// How the model was asked to continue.
@@ -23,11 +23,11 @@ const SAVED_STATE_BYTES: usize = 4_096;
 pub(super) enum ContinuationMode {
     /// By a prompt. The answer may contain remarks about the text.
     Prompt,
-    /// By a prompt, and the answer proved where it continues. The end of the answer belongs to the text, unless it addresses a reader whom
-    /// the text never addresses.
+    /// By a prompt, and the answer proved where it continues. The end of the answer belongs to the text, unless it
+    /// addresses a reader whom the text never addresses.
     Proven,
-    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar, only a closing remark after a
-    /// JSON document counts as a remark.
+    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar, only a
+    /// closing remark after a JSON document counts as a remark.
     Shown,
     /// In any way, and the continuation is itself cut, so its end is not a remark.
     Unfinished,
@@ -126,7 +126,8 @@ impl<'a> Joint<'a> {
             state.push(&sound_initial.as_bytes()[from..settled]);
             state
         };
-        // A raw line feed separates a fence or a remark from the rest of a string, unless the model writes raw line feeds itself.
+        // A raw line feed separates a fence or a remark from the rest of a string, unless the model writes raw line
+        // feeds itself.
         let (mut at_cut, mut at_settled) = (at_cut, at_settled);
         if at_cut.control_character().is_none() {
             at_cut.refuse_control_characters();
@@ -168,8 +169,8 @@ impl<'a> Joint<'a> {
         matches!(self.format, Format::Json | Format::Jsonl)
     }
 
-    /// Whether the first part is whole in its format, and the continuation is more than white space, a closing fence or the same text
-    /// again. A number may still continue.
+    /// Whether the first part is whole in its format, and the continuation is more than white space, a closing fence
+    /// or the same text again. A number may still continue.
     pub(super) fn has_nothing_to_join(&self) -> bool {
         let text = self.initial.trim_start_matches('\u{feff}').trim_start();
         let can_end = match self.format {
@@ -214,8 +215,8 @@ impl<'a> Joint<'a> {
         self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
     }
 
-    /// Whether the last `length` bytes of the first part are periodic, or repeat the bytes before them. In that case the number of periods
-    /// is unknown.
+    /// Whether the last `length` bytes of the first part are periodic, or repeat the bytes before them. In that case
+    /// the number of periods is unknown.
     pub(super) fn is_periodic(&self, length: usize) -> bool {
         let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
         let twice = length * 2;
@@ -246,8 +247,8 @@ impl<'a> Joint<'a> {
         self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
     }
 
-    /// Whether the continuation is a single code block that the first part did not announce. In that case the block is a wrapper and not
-    /// part of the text.
+    /// Whether the continuation is a single code block that the first part did not announce. In that case the block
+    /// is a wrapper and not part of the text.
     pub(super) fn is_single_block(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
@@ -284,8 +285,8 @@ impl<'j> Readings<'j> {
     }
 }
 
-/// Resolves `auto`: JSON if the first part can begin JSON, or else the detected format if the text begins with a tag or has the form of
-/// Markdown.
+/// Resolves `auto`: JSON if the first part can begin JSON, or else the detected format if the text begins with a tag
+/// or has the form of Markdown.
 fn resolve_format(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();

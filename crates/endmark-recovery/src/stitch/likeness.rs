@@ -1,7 +1,7 @@
 //! Estimates how likely units are to follow each other, from the text itself and from texts in general.
 //!
-//! Counts sequences of up to six units. It counts them once in a list of common words and a few lines of many kinds, and for each seam in
-//! the surrounding text. If a long context is unknown, a shorter one is used.
+//! Counts sequences of up to six units. It counts them once in a list of common words and a few lines of many kinds,
+//! and for each seam in the surrounding text. If a long context is unknown, a shorter one is used.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -25,8 +25,8 @@ const JSON_PRIMER: &str =
     r#"{"a": true, "b": false, "c": null}, {"d": [true, false, null, "e"], "f": {}}, [], "#;
 const WORDS: &str = include_str!("words.txt");
 
-/// Counted sequences: how often units followed contexts, and how many different units followed each context. This is a hash table with open
-/// addressing, which identifies a sequence by 32 bits of its hash.
+/// Counted sequences: how often units followed contexts, and how many different units followed each context. This is
+/// a hash table with open addressing, which identifies a sequence by 32 bits of its hash.
 struct Counts {
     pairs: Vec<Entry>,
     contexts: Vec<Entry>,
@@ -58,8 +58,8 @@ impl Counts {
         for length in 1..=context.len() {
             hashes[length] = extend_hash(hashes[length - 1], context[context.len() - length]);
         }
-        // Update from the longest context down to the first known one. Shorter ones count the contexts that a unit follows, and not how
-        // often it does.
+        // Update from the longest context down to the first known one. Shorter ones count the contexts that a unit
+        // follows, and not how often it does.
         for hash in hashes[..=context.len()].iter().rev() {
             let Some(pair) = entry(&mut self.pairs, combine_hash(*hash, next)) else { continue };
             pair.count = pair.count.saturating_add(1);

@@ -1,4 +1,5 @@
-//! One reading of where the text begins in a continuation. An announcement, a fence, dots or white space are removed one after another.
+//! One reading of where the text begins in a continuation. An announcement, a fence, dots or white space are removed
+//! one after another.
 
 use super::seam::SeamStyle;
 use super::{fence, quotation};

@@ -1,5 +1,5 @@
-//! Finds the ways in which a continuation can begin before its part of a JSON text. An announcement, a fence, dots and white space are
-//! removed one after another.
+//! Finds the ways in which a continuation can begin before its part of a JSON text. An announcement, a fence, dots
+//! and white space are removed one after another.
 
 use endmark_text::Verdict;
 

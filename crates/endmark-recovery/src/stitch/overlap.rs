@@ -4,11 +4,12 @@ use memchr::memmem;
 
 use super::units::Codes;
 
-/// Maximum number of examined lengths, of which half are the longest and half the shortest. A text with more is periodic, and the lengths
-/// between add no evidence.
+/// Maximum number of examined lengths, of which half are the longest and half the shortest. A text with more is
+/// periodic, and the lengths between add no evidence.
 const MAX_OVERLAPS: usize = 12;
 
-/// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all of them occur there.
+/// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all
+/// of them occur there.
 pub(super) const WINDOW: usize = 1_024;
 /// Whether the end of `tail` may equal more than `head` of the text that begins with `head`.
 pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
@@ -120,7 +121,8 @@ pub(super) struct Ends {
     shorter_prefixes: Vec<usize>,
     /// How often the occurrences of a suffix were requested.
     request_count: usize,
-    /// For each position, counted from the end, the length of the common suffix of the text before it and the whole text.
+    /// For each position, counted from the end, the length of the common suffix of the text before it and the whole
+    /// text.
     suffix_matches: Vec<u32>,
 }
 
@@ -137,8 +139,8 @@ impl Ends {
         length - self.shorter_prefixes[length]
     }
 
-    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`. Also returns how many of these occurrences
-    /// are followed directly by another one.
+    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`. Also returns how many
+    /// of these occurrences are followed directly by another one.
     pub(super) fn places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         let start = text.len() - length;
         if length == 0 || length > start {
@@ -164,7 +166,8 @@ impl Ends {
         }
         let least = u32::try_from(length).unwrap_or(u32::MAX);
         let (mut places, mut again) = (0, 0);
-        // Start at the beginning of the text, which is the end of the table. Stay at least `length` away from the end of the text.
+        // Start at the beginning of the text, which is the end of the table. Stay at least `length` away from the end
+        // of the text.
         let mut end = text.len() - length + 1;
         while end > length
             && places < u32::try_from(most).unwrap_or(u32::MAX)
@@ -182,8 +185,8 @@ impl Ends {
 /// From this many requests on, a table answers them.
 const TABLE_REQUESTS: usize = 2;
 
-/// Returns, for each number of bytes removed from the end of a text, the length of the common suffix of the rest and the text (the Z array
-/// of the reversed text).
+/// Returns, for each number of bytes removed from the end of a text, the length of the common suffix of the rest and
+/// the text (the Z array of the reversed text).
 fn suffix_matches(text: &[u8]) -> Vec<u32> {
     let last = text.len().saturating_sub(1);
     let mut alike = vec![0; text.len()];

@@ -1,9 +1,9 @@
 //! Finds seams of text without the grammar of JSON: prose, Markdown, code, tags (PC-4).
 //!
-//! A story is how the continuation came about: unchanged, after an announcement, in a fence, after a repeated part, or with white space
-//! lost or added. It determines the joined text and the likelihood of the received continuation. All stories are compared with the
-//! alternative that the continuation is a separate text. The cost of a story is how much less likely it makes the continuation than this
-//! alternative, in bits.
+//! A story is how the continuation came about: unchanged, after an announcement, in a fence, after a repeated part,
+//! or with white space lost or added. It determines the joined text and the likelihood of the received continuation.
+//! All stories are compared with the alternative that the continuation is a separate text. The cost of a story is how
+//! much less likely it makes the continuation than this alternative, in bits.
 
 mod cost;
 mod elements;
@@ -29,8 +29,8 @@ use super::survivor::{GrammarState, Survivor};
 /// Maximum number of bytes of remarks that are removed at the end of a continuation.
 pub(super) const MAX_LEFT_OUT: usize = opening::MAX_PARAGRAPHS * super::register::LONGEST;
 
-/// Whether a continuation has no content. White space counts as content only if it is a line end at the requested position and a text can
-/// end there.
+/// Whether a continuation has no content. White space counts as content only if it is a line end at the requested
+/// position and a text can end there.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
     let is_blank = joint.continuation.trim().is_empty();
     let ends_line = joint.from == AskedFrom::Cut && joint.continuation.contains('\n');

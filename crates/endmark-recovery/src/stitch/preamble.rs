@@ -3,7 +3,8 @@
 /// A quotation of the prompt begins within this many bytes.
 const PROMPT: usize = 600;
 
-/// Whether the continuation quotes the prompt instead of answering it. It then contains words of the prompt that are not in the text.
+/// Whether the continuation quotes the prompt instead of answering it. It then contains words of the prompt that are
+/// not in the text.
 pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
     const WORDS: &[&str] = &[
         "last valid token",

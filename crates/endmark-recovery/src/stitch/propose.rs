@@ -53,7 +53,8 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
 fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
-        // The token at the cut is written again from its beginning. A model that did not see the token may write a different one.
+        // The token at the cut is written again from its beginning. A model that did not see the token may write a
+        // different one.
         let odd = match joint.from {
             _ if at_cut || rewrites_token(joint, opening.start) => 0.0,
             AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
@@ -108,8 +109,8 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
     }
 }
 
-/// Returns the cost, in bits, of a lost character whose escape was cut. A model that saw the escape continues it or writes the character.
-/// Hexadecimal digits that form a word may be either.
+/// Returns the cost, in bits, of a lost character whose escape was cut. A model that saw the escape continues it or
+/// writes the character. Hexadecimal digits that form a word may be either.
 fn lost_character_cost(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     let is_lost = if at_cut {
         escape::stays_half(joint, start)

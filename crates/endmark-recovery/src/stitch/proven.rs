@@ -1,7 +1,8 @@
 //! Joins an answer that provably continues at the cut. The seam is known, and only the end is unknown (PC-4).
 //!
-//! A model that proved the seam followed the request, so the end of the answer is the end of the text. Only two things are removed: text
-//! outside a fence of the answer, and a remark to the reader after a text that never addresses one.
+//! A model that proved the seam followed the request, so the end of the answer is the end of the text. Only two
+//! things are removed: text outside a fence of the answer, and a remark to the reader after a text that never
+//! addresses one.
 
 use endmark_text::{Format, Verdict};
 
@@ -11,8 +12,9 @@ use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejection_reason, rows, survivor};
 
-/// Joins a cut text with an answer that provably follows it. `before` is the text or fence at the beginning of the answer. After the end of
-/// the text that fence may be closed, or a remark may follow, unless the answer `is_cut` itself.
+/// Joins a cut text with an answer that provably follows it. `before` is the text or fence at the beginning of the
+/// answer. After the end of the text that fence may be closed, or a remark may follow, unless the answer `is_cut`
+/// itself.
 ///
 /// # Errors
 /// As [`merge_chunks`](super::merge_chunks). [`MergeError::Ambiguous`] only for signs of reasoning.

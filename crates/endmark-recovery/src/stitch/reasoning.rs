@@ -1,8 +1,8 @@
-//! Detects reasoning that a model writes into its text if the server does not remove it. At the beginning of a continuation it is removed.
-//! Anywhere else it makes the seam doubtful (PC-4).
+//! Detects reasoning that a model writes into its text if the server does not remove it. At the beginning of a
+//! continuation it is removed. Anywhere else it makes the seam doubtful (PC-4).
 //!
-//! A seam is never settled if the continuation contains a sign of reasoning or part of one, unless the text or the request also contains
-//! that sign. A text about `<think>` may repeat it.
+//! A seam is never settled if the continuation contains a sign of reasoning or part of one, unless the text or the
+//! request also contains that sign. A text about `<think>` may repeat it.
 
 use std::sync::LazyLock;
 
@@ -104,8 +104,8 @@ impl Lead {
     }
 }
 
-/// Returns how a continuation of `initial` begins, if the request or the text has these signs. A partial sign of at least `least` bytes at
-/// the end may become a sign.
+/// Returns how a continuation of `initial` begins, if the request or the text has these signs. A partial sign of at
+/// least `least` bytes at the end may become a sign.
 pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, least: usize) -> Lead {
     let text = initial.trim_start();
     // If a first part begins with reasoning, its server does not remove it.
@@ -151,8 +151,8 @@ fn blank_lines(text: &str) -> usize {
     length
 }
 
-/// Whether a text continues after the line breaks that follow reasoning, so that these do not belong to the text. This is so in the middle
-/// of a sentence, or after a line end.
+/// Whether a text continues after the line breaks that follow reasoning, so that these do not belong to the text.
+/// This is so in the middle of a sentence, or after a line end.
 pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     let last_line = initial.rsplit('\n').next().unwrap_or_default();
     let is_open =
@@ -164,7 +164,8 @@ pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     last_line.is_empty() || is_open && goes_on && !last_line.contains(is_code_character)
 }
 
-/// Returns the start of an unknown sign of reasoning in a text, or of a part of a sign of at least `least` bytes at its end.
+/// Returns the start of an unknown sign of reasoning in a text, or of a part of a sign of at least `least` bytes at
+/// its end.
 fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> {
     places(text).find(|place| {
         let rest = text.get(*place..).unwrap_or_default();
@@ -185,8 +186,8 @@ pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
     places(text).filter(is_here).collect()
 }
 
-/// Whether `text[start..end]` contains an unknown sign of reasoning or ends in part of one. `places` are those of [`sign_places`] for the
-/// whole text, so that only the end of the part is read.
+/// Whether `text[start..end]` contains an unknown sign of reasoning or ends in part of one. `places` are those of
+/// [`sign_places`] for the whole text, so that only the end of the part is read.
 pub(super) fn has_sign_within(
     text: &str,
     (start, end): (usize, usize),
@@ -232,8 +233,8 @@ impl SignWatch {
         self.clear_bytes
     }
 
-    /// Reads the text received so far, which must begin with the text of the last call. Returns the number of bytes before the first sign
-    /// or possible beginning of a sign.
+    /// Reads the text received so far, which must begin with the text of the last call. Returns the number of bytes
+    /// before the first sign or possible beginning of a sign.
     pub fn read(&mut self, text: &str) -> usize {
         if !self.is_over {
             let rest = text.get(self.clear_bytes..).unwrap_or_default();
@@ -250,7 +251,8 @@ impl SignWatch {
 /// The longest sign, in bytes.
 const LONGEST_SIGN_BYTES: usize = 32;
 
-/// Returns the positions of a text at which a sign may begin, by their first two bytes, because brackets are frequent and signs are rare.
+/// Returns the positions of a text at which a sign may begin, by their first two bytes, because brackets are frequent
+/// and signs are rare.
 fn places(text: &str) -> impl Iterator<Item = usize> {
     static SECOND_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let signs = kinds().flat_map(|(begin, end)| [Some(begin), end]).flatten();

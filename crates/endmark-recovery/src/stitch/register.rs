@@ -1,7 +1,7 @@
-//! Detects lines in which a model talks about the text: it announces the rest, closes with a remark, or answers something else. A line is
-//! scored by its word pieces, by the words that it shares with the text, and by its form and position. The weights come from two logistic
-//! regressions in `bench/register`. One uses the pieces of such lines and of ordinary lines, and the other the form of lines in joined
-//! pairs.
+//! Detects lines in which a model talks about the text: it announces the rest, closes with a remark, or answers
+//! something else. A line is scored by its word pieces, by the words that it shares with the text, and by its form
+//! and position. The weights come from two logistic regressions in `bench/register`. One uses the pieces of such
+//! lines and of ordinary lines, and the other the form of lines in joined pairs.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -32,8 +32,8 @@ const RESTATEMENT_PENALTY: f64 = -8.0;
 /// Penalty, in bits, for an announcement or a remark that occurs elsewhere in the text.
 const REPEATED_REMARK_PENALTY: f64 = -10.0;
 
-/// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an answer. Also the
-/// minimum to treat a line as text if its letters do not occur in the text.
+/// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an
+/// answer. Also the minimum to treat a line as text if its letters do not occur in the text.
 const MIN_UNADDRESSED_BITS: f64 = 2.0;
 
 /// Ways in which a model talks about a text.
@@ -74,8 +74,8 @@ impl SurroundingText {
         }
     }
 
-    /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1. Returns 0.5 if it has no
-    /// longer words.
+    /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1.
+    /// Returns 0.5 if it has no longer words.
     fn known_share(&self, line: &str, other: &str) -> f64 {
         known_word_share(line, [&self.before, other])
     }
@@ -96,7 +96,8 @@ impl SurroundingText {
     }
 }
 
-/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Returns 0.5 if it has no longer words.
+/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Returns 0.5 if it has no
+/// longer words.
 fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     let line = line.to_ascii_lowercase();
     let words = line.split(|sign: char| !sign.is_alphanumeric());
@@ -131,8 +132,9 @@ fn score(register: Register, sums: &Sums) -> f64 {
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
 }
 
-/// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end` in the continuation.
-/// `behind` is the text after it, including the line end unless the announcement ends within its line.
+/// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end`
+/// in the continuation. `behind` is the text after it, including the line end unless the announcement ends within its
+/// line.
 pub(super) fn announces(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -197,8 +199,8 @@ pub(super) fn opens_emphasis(initial: &str) -> bool {
     open_emphasis(initial).any(|signs| initial.ends_with(signs))
 }
 
-/// Whether a line restates the beginning of the first part in similar words, and is itself an announcement. In that case it is another
-/// version of the beginning and not the rest.
+/// Whether a line restates the beginning of the first part in similar words, and is itself an announcement. In that
+/// case it is another version of the beginning and not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
     const LEAST: usize = 4;
     let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
@@ -222,9 +224,9 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
     Sums::from_line(line).weight(Register::Announcing) / 8.0
 }
 
-/// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the text. `before` is the
-/// text before them in the continuation. Below zero they belong to the text, because losing words of the text is worse than keeping a
-/// remark.
+/// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
+/// text. `before` is the text before them in the continuation. Below zero they belong to the text, because losing
+/// words of the text is worse than keeping a remark.
 pub(super) fn closing_remark_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -250,7 +252,8 @@ pub(super) fn closing_remark_evidence(
     let behind_code = last.ends_with([']', '>', '~']) || last.contains(is_code_character);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
-        // A line that addresses the reader may have any subject, especially in a text that does so itself. Code does not.
+        // A line that addresses the reader may have any subject, especially in a text that does so itself. Code does
+        // not.
         (false, true) if score(Register::ClosingRemark, &Sums::from_line(text)) <= 0.0 => f64::NEG_INFINITY,
         (false, true) if behind_code => bits,
         (false, true) => bits.min(address::is_document([joint.initial, before])),
@@ -349,8 +352,8 @@ pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start
     (bits - 1.5).clamp(-3.0, 16.0)
 }
 
-/// Corrects a score, in bits. It was fitted on samples of which half are remarks, and is too flat for lines of texts. Scores below
-/// `flat_below` are exaggerated.
+/// Corrects a score, in bits. It was fitted on samples of which half are remarks, and is too flat for lines of texts.
+/// Scores below `flat_below` are exaggerated.
 pub(super) fn steepen(score: f64, flat_below: f64) -> f64 {
     const TIMES: f64 = 3.0;
     score.min(flat_below - TIMES * (flat_below - score))

@@ -1,4 +1,5 @@
-//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to repeat, but a sentence is not.
+//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to repeat, but a
+//! sentence is not.
 
 use super::overlap::Ends;
 
@@ -7,8 +8,8 @@ const COMPARED_UNITS: usize = 8_192;
 /// Maximum number of earlier occurrences of a repeated part that are examined.
 const MAX_PLACES: usize = 4_096;
 
-/// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses how the text
-/// continued after earlier occurrences of these bytes.
+/// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
+/// how the text continued after earlier occurrences of these bytes.
 pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
@@ -47,9 +48,9 @@ fn weight(text: &str) -> f64 {
     f64::min(bits, 13.0 + bits / 6.0)
 }
 
-/// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and how many units of
-/// `after` still follow the period. Equal rows continue in the same way, so the estimate uses how long the text has been periodic before
-/// and after.
+/// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and
+/// how many units of `after` still follow the period. Equal rows continue in the same way, so the estimate uses how
+/// long the text has been periodic before and after.
 pub(super) fn periodicity_cost(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());

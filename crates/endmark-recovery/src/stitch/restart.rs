@@ -1,7 +1,8 @@
 //! Detects restarts: the continuation begins the text, a string, a line or a sentence again.
 //!
-//! A restart that continues through the cut is a repeated end. This module finds two other kinds: restarts that differ from the first part
-//! before the cut, which give no seam, and restarts of a text without grammar with different white space, which do.
+//! A restart that continues through the cut is a repeated end. This module finds two other kinds: restarts that
+//! differ from the first part before the cut, which give no seam, and restarts of a text without grammar with
+//! different white space, which do.
 
 use memchr::memmem;
 
@@ -18,7 +19,8 @@ const MIN_REPEATED_BYTES: usize = 40;
 /// How much of a text is searched for other occurrences of a beginning, in units.
 const SEARCHED_UNITS: usize = 64_000;
 
-/// Whether the continuation begins the cut text, or its last line or sentence, again, and then differs before it reaches the cut.
+/// Whether the continuation begins the cut text, or its last line or sentence, again, and then differs before it
+/// reaches the cut.
 pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     let text_start = find_last(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
     let text = &initial.codes[text_start..];
@@ -65,10 +67,10 @@ pub(super) struct RepeatedPassage {
     pub(super) share: f64,
 }
 
-/// Returns the last position, from `added` on, at which a continuation repeats a passage that the first part contains once. The passage is
-/// its beginning, or its end if the continuation was not requested at the cut. A continuing model does not do that after the seam, but a
-/// model does that restarts after a remark, quotes its input, or loops. If a text contains a sentence twice, the sentences around it
-/// differ.
+/// Returns the last position, from `added` on, at which a continuation repeats a passage that the first part contains
+/// once. The passage is its beginning, or its end if the continuation was not requested at the cut. A continuing
+/// model does not do that after the seam, but a model does that restarts after a remark, quotes its input, or loops.
+/// If a text contains a sentence twice, the sentences around it differ.
 pub(super) fn find_repeated_passage(
     initial: &str,
     continuation: &str,
@@ -124,7 +126,8 @@ fn shared(text: &str, other: &str) -> f64 {
     if all == 0 { 1.0 } else { number(found) / number(all) }
 }
 
-/// Returns the position in the continuation at which the first part ends, if the continuation repeats it with different white space.
+/// Returns the position in the continuation at which the first part ends, if the continuation repeats it with
+/// different white space.
 pub(super) fn position_after_reflowed(initial: &str, continuation: &str) -> Option<usize> {
     const LEAST: usize = 40;
     if continuation.starts_with(initial) {

@@ -9,8 +9,8 @@ use super::survivor::Survivor;
 /// Lines before the seam that are examined.
 const MAX_LINES: usize = 20;
 
-/// Adds a lost line break between two rows at a seam, or removes one in the middle of a row. The values do not change, but line-by-line
-/// readers need the lines.
+/// Adds a lost line break between two rows at a seam, or removes one in the middle of a row. The values do not
+/// change, but line-by-line readers need the lines.
 pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     if joint.format != Format::Jsonl || joint.in_text {
         return;
@@ -35,8 +35,8 @@ pub(super) struct Fit {
     pub(super) skipped: usize,
 }
 
-/// Returns the corrections at the seam between the text `kept` and a `rest`. The detector is in `state` after the kept text. `seen` is the
-/// part of the rest that shows whether rows are on separate lines.
+/// Returns the corrections at the seam between the text `kept` and a `rest`. The detector is in `state` after the
+/// kept text. `seen` is the part of the rest that shows whether rows are on separate lines.
 pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
     let apart = Fit { glue: "", skipped: 0 };
     if kept.ends_with('\n') {

@@ -163,7 +163,8 @@ pub enum MergeError {
         /// The reason.
         reason: String,
     },
-    /// The first part is already whole, and the continuation is more than white space or a closing fence. It may answer something else.
+    /// The first part is already whole, and the continuation is more than white space or a closing fence. It may
+    /// answer something else.
     #[error("there is nothing to join: {reason}")]
     NothingToJoin {
         /// All received text, in order.

@@ -1,8 +1,9 @@
 //! Stitches a continuation while it arrives. Once its seam is settled, the rest is forwarded (PC-4, PC-9).
 //!
-//! It uses the code of the other modules. At doubling lengths, all candidates are weighed as if the continuation ended there. The text
-//! after a seam is certain when two passes in a row find the same seam and no later text could give it another story.
-//! [`merge_chunks`](super::merge_chunks) decides at the end: a text that it rejects is rejected, even if part of it was forwarded.
+//! It uses the code of the other modules. At doubling lengths, all candidates are weighed as if the continuation
+//! ended there. The text after a seam is certain when two passes in a row find the same seam and no later text could
+//! give it another story. [`merge_chunks`](super::merge_chunks) decides at the end: a text that it rejects is
+//! rejected, even if part of it was forwarded.
 
 mod proven;
 
@@ -24,8 +25,8 @@ const MIN_REPEATED_UNITS: usize = 12;
 
 /// A continuation that is still arriving, and the part of it that certainly belongs to the joined text (PC-4, PC-9).
 ///
-/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides about a text that is not
-/// whole at the end.
+/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides about
+/// a text that is not whole at the end.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, StitchStream};
@@ -55,8 +56,8 @@ pub struct StitchStream {
     state: State,
 }
 
-/// The certain part so far. The joined text is the first `keep` bytes of the first part, `glue`, and a continuation that begins with
-/// `rest`.
+/// The certain part so far. The joined text is the first `keep` bytes of the first part, `glue`, and a continuation
+/// that begins with `rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertainText<'a> {
     /// Number of bytes of the first part that are kept.
@@ -160,8 +161,8 @@ impl StitchStream {
         self.seam_position = found;
     }
 
-    /// Returns the seam that is settled after the first `seen` bytes, with a reader of the text after it, if no later text could give it
-    /// another story.
+    /// Returns the seam that is settled after the first `seen` bytes, with a reader of the text after it, if no later
+    /// text could give it another story.
     fn place(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
         let received = &self.received[..seen];
         let joint =
@@ -202,8 +203,8 @@ impl StitchStream {
     }
 }
 
-/// Whether a JSON continuation begins between tokens in the same way as the first part. It may be another version of it, which shows only
-/// where the two differ.
+/// Whether a JSON continuation begins between tokens in the same way as the first part. It may be another version of
+/// it, which shows only where the two differ.
 fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     const LIKE: usize = 4;
     let head = super::preamble::head(&joint.continuation[start..], 400);
@@ -219,15 +220,16 @@ fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
     !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
 }
 
-/// Whether the continuation was requested at the cut and may be whole unchanged. In that case nothing is removed from it.
+/// Whether the continuation was requested at the cut and may be whole unchanged. In that case nothing is removed from
+/// it.
 fn may_end_as_asked(joint: &Joint<'_>) -> bool {
     let mut state = joint.state_at(joint.initial.len());
     state.push(joint.continuation.as_bytes());
     joint.from == AskedFrom::Cut && joint.has_grammar() && !state.is_malformed()
 }
 
-/// Whether all received text after one of the openings occurs in the first part. In that case it may continue to repeat the first part up
-/// to the cut.
+/// Whether all received text after one of the openings occurs in the first part. In that case it may continue to
+/// repeat the first part up to the cut.
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let begins: Vec<usize> = if joint.has_grammar() {

@@ -35,7 +35,8 @@ impl GrammarState {
     }
 }
 
-/// The state of a text, or the position in the continuation at which the grammar rejects it (`None` if it is elsewhere).
+/// The state of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
+/// elsewhere).
 type End = Result<GrammarState, Option<usize>>;
 
 /// Returns the candidates that the grammar accepts.
@@ -65,7 +66,8 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
     Some(Survivor { candidate, grammar_state: standing, has_dropped_remark: left_out_remark })
 }
 
-/// Runs the detector through the continuation from the saved state. If two runs reach a position in the same state, the rest is read once.
+/// Runs the detector through the continuation from the saved state. If two runs reach a position in the same state,
+/// the rest is read once.
 struct SurvivorRuns<'a> {
     joint: &'a Joint<'a>,
     /// The positions at which candidates begin, where runs may meet.
@@ -148,8 +150,8 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
-/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row but is not one: `[End of
-/// output]`, `---`.
+/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row but is
+/// not one: `[End of output]`, `---`.
 fn text_before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
     let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
         return body;

@@ -1,5 +1,5 @@
-//! Reads the text after a settled seam, and determines how much of it certainly belongs to the text and is not a closing fence or a remark
-//! (PC-9).
+//! Reads the text after a settled seam, and determines how much of it certainly belongs to the text and is not a
+//! closing fence or a remark (PC-9).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -71,7 +71,8 @@ impl Tail {
         Self { rule, read: 0, certain: 0 }
     }
 
-    /// Creates the same as `new` for a text without grammar that may be a JSON document. A closing remark may follow the document.
+    /// Creates the same as `new` for a text without grammar that may be a JSON document. A closing remark may follow
+    /// the document.
     pub(super) fn for_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
         match begun {
             Some(begun) => Self::new(&Format::Json, begun, fenced),
@@ -114,8 +115,8 @@ impl Tail {
                             _ => LastPart::NoValue,
                         };
                     }
-                    // After a value, only the beginning of another value is certainly not a remark. `[End of output]` is a remark, and is
-                    // recognised after its first word.
+                    // After a value, only the beginning of another value is certainly not a remark. `[End of output]`
+                    // is a remark, and is recognised after its first word.
                     let is_told = match *last {
                         LastPart::NoValue => false,
                         LastPart::Value => true,
@@ -153,7 +154,8 @@ fn last_fence(text: &str) -> Option<usize> {
     breaks.into_iter().find(|at| text[at + 1..].trim_start_matches([' ', '\t']).starts_with(['`', '~']))
 }
 
-/// Returns the length of a text without its last lines that may be remarks. A remark begins a line and has a limited length.
+/// Returns the length of a text without its last lines that may be remarks. A remark begins a line and has a limited
+/// length.
 fn length_before_last_lines(text: &str) -> usize {
     let least = text.floor_char_boundary(text.len().saturating_sub(MAX_REMARK_BYTES));
     text[least..].find('\n').map_or(text.len(), |at| least + at)

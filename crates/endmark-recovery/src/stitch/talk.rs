@@ -6,7 +6,8 @@ use super::joint::Joint;
 use super::register::{self, SurroundingText};
 use super::seam::AskedFrom;
 
-/// Minimum evidence, in bits, that an answer is complete by itself, is a remark about the text, or begins with an announcement.
+/// Minimum evidence, in bits, that an answer is complete by itself, is a remark about the text, or begins with an
+/// announcement.
 const ANSWERS: f64 = 1.5;
 const LEAVES: f64 = 2.5;
 const ANNOUNCES: f64 = 0.0;

@@ -1,5 +1,5 @@
-//! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes the call's row also settles its
-//! holds, so counters and ledger cannot diverge.
+//! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes the
+//! call's row also settles its holds, so counters and ledger cannot diverge.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clip;
 use crate::owner::{self, DeadOwner};
 
-/// Holds a call in all its budgets, or returns the budget that does not admit it. It first reclaims unused leases of this process, so the
-/// decision is exact.
+/// Holds a call in all its budgets, or returns the budget that does not admit it. It first reclaims unused leases of
+/// this process, so the decision is exact.
 pub(crate) fn hold(
     connection: &Connection,
     owner: &str,
@@ -95,8 +95,9 @@ fn account_now(
     })
 }
 
-/// Reads a budget with the amounts that others hold and spend. The budget's name is a one-row table in the statement. With parameters in
-/// the join, SQLite would plan it again at each execution, which costs a hundred thousand instructions.
+/// Reads a budget with the amounts that others hold and spend. The budget's name is a one-row table in the statement.
+/// With parameters in the join, SQLite would plan it again at each execution, which costs a hundred thousand
+/// instructions.
 const READ_STANDING: &str = "
     SELECT coalesce(b.spent, 0), coalesce(b.held, 0), coalesce(b.extra, 0), coalesce(b.is_closed, 0),
       coalesce(b.warned_percent, 0),
@@ -110,8 +111,8 @@ const READ_STANDING: &str = "
       LEFT JOIN journal j
       LEFT JOIN journal_shares s USING (scope, subject, window, unit)";
 
-/// Returns a budget without the lease of this process. The leases of other processes count as held. Amounts that other instances spent or
-/// may spend are included.
+/// Returns a budget without the lease of this process. The leases of other processes count as held. Amounts that
+/// other instances spent or may spend are included.
 pub(super) fn read_standing(
     connection: &Connection,
     owner: &str,
@@ -213,8 +214,8 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
         .collect()
 }
 
-/// Settles the holds of a call in the transaction that writes its row. Also charges the call to budgets that did not hold it, because the
-/// store had failed or was recreated. `is_new`: whether the row is new.
+/// Settles the holds of a call in the transaction that writes its row. Also charges the call to budgets that did not
+/// hold it, because the store had failed or was recreated. `is_new`: whether the row is new.
 pub(crate) fn settle(connection: &Connection, call: &Call, is_new: bool) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
@@ -317,8 +318,8 @@ pub(crate) fn release(
     Ok(())
 }
 
-/// Counts the holds of dead processes as spent if the call has no row, because such a call may have been billed. The caller holds the
-/// database's write lock and the owner files of the processes that died since the last start.
+/// Counts the holds of dead processes as spent if the call has no row, because such a call may have been billed. The
+/// caller holds the database's write lock and the owner files of the processes that died since the last start.
 pub(crate) fn settle_interrupted(
     connection: &Connection,
     database: &Path,
@@ -430,12 +431,13 @@ impl Reader {
     }
 }
 
-/// Largest sum of a budget: half of the largest integer. Adding one more amount to it cannot overflow into a floating-point value in
-/// SQLite.
+/// Largest sum of a budget: half of the largest integer. Adding one more amount to it cannot overflow into a
+/// floating-point value in SQLite.
 pub(super) const SUM_LIMIT: i64 = 1 << 62;
 /// Largest amount that a caller can name.
 const AMOUNT_LIMIT: i64 = 1 << 60;
-/// Largest cost of one call, in tokens or nano-dollars, even if its upstream reports more. A hundred thousand such costs can be added.
+/// Largest cost of one call, in tokens or nano-dollars, even if its upstream reports more. A hundred thousand such
+/// costs can be added.
 const CALL_LIMIT: i64 = 1 << 46;
 
 /// Converts an amount to an SQLite integer.

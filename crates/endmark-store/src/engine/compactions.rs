@@ -12,7 +12,8 @@ use crate::engine::Fault;
 /// Separates items. JSON never contains this character unescaped.
 const ITEM_SEPARATOR: &str = "\u{1e}";
 
-/// Returns the summaries of conversations with this first turn, and updates their last use, which has a resolution of one hour.
+/// Returns the summaries of conversations with this first turn, and updates their last use, which has a resolution of
+/// one hour.
 pub(crate) fn summaries_for(
     connection: &Connection,
     owner: &str,

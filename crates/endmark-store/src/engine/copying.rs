@@ -215,7 +215,8 @@ impl CopyFile {
         self.write(|connection| keys::add_all(connection, all, secrets))
     }
 
-    /// Returns the names of keys that differ from those in the database. Their secrets differ, or only one of the two is revoked.
+    /// Returns the names of keys that differ from those in the database. Their secrets differ, or only one of the two
+    /// is revoked.
     pub(crate) fn differing_keys(&self, keys: &str, secrets: &str) -> Result<Vec<String>, CopyError> {
         self.read(|connection| {
             connection

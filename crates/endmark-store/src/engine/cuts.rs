@@ -11,8 +11,8 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
 
-/// Outcomes, indexed by the ranks that [`REPLIES`] assigns. A reply has the worst outcome of its cut parts. The outcome `cut` has two
-/// ranks. It is 5 if the client's own limit caused every part that stayed cut.
+/// Outcomes, indexed by the ranks that [`REPLIES`] assigns. A reply has the worst outcome of its cut parts. The
+/// outcome `cut` has two ranks. It is 5 if the client's own limit caused every part that stayed cut.
 const OUTCOMES: [&str; 8] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
 const INTERRUPTED: usize = 4;
@@ -190,8 +190,8 @@ fn cuts_between(connection: &Connection, from: &str, until: &str) -> rusqlite::R
     Ok(cuts)
 }
 
-/// Sums the cut replies of one day. The day must have ended at least a day ago, and all of its calls must be summed. Returns whether there
-/// was such a day.
+/// Sums the cut replies of one day. The day must have ended at least a day ago, and all of its calls must be summed.
+/// Returns whether there was such a day.
 pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
     step_before(connection, "date('now', '-1 day')")
 }

@@ -1,4 +1,5 @@
-//! Reads an output that was fetched from the shared database. It is stored in memory, so that it can be read like any other output.
+//! Reads an output that was fetched from the shared database. It is stored in memory, so that it can be read like any
+//! other output.
 
 use std::path::Path;
 

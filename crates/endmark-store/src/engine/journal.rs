@@ -1,4 +1,5 @@
-//! The journal of an instance that shares a PostgreSQL database: the amounts that it may spend, and the data that it has not reported yet.
+//! The journal of an instance that shares a PostgreSQL database: the amounts that it may spend, and the data that it
+//! has not reported yet.
 
 pub(crate) mod rows;
 pub(crate) mod runs;
@@ -86,8 +87,8 @@ fn value_sql(name: &str) -> String {
     beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())
 }
 
-/// Triggers that record which data was not reported yet. Only a journal has them, because they would slow the transactions of any store by
-/// about 10 %.
+/// Triggers that record which data was not reported yet. Only a journal has them, because they would slow the
+/// transactions of any store by about 10 %.
 const TRIGGERS: &str = "
 CREATE TRIGGER usage_in_journal AFTER INSERT ON usage BEGIN
   INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
@@ -156,8 +157,8 @@ pub(crate) struct GrantedShare {
     pub(crate) is_closed: bool,
 }
 
-/// Turns a new file into the journal of an instance, or checks that it is one. Fails if the file is a store with records of its own. The
-/// caller provides the transaction.
+/// Turns a new file into the journal of an instance, or checks that it is one. Fails if the file is a store with
+/// records of its own. The caller provides the transaction.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     if let Some(instance) = instance(connection).map_err(failed)? {
@@ -216,7 +217,8 @@ pub(crate) fn name(connection: &Connection, instance: &Instance) -> Result<(), F
     Ok(())
 }
 
-/// Discards the granted shares, because the database may have granted them to others. Every budget is then reported again.
+/// Discards the granted shares, because the database may have granted them to others. Every budget is then reported
+/// again.
 pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<(), Fault> {
     leases.recall_all();
     connection.execute(
@@ -267,8 +269,9 @@ pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> 
     }
 }
 
-/// Collects the data to report to the database, each budget once. A closing instance returns all its unused shares. The journal deducts
-/// returned amounts before the database learns of them. `with_report` returns the share to request for a budget with reported costs.
+/// Collects the data to report to the database, each budget once. A closing instance returns all its unused shares.
+/// The journal deducts returned amounts before the database learns of them. `with_report` returns the share to
+/// request for a budget with reported costs.
 pub(crate) fn prepare(
     connection: &Connection,
     leases: &Leases,
@@ -425,7 +428,8 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
     Ok(())
 }
 
-/// Deletes shares of budgets whose day or month ended before this day, unless they have unreported data. The database does the same.
+/// Deletes shares of budgets whose day or month ended before this day, unless they have unreported data. The database
+/// does the same.
 pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fault> {
     connection.execute(
         "DELETE FROM journal_shares WHERE window < ?1

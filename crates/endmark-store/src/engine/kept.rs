@@ -36,8 +36,8 @@ pub struct OutputPiece {
 }
 
 impl Reader {
-    /// Returns the output with this handle (CX-5). Fails with [`StoreError::NoOutput`] if it does not exist or has another owner. Fails
-    /// with [`StoreError::ExpiredOutput`] if its retention time has passed since its last use.
+    /// Returns the output with this handle (CX-5). Fails with [`StoreError::NoOutput`] if it does not exist or has
+    /// another owner. Fails with [`StoreError::ExpiredOutput`] if its retention time has passed since its last use.
     pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner = ?2", handle, owner)
     }
@@ -103,7 +103,8 @@ impl KeptOutput<'_> {
         self.pieces("first_byte", byte, take)
     }
 
-    /// Passes pieces to `take` until `take` stops, starting with the piece in which a line begins. Lines are counted from 0.
+    /// Passes pieces to `take` until `take` stops, starting with the piece in which a line begins. Lines are counted
+    /// from 0.
     pub fn pieces_from_line(
         &self,
         line: u64,

@@ -42,8 +42,8 @@ fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Resul
     Ok(())
 }
 
-/// Adds a new secret to a key. Its other secrets expire after the overlap, or earlier if they already had to. Returns whether the key
-/// exists and is not revoked.
+/// Adds a new secret to a key. Its other secrets expire after the overlap, or earlier if they already had to. Returns
+/// whether the key exists and is not revoked.
 pub(crate) fn rotate(
     connection: &Connection,
     name: &str,

@@ -30,8 +30,8 @@ const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL,
   applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
 
-/// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a new file do not both apply
-/// them.
+/// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a new file
+/// do not both apply them.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     connection.execute_batch(SCHEMA_MIGRATIONS).map_err(failed)?;
@@ -64,8 +64,9 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Returns the number of the newest migration in the store. Fails if this version does not know it, or if the text of a migration differs.
-/// Texts are compared first, because another build may use the same numbers for different migrations.
+/// Returns the number of the newest migration in the store. Fails if this version does not know it, or if the text of
+/// a migration differs. Texts are compared first, because another build may use the same numbers for different
+/// migrations.
 fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let applied = || {
         connection

@@ -10,9 +10,9 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates the database, calls `identify`, settles what dead processes left unfinished, and calls `register`. It holds the database's
-/// write lock throughout, so of two processes that start together, one waits. `identify` sees the file before the calls of dead processes
-/// are added.
+/// Migrates the database, calls `identify`, settles what dead processes left unfinished, and calls `register`. It
+/// holds the database's write lock throughout, so of two processes that start together, one waits. `identify` sees
+/// the file before the calls of dead processes are added.
 pub(crate) fn register_owner<I, T>(
     connection: &mut Connection,
     path: &Path,

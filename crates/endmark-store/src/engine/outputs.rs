@@ -19,8 +19,8 @@ pub(crate) fn unix_seconds() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Inserts the row of an output, and deletes expired outputs. A complete output with the same handle is replaced. An incomplete one stays,
-/// because another request is writing the same content.
+/// Inserts the row of an output, and deletes expired outputs. A complete output with the same handle is replaced. An
+/// incomplete one stays, because another request is writing the same content.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
     connection

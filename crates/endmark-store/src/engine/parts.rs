@@ -37,7 +37,8 @@ impl KeptOutput<'_> {
         Pages { bytes: self.bytes, most_bytes }
     }
 
-    /// Passes lines to `take` until `take` stops, with line numbers from 1. Starts at or before the line that follows `behind` line breaks.
+    /// Passes lines to `take` until `take` stops, with line numbers from 1. Starts at or before the line that follows
+    /// `behind` line breaks.
     pub fn lines_from(
         &self,
         behind: u64,

@@ -17,8 +17,9 @@ const FREED_DIVISOR: u64 = 32;
 /// Number of outputs to look up at once.
 const BATCH: u32 = 256;
 
-/// Makes room for `bytes` more bytes of an output. Repeatedly removes the least recently used output of the owner with the most bytes.
-/// Fails with [`Fault::NoRoom`] if that is not enough. If the output alone exceeds the quota, nothing is removed.
+/// Makes room for `bytes` more bytes of an output. Repeatedly removes the least recently used output of the owner
+/// with the most bytes. Fails with [`Fault::NoRoom`] if that is not enough. If the output alone exceeds the quota,
+/// nothing is removed.
 pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes: u64) -> Result<(), Fault> {
     let size = |sql: &str, values: &[&str]| -> rusqlite::Result<u64> {
         let read = |row: &Row<'_>| row.get::<_, i64>(0);

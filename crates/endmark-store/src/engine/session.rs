@@ -24,8 +24,8 @@ const PREPARED_STATEMENTS: usize = 128;
 /// Number of pages after which the write-ahead log is moved into the database: four megabytes, as in SQLite.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
 
-/// An open session of the engine. The modules in this folder implement its operations. The writer begins, fills and commits its
-/// transactions.
+/// An open session of the engine. The modules in this folder implement its operations. The writer begins, fills and
+/// commits its transactions.
 pub(crate) struct Session {
     connection: Connection,
     path: Arc<Path>,
@@ -52,7 +52,8 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left unfinished, and registers this owner.
+    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left unfinished, and
+    /// registers this owner.
     pub(crate) fn open<I>(
         path: &Path,
         busy_timeout: Duration,
@@ -70,8 +71,8 @@ impl Session {
         Self::from_connection(connection, path)
     }
 
-    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite could move the log by itself, but would not report
-    /// failures.
+    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite could move the log by
+    /// itself, but would not report failures.
     fn from_connection(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
@@ -94,8 +95,8 @@ impl Session {
         self.execute("COMMIT")
     }
 
-    /// Runs one write of the transaction. If the write fails, only that write is rolled back. An error means that the whole transaction
-    /// ended, for example because the disk is full.
+    /// Runs one write of the transaction. If the write fails, only that write is rolled back. An error means that the
+    /// whole transaction ended, for example because the disk is full.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&Self) -> Result<(), StoreError>,
@@ -166,7 +167,8 @@ impl Session {
         self.total_changes()
     }
 
-    /// Writes without changing anything. If the queue is empty after a failure, only a write shows that the store works again.
+    /// Writes without changing anything. If the queue is empty after a failure, only a write shows that the store
+    /// works again.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
         self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.store_error(&error))
@@ -186,7 +188,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session after its files were removed. The write-ahead log is not touched, because it belongs to those files.
+    /// Ends the session after its files were removed. The write-ahead log is not touched, because it belongs to those
+    /// files.
     pub(crate) fn abandon(self) {
         let _ = self.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }

@@ -149,8 +149,8 @@ pub(crate) fn sum_calls(calls: &[&Call]) -> Sums {
     summing.places()
 }
 
-/// Returns the sums of calls if many of them belong to the same sums. Otherwise they are left to [`step`], which sums more calls at once.
-/// Leaving a call costs little now and one statement later.
+/// Returns the sums of calls if many of them belong to the same sums. Otherwise they are left to [`step`], which sums
+/// more calls at once. Leaving a call costs little now and one statement later.
 pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
     if calls.len() <= 2 {
         return None;

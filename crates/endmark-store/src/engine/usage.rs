@@ -220,7 +220,8 @@ pub(crate) fn first_kept_day(keep_days: u32) -> String {
     Grain::Day.period_of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
 }
 
-/// Deletes a batch of calls that began more than `keep_days` days ago. Returns their number, or 0 when no such call remains.
+/// Deletes a batch of calls that began more than `keep_days` days ago. Returns their number, or 0 when no such call
+/// remains.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let before: String = connection
         .prepare_cached("SELECT datetime('now', '-' || ?1 || ' days')")?

@@ -66,17 +66,17 @@ impl Store {
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// Returns the version of the keys. When it changes, earlier lookups are outdated. In a store that is not shared it is always 0,
-    /// because lookups there are recent or repeated.
+    /// Returns the version of the keys. When it changes, earlier lookups are outdated. In a store that is not shared
+    /// it is always 0, because lookups there are recent or repeated.
     pub fn keys_version(&self) -> i64 {
         self.shared.as_ref().map_or(0, |shared| shared.keys_version())
     }
 
-    /// Returns the key that has this secret, in any state. `stale_after` limits how long keys from a shared database stay valid after the
-    /// database last confirmed them.
+    /// Returns the key that has this secret, in any state. `stale_after` limits how long keys from a shared database
+    /// stay valid after the database last confirmed them.
     ///
-    /// # Errors [`StoreError`] if the store fails or the keys are too old. Also if the shared database fails and the secret is unknown: its
-    /// key may be newer than the last confirmation.
+    /// # Errors [`StoreError`] if the store fails or the keys are too old. Also if the shared database fails and the
+    /// secret is unknown: its key may be newer than the last confirmation.
     pub async fn find_key(
         &self,
         secret: &str,

@@ -11,8 +11,8 @@ use tokio_postgres::config::Host;
 const DRIVER_PARAMETERS: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
 const PARAMETERS: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
 
-/// The address of a PostgreSQL database, from a URL such as `postgres://user:password@db.example/endmark`. `Debug` and `Display` never
-/// print its password.
+/// The address of a PostgreSQL database, from a URL such as `postgres://user:password@db.example/endmark`. `Debug`
+/// and `Display` never print its password.
 ///
 /// ```
 /// use endmark_store::PostgresAddress;
@@ -53,15 +53,16 @@ pub enum PostgresAddressError {
     /// The URL names no database.
     #[error("the PostgreSQL URL names no database: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoDatabase,
-    /// `sslmode` is neither `verify-full` nor `disable`. Other modes encrypt without verification, which does not protect.
+    /// `sslmode` is neither `verify-full` nor `disable`. Other modes encrypt without verification, which does not
+    /// protect.
     #[error("`sslmode={0}` is not supported: write `verify-full`, which verifies the server, or `disable`")]
     SslMode(String),
 }
 
 impl PostgresAddress {
     /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if every
-    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that may certify the server, instead
-    /// of the system's.
+    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that
+    /// may certify the server, instead of the system's.
     ///
     /// # Errors
     /// [`PostgresAddressError`] if it is not a URL, has more than one `@` or an invalid escape, lacks a host or a

@@ -6,7 +6,8 @@ use tokio_postgres::{Client, Error};
 use super::database::escaped;
 use super::sql::Parameter;
 
-/// Marks a session as closed for its closing call, unless it is closed already. Repeating the request returns the same result.
+/// Marks a session as closed for its closing call, unless it is closed already. Repeating the request returns the
+/// same result.
 pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     // Lock rows in a fixed order, so that two instances do not deadlock.

@@ -132,8 +132,8 @@ pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
     }
 }
 
-/// Returns advice for an error with this SQLSTATE. Returns `None` for temporary conditions: lost connections, lack of resources, a shutdown
-/// or start of the server, conflicts, and a standby.
+/// Returns advice for an error with this SQLSTATE. Returns `None` for temporary conditions: lost connections, lack of
+/// resources, a shutdown or start of the server, conflicts, and a standby.
 fn advice(code: &str) -> Option<&'static str> {
     let passes = ["08", "25006", "40", "53", "55", "57", "58", "XX"];
     Some(match code {

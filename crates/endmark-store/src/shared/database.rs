@@ -46,7 +46,8 @@ pub(crate) enum Exchanged {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database has another token for this instance, or does not know its id. The instance was forfeited, or another process took over.
+    /// The database has another token for this instance, or does not know its id. The instance was forfeited, or
+    /// another process took over.
     Unknown,
 }
 
@@ -57,8 +58,8 @@ pub(crate) enum Registered {
     Accepted,
     /// A process with a newer journal of this instance is running, or ran less than [`TENURE_MS`] ago.
     InUse,
-    /// The journal is older than the database's record of this instance, and no other process is running. The journal is
-    /// a copy, or a power failure lost its newest commits. The instance is not accepted yet.
+    /// The journal is older than the database's record of this instance, and no other process is running. The journal
+    /// is a copy, or a power failure lost its newest commits. The instance is not accepted yet.
     Outdated,
 }
 
@@ -108,8 +109,8 @@ pub(crate) async fn register(
     if let Some(found) = found {
         let (token, is_forfeited, is_alive): (String, bool, bool) =
             (found.get(0), found.get(1), found.get(2));
-        // A journal stores its next token before it sends it to the database. Therefore the newest journal always contains the database's
-        // token, even after a kill. An older copy does not.
+        // A journal stores its next token before it sends it to the database. Therefore the newest journal always
+        // contains the database's token, even after a kill. An older copy does not.
         if token != instance.token && token != instance.pending {
             if is_alive && !is_forfeited {
                 return Ok(Registered::InUse);
@@ -182,8 +183,8 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     Ok(true)
 }
 
-/// Reports everything that is due in one transaction. The transaction can be repeated, because rows have a key and shares are absolute. The
-/// pending token, if any, becomes the token.
+/// Reports everything that is due in one transaction. The transaction can be repeated, because rows have a key and
+/// shares are absolute. The pending token, if any, becomes the token.
 pub(crate) async fn exchange(
     client: &Client,
     instance: &Instance,
@@ -191,8 +192,8 @@ pub(crate) async fn exchange(
     rows: &CallRows,
 ) -> Result<Exchanged, Error> {
     let columns = Columns::of(due);
-    // Send the statements without waiting for each answer, because a caller may be waiting. After an error the database refuses all later
-    // statements, and the connection is closed.
+    // Send the statements without waiting for each answer, because a caller may be waiting. After an error the
+    // database refuses all later statements, and the connection is closed.
     let ((), known) = tokio::try_join!(biased; client.batch_execute("BEGIN"), confirm(client, instance, rows.oldest.as_ref()))?;
     let Some((instances, keys_version, is_late)) = known else {
         client.batch_execute("ROLLBACK").await?;
@@ -215,8 +216,8 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
-/// Reports that an instance is alive. Returns the number of live instances, the version of the keys, and whether rows that start with this
-/// call are late. Returns `None` if the database does not know the instance.
+/// Reports that an instance is alive. Returns the number of live instances, the version of the keys, and whether rows
+/// that start with this call are late. Returns `None` if the database does not know the instance.
 async fn confirm(
     client: &Client,
     instance: &Instance,
@@ -434,8 +435,8 @@ pub(crate) async fn budgets(client: &Client) -> Result<Vec<BudgetRow>, Error> {
     Ok(rows.iter().map(budget).collect())
 }
 
-/// Raises the limit of a session's budget, and reopens the session if it was closed. Each instance learns the new limit when it next
-/// requests a share.
+/// Raises the limit of a session's budget, and reopens the session if it was closed. Each instance learns the new
+/// limit when it next requests a share.
 pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u64) -> Result<Raised, Error> {
     let transaction = client.transaction().await?;
     let session = escaped(session);

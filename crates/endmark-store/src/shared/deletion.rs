@@ -9,8 +9,8 @@ use crate::engine::integers::integer;
 /// Maximum rows of calls, or budgets, that one step deletes.
 const MAX_DELETED: i64 = 1_000;
 
-/// Deletes one batch of rows of calls, sums and budgets from before this day (`YYYY-MM-DD`, UTC). Returns whether there may be more.
-/// Several instances may run this at once: each row is deleted by one of them.
+/// Deletes one batch of rows of calls, sums and budgets from before this day (`YYYY-MM-DD`, UTC). Returns whether
+/// there may be more. Several instances may run this at once: each row is deleted by one of them.
 pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool, Error> {
     let limits: [Parameter<'_>; 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
     // Delete one day of sums at a time. Reports skip a day without sums, so its rows can be deleted later.
@@ -27,8 +27,8 @@ pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool
     Ok(sums > 0 || [calls, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
 }
 
-/// Deletes budgets whose day or month ended before a day, if no instance holds an unspent share. If an instance later reports costs of such
-/// a budget, the budget exists again until the next deletion.
+/// Deletes budgets whose day or month ended before a day, if no instance holds an unspent share. If an instance later
+/// reports costs of such a budget, the budget exists again until the next deletion.
 async fn ended_budgets(client: &mut Client, limits: &[Parameter<'_>]) -> Result<u64, Error> {
     let transaction = client.transaction().await?;
     // Windows of minutes are rate limits, which are deleted sooner. The lock keeps reports of these budgets out.

@@ -89,8 +89,8 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_error(&error))
 }
 
-/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
-/// for a store that is not shared.
+/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns
+/// `None` for a store that is not shared.
 ///
 /// # Errors
 /// [`StoreError`] if the database cannot be reached or fails.
@@ -151,8 +151,8 @@ impl SharedBudgets {
         raised.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Returns all budgets of all instances except rate limits, newest windows first. Unspent amounts that an instance was granted count as
-    /// held.
+    /// Returns all budgets of all instances except rate limits, newest windows first. Unspent amounts that an
+    /// instance was granted count as held.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.

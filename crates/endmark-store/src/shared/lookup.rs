@@ -1,5 +1,5 @@
-//! Looks up data in the database that this instance's file does not have. Lookups use their own connection, so that budgets do not wait for
-//! them.
+//! Looks up data in the database that this instance's file does not have. Lookups use their own connection, so that
+//! budgets do not wait for them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,7 +28,8 @@ impl PostgresAddress {
 }
 
 impl Shared {
-    /// Runs a lookup, one at a time, so that an instance has at most two connections. Fails immediately while the database fails.
+    /// Runs a lookup, one at a time, so that an instance has at most two connections. Fails immediately while the
+    /// database fails.
     pub(crate) async fn look_up<T>(
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,

@@ -35,8 +35,8 @@ const MAX_DELETED: i64 = 100;
 /// A parameter of a statement.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// Uploads outputs and summaries in one transaction. It can be repeated, because their keys name their content. Returns the handles of
-/// outputs with missing pieces.
+/// Uploads outputs and summaries in one transaction. It can be repeated, because their keys name their content.
+/// Returns the handles of outputs with missing pieces.
 pub(crate) async fn upload(client: &mut Client, uploads: &Uploads) -> Result<Vec<String>, Error> {
     let transaction = client.transaction().await?;
     if let Some(summaries) = &uploads.summaries {
@@ -79,7 +79,8 @@ async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec
     Ok(whole.into_iter().map(|(output, _)| output.handle.clone()).filter(is_missing).collect())
 }
 
-/// Inserts rows of outputs without their sizes, which marks them as incomplete. An abandoned upload is deleted after a day.
+/// Inserts rows of outputs without their sizes, which marks them as incomplete. An abandoned upload is deleted after
+/// a day.
 async fn begin(
     transaction: &Transaction<'_>,
     new: &[(&OutputUpload, &OutputValue)],
@@ -129,8 +130,8 @@ async fn add_pieces(transaction: &Transaction<'_>, pieces: &[&(String, Piece)]) 
     transaction.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-/// Marks outputs as complete if all their bytes were uploaded, and returns those. Pieces may be missing if the upload took longer than a
-/// day.
+/// Marks outputs as complete if all their bytes were uploaded, and returns those. Pieces may be missing if the upload
+/// took longer than a day.
 async fn complete(
     transaction: &Transaction<'_>,
     whole: &[(&OutputUpload, &OutputValue)],
@@ -202,8 +203,8 @@ pub(crate) struct FoundSummary {
     pub(crate) condensed_in: CondensedIn,
 }
 
-/// Returns the summary of this owner that replaces the most turns of a conversation. `digests` are the hashes of the conversation's
-/// prefixes, shortest first. Only a summary of more than `beyond` turns is useful.
+/// Returns the summary of this owner that replaces the most turns of a conversation. `digests` are the hashes of the
+/// conversation's prefixes, shortest first. Only a summary of more than `beyond` turns is useful.
 pub(crate) async fn find_summary(
     client: &Client,
     owner: &str,

@@ -1,5 +1,5 @@
-//! Publishes the supervised runs of a journal in the database. It has its own thread and connection, so that no run waits for it.
-//! Unpublished data stays in the journal, and the next process that opens the journal publishes it.
+//! Publishes the supervised runs of a journal in the database. It has its own thread and connection, so that no run
+//! waits for it. Unpublished data stays in the journal, and the next process that opens the journal publishes it.
 
 use std::fs;
 use std::future::pending;

@@ -13,8 +13,8 @@ use crate::runs::{RunCursor, RunMachine, RunRecord, StoredRun, StoredRunEvent};
 /// A supervised run counts as silent if its machine has not reported it for this long.
 const SILENT_SECONDS: i64 = 60;
 
-/// Publishes runs and events in one transaction. It can be repeated, because a run never replaces a newer state of itself. The transaction
-/// also reports all supervised runs as alive.
+/// Publishes runs and events in one transaction. It can be repeated, because a run never replaces a newer state of
+/// itself. The transaction also reports all supervised runs as alive.
 pub(crate) async fn publish(
     client: &mut Client,
     instance: &str,

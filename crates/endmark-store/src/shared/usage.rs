@@ -87,8 +87,8 @@ pub(super) async fn record(
     client.execute_typed(&sql, &values).await.map(|_| ())
 }
 
-/// Adds the next calls to the sums, once they are old enough that few calls of their time are still unreported. Returns whether there may
-/// be more.
+/// Adds the next calls to the sums, once they are old enough that few calls of their time are still unreported.
+/// Returns whether there may be more.
 pub(super) async fn sum_step(client: &mut Client) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     // This lock serialises instances that sum at the same time or write late rows.
@@ -216,8 +216,8 @@ pub(crate) async fn sums(
     })
 }
 
-/// Returns the query for the sums of a span. Whole days come from the table of sums. The ends of the span, and calls that are not summed
-/// yet, are read row by row. Sums by session are always read row by row.
+/// Returns the query for the sums of a span. Whole days come from the table of sums. The ends of the span, and calls
+/// that are not summed yet, are read row by row. Sums by session are always read row by row.
 fn sums_between(by: Dimension) -> String {
     let first = "($1::text::timestamp + interval '1 day' - interval '1 millisecond')::date";
     let last = "$2::text::timestamp::date";

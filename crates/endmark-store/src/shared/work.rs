@@ -24,7 +24,8 @@ const HEARTBEAT: Duration = Duration::from_millis(pace::HEARTBEAT_MS);
 const ROW_DELAY: Duration = Duration::from_millis(pace::ROW_DELAY_MS);
 /// How long rows wait while a budget is nearly exhausted and other instances wait for returned shares.
 const TIGHT_DELAY: Duration = Duration::from_millis(pace::TIGHT_DELAY_MS);
-/// Minimum time between two transactions. The row of one budget takes a few hundred updates a second from all instances.
+/// Minimum time between two transactions. The row of one budget takes a few hundred updates a second from all
+/// instances.
 const PAUSE: Duration = Duration::from_millis(pace::PAUSE_MS);
 /// Pause between reports while rows remain and no call waits.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(pace::BACKLOG_PAUSE_MS);
@@ -73,8 +74,8 @@ struct Worker {
     rates_since: String,
 }
 
-/// Works until the store is closed, and reports the result of the first attempt. That is an error if the database rejects this instance,
-/// and `None` if it accepts it or cannot be reached.
+/// Works until the store is closed, and reports the result of the first attempt. That is an error if the database
+/// rejects this instance, and `None` if it accepts it or cannot be reached.
 pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
     let now = Instant::now();
     let mut worker = Worker {
@@ -281,8 +282,8 @@ impl Worker {
         is_due
     }
 
-    /// Uploads outputs and summaries, and tidies the database regularly. Returns whether there is more to upload. A failure here does not
-    /// stop the reports of budgets and rows, which detect a lost connection themselves.
+    /// Uploads outputs and summaries, and tidies the database regularly. Returns whether there is more to upload. A
+    /// failure here does not stop the reports of budgets and rows, which detect a lost connection themselves.
     async fn keep_outputs(&mut self, has_uploads: bool) -> bool {
         let (now, is_waiting) = (Instant::now(), lock_state(&self.state.requests).is_waiting());
         if now < self.next_upload {

@@ -279,8 +279,8 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
     assert_eq!((budget_row(&location, "all").spent, budget_row(&location, "all").held), (9, 0));
 }
 
-/// If a client disconnects or a provider reports nothing, an estimate is recorded, so that the call is never free. Without a price for the
-/// estimate, a call costs its held amount.
+/// If a client disconnects or a provider reports nothing, an estimate is recorded, so that the call is never free.
+/// Without a price for the estimate, a call costs its held amount.
 async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);

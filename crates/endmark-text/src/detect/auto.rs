@@ -15,13 +15,14 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Guesses the format. It avoids treating prose as JSON (PC-1):
 ///
-/// - A text from `{` or `[` counts as JSON immediately if nothing precedes it or it is in a fence marked `json`, as long as it follows the
-///   grammar.
+/// - A text from `{` or `[` counts as JSON immediately if nothing precedes it or it is in a fence marked `json`, as
+///   long as it follows the grammar.
 /// - anywhere else it counts from an object's first colon on, and `[1]` before prose not at all;
-/// - A text that violates the grammar is prose. It is malformed instead if it counted as JSON, had such a colon, and nothing precedes it.
+/// - A text that violates the grammar is prose. It is malformed instead if it counted as JSON, had such a colon, and
+///   nothing precedes it.
 ///
-/// A text is treated as tags if it begins with a tag, or if a tag begins a line before any JSON and nothing else has the form of Markdown.
-/// HTML with Markdown around it is Markdown.
+/// A text is treated as tags if it begins with a tag, or if a tag begins a line before any JSON and nothing else has
+/// the form of Markdown. HTML with Markdown around it is Markdown.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct AutoMachine {
     whole: WholeText,

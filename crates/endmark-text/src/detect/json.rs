@@ -175,8 +175,8 @@ impl JsonMachine {
         self.tail.advance(bytes, chunk.base, self.kept_start(), self.settled.end);
     }
 
-    /// Reads the token at `at`, as far as it is in the chunk. A run has already read complete keys, commas, and brackets that close empty
-    /// containers.
+    /// Reads the token at `at`, as far as it is in the chunk. A run has already read complete keys, commas, and
+    /// brackets that close empty containers.
     fn token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
             (_, byte) if is_whitespace(byte) => return self.whitespace(at),

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::text::TextMachine;
 use crate::{Hint, Verdict};
 
-/// The machine for Markdown (PC-1). A text is whole unless something is certainly open: a code fence, an HTML block with its own end, the
-/// destination of a link, a row of a table, or a UTF-8 character.
+/// The machine for Markdown (PC-1). A text is whole unless something is certainly open: a code fence, an HTML block
+/// with its own end, the destination of a link, a row of a table, or a UTF-8 character.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MarkdownMachine {
     text: TextMachine,

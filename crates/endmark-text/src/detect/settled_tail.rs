@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Number of characters of a token's source that are reported, and therefore kept (PC-1).
 pub(super) const TOKEN_CHARACTERS: usize = 200;
 
-/// Number of bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is reduced to this only after it has doubled, so that small
-/// chunks do not move it each time.
+/// Number of bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is reduced to this only after it has
+/// doubled, so that small chunks do not move it each time.
 const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
 
 /// The raw source of the last settled token, and the unsettled text after it.
@@ -18,8 +18,8 @@ pub(super) struct SettledTail {
     settled: Vec<u8>,
     /// End of the settled source in the text.
     end: usize,
-    /// The last bytes of the text after `end`: white space, and then a token that may continue. They begin at `end` unless they became too
-    /// long. In that case the part before them is never needed.
+    /// The last bytes of the text after `end`: white space, and then a token that may continue. They begin at `end`
+    /// unless they became too long. In that case the part before them is never needed.
     rest: Vec<u8>,
 }
 

@@ -140,7 +140,8 @@ pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         let rest = bytes.get(at..)?;
-        // Names and most values are short. Starting a search that is optimised for long texts would cost more than it saves.
+        // Names and most values are short. Starting a search that is optimised for long texts would cost more than it
+        // saves.
         let close = count_plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
@@ -230,8 +231,8 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight bytes at a time, so the
-/// result may be up to seven too small.
+/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight
+/// bytes at a time, so the result may be up to seven too small.
 fn count_plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;

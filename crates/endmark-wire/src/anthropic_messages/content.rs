@@ -2,7 +2,8 @@
 
 use crate::json::{Kind, Value};
 
-/// Returns the text of a `content` value, and whether it has exactly the characters that were sent. Blocks of other types are ignored.
+/// Returns the text of a `content` value, and whether it has exactly the characters that were sent. Blocks of other
+/// types are ignored.
 pub(super) fn read_text(content: Value<'_>) -> (String, bool) {
     if let Some(decoded) = content.decode() {
         return (decoded.text.into_owned(), decoded.exact);

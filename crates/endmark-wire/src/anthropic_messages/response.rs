@@ -118,8 +118,8 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// If the text blocks before the last one are unchanged, only the last one changes. Otherwise the first block gets the whole text. Text
-    /// that continues a cited block gets its own block. A changed text loses its citations.
+    /// If the text blocks before the last one are unchanged, only the last one changes. Otherwise the first block
+    /// gets the whole text. Text that continues a cited block gets its own block. A changed text loses its citations.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {

@@ -24,7 +24,8 @@ pub(super) struct MessageWriter {
     held: HeldFrames,
     /// Whether the client has the beginning of the message.
     begun: bool,
-    /// The blocks that are open for the client. Servers that make parallel calls may begin a block before another one ends.
+    /// The blocks that are open for the client. Servers that make parallel calls may begin a block before another one
+    /// ends.
     open: Vec<OpenBlock>,
     /// Whether the client's last block is a thought without its signature.
     unsigned: bool,
@@ -191,7 +192,8 @@ impl MessageWriter {
         event_frame("content_block_delta", json.as_bytes())
     }
 
-    /// Returns the held end event with another end, token counts and Endmark's statement. Creates the event if none is held.
+    /// Returns the held end event with another end, token counts and Endmark's statement. Creates the event if none
+    /// is held.
     fn message_delta(own: Option<&Frame>, word: Option<Word<'_>>, closing: &Closing<'_>) -> Vec<u8> {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
@@ -318,8 +320,8 @@ impl Writer for MessageWriter {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
-    /// Libraries parse the part of an input that arrived, whatever the stop reason is, and turn an empty input into `{}`. A call that is
-    /// neither open nor held was followed by other content, so it is as the model wrote it.
+    /// Libraries parse the part of an input that arrived, whatever the stop reason is, and turn an empty input into
+    /// `{}`. A call that is neither open nor held was followed by other content, so it is as the model wrote it.
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();

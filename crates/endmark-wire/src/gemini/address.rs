@@ -32,8 +32,8 @@ const METHODS: [&str; 12] = [
 /// More than any model's name needs.
 const MAX_MODEL_BYTES: usize = 256;
 
-/// Parses a path. Returns `None` if it is not one of the two methods, if its model's name does not fit into another path, or if it requests
-/// the stream as an array. Such a request passes unchanged.
+/// Parses a path. Returns `None` if it is not one of the two methods, if its model's name does not fit into another
+/// path, or if it requests the stream as an array. Such a request passes unchanged.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     let (base, named) = path.split_at(path.rfind('/')? + 1);
     if !BASES.contains(&base) && !is_vertex_path(base) {

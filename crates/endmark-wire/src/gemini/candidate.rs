@@ -62,8 +62,8 @@ pub(super) fn tally_other_part(part: Value<'_>, written: &mut TextTally) {
     }
 }
 
-/// Returns whether a candidate states the sources of its text, such as search results. They apply only to this text, and the rest would
-/// have none.
+/// Returns whether a candidate states the sources of its text, such as search results. They apply only to this text,
+/// and the rest would have none.
 pub(super) fn is_grounded(candidate: Value<'_>) -> bool {
     let says_any = |found: Value<'_>| found.fields().any(|field| !field.value.is_blank());
     let found = ["groundingMetadata", "urlContextMetadata"];
@@ -104,8 +104,8 @@ pub(super) fn will_continue(call: Value<'_>) -> bool {
     field_in_either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
 }
 
-/// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut directly after the call, missing arguments
-/// mean that the server could not parse the rest.
+/// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut directly after the
+/// call, missing arguments mean that the server could not parse the rest.
 pub(super) fn call_arguments(call: Value<'_>, is_cut: bool) -> &str {
     let arguments = call.field("args").filter(|args| args.kind() == Kind::Object);
     match arguments.filter(|args| args.fields().next().is_some()) {

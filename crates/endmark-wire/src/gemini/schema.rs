@@ -16,7 +16,8 @@ const NAMED_SCHEMA_FIELDS: [&str; 2] = ["properties", "$defs"];
 
 /// Returns the schema as JSON Schema. Fields that JSON Schema does not know stay, and have no effect there.
 ///
-/// It visits only places where schemas occur, so that a property named `type` is not converted. It stops at a depth that no server accepts.
+/// It visits only places where schemas occur, so that a property named `type` is not converted. It stops at a depth
+/// that no server accepts.
 pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
     if schema.kind() != Kind::Object {
         return None;

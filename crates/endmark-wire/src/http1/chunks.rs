@@ -44,8 +44,8 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// Reads bytes of the body, and returns how many of them belong to it. If the body ends within these bytes, the number is smaller than
-    /// the input, and [`Chunks::is_over`] returns true.
+    /// Reads bytes of the body, and returns how many of them belong to it. If the body ends within these bytes, the
+    /// number is smaller than the input, and [`Chunks::is_over`] returns true.
     ///
     /// ```
     /// use endmark_wire::http1::Chunks;
@@ -55,7 +55,8 @@ impl Chunks {
     /// assert!(chunks.is_over());
     /// ```
     ///
-    /// # Errors [`Fault::Chunk`] if the chunked body is invalid. [`Fault::ChunkOverhead`] if it has too many bytes that are not content.
+    /// # Errors [`Fault::Chunk`] if the chunked body is invalid. [`Fault::ChunkOverhead`] if it has too many bytes
+    /// that are not content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
         while passed < bytes.len() && self.state != ChunkState::End {

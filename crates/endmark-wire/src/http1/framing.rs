@@ -26,7 +26,8 @@ pub enum RequestPart {
 /// How many bytes of a connection may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassableBytes {
-    /// Number of leading bytes to drop. If it is not 0, the other fields are 0 and false: call `pass` again with the remaining bytes.
+    /// Number of leading bytes to drop. If it is not 0, the other fields are 0 and false: call `pass` again with the
+    /// remaining bytes.
     pub skipped: usize,
     /// The number of leading bytes that may pass.
     pub bytes: usize,
@@ -36,8 +37,8 @@ pub struct PassableBytes {
 
 /// Splits one client's connection into requests.
 ///
-/// It stores no bytes. The caller passes all bytes that have not passed yet, and gets the number that may pass. A head passes only when it
-/// is complete and valid. A body passes as it arrives.
+/// It stores no bytes. The caller passes all bytes that have not passed yet, and gets the number that may pass. A
+/// head passes only when it is complete and valid. A body passes as it arrives.
 ///
 /// ```
 /// use endmark_wire::http1::{Bounds, Framing, RequestPart};
@@ -83,8 +84,8 @@ impl Framing {
         }
     }
 
-    /// Reads the bytes that have not passed yet, and returns how many may pass. No bytes pass while a head is incomplete. A head and its
-    /// body pass in separate calls.
+    /// Reads the bytes that have not passed yet, and returns how many may pass. No bytes pass while a head is
+    /// incomplete. A head and its body pass in separate calls.
     ///
     /// # Errors
     /// The [`Fault`] that makes the rest of this connection unusable.
@@ -136,14 +137,14 @@ impl Framing {
     }
 }
 
-/// Returns the length of an empty line at the beginning. It is dropped before a request line, as RFC 9112, section 2.2 recommends, because
-/// some clients end a body with an empty line.
+/// Returns the length of an empty line at the beginning. It is dropped before a request line, as RFC 9112, section
+/// 2.2 recommends, because some clients end a body with an empty line.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     [&b"\r\n"[..], b"\n"].into_iter().find(|line| bytes.starts_with(line)).map(<[u8]>::len)
 }
 
-/// Returns the end of a head, which is after its first empty line. Bytes that cannot begin a head are an immediate error. So is a bare line
-/// feed, because some parsers treat it as the end of the head.
+/// Returns the end of a head, which is after its first empty line. Bytes that cannot begin a head are an immediate
+/// error. So is a bare line feed, because some parsers treat it as the end of the head.
 fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
     if bytes[0] == TLS_HANDSHAKE {
         return Err(Fault::Tls);
@@ -161,7 +162,8 @@ fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
             return Ok(Some(end + 1));
         }
         if end == 1 {
-            // This is a second empty line before the request line. RFC 9112 recommends tolerance for one only, and attacks use more.
+            // This is a second empty line before the request line. RFC 9112 recommends tolerance for one only, and
+            // attacks use more.
             return Err(Fault::RequestLine);
         }
         from = end + 1;

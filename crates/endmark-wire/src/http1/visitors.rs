@@ -1,8 +1,8 @@
 //! Decides which requests are served, from their host name and from the page that sent them.
 //!
-//! A malicious page can make a browser send requests to a gateway on the loopback address. If the page's host name resolves to that address
-//! (DNS rebinding), it can even read the responses. The browser states the page's origin (`Origin`, or at least `Sec-Fetch-Site`) and the
-//! host name (`Host`).
+//! A malicious page can make a browser send requests to a gateway on the loopback address. If the page's host name
+//! resolves to that address (DNS rebinding), it can even read the responses. The browser states the page's origin
+//! (`Origin`, or at least `Sec-Fetch-Site`) and the host name (`Host`).
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
@@ -140,8 +140,8 @@ pub enum NotAllowable {
 /// The list entry that allows all names.
 const ANY: &str = "*";
 
-/// The `Sec-Fetch-Site` values of requests that no other page sent: they come from the user or the gateway's own page. `same-site` means
-/// another port or another name of the domain, which is not trusted either.
+/// The `Sec-Fetch-Site` values of requests that no other page sent: they come from the user or the gateway's own
+/// page. `same-site` means another port or another name of the domain, which is not trusted either.
 const SAME_ORIGIN_SITES: [&[u8]; 2] = [b"none", b"same-origin"];
 
 /// The headers of a request that identify its target and its sender.
@@ -168,8 +168,8 @@ pub struct Visitors {
 impl Visitors {
     /// Creates the rules of a listener.
     ///
-    /// By default, a listener on the loopback address serves the names of this machine, and any other listener serves every name. Pages of
-    /// other origins must be named. `*` allows all.
+    /// By default, a listener on the loopback address serves the names of this machine, and any other listener serves
+    /// every name. Pages of other origins must be named. `*` allows all.
     ///
     /// ```
     /// use endmark_wire::http1::{Sender, Visitors};
@@ -233,8 +233,8 @@ impl Visitors {
         self.any_host || name.is_some_and(|name| name.is_loopback() || self.hosts.contains(name))
     }
 
-    /// Returns whether the page belongs to the gateway. If every name is served, a foreign page can use any name. In that case only an
-    /// address or a configured name identifies the gateway's own pages.
+    /// Returns whether the page belongs to the gateway. If every name is served, a foreign page can use any name. In
+    /// that case only an address or a configured name identifies the gateway's own pages.
     fn is_same(&self, page: &OriginName, host: Option<&[u8]>, name: Option<&HostName>) -> bool {
         let is_sent_to = host.is_some_and(|host| page.authority().as_bytes().eq_ignore_ascii_case(host));
         is_sent_to

@@ -1,8 +1,8 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! Everything that a continuation need not change stays byte for byte, including everything before the cut reply. The server's prompt cache
-//! then still matches. All of these requests change the limit, `stream` and `stream_options`. They remove `n` and `logprobs`, because one
-//! choice is continued and only its text is joined.
+//! Everything that a continuation need not change stays byte for byte, including everything before the cut reply. The
+//! server's prompt cache then still matches. All of these requests change the limit, `stream` and `stream_options`.
+//! They remove `n` and `logprobs`, because one choice is continued and only its text is joined.
 
 use super::content::text_parts;
 use super::format::Chat;
@@ -109,11 +109,11 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Returns the text that an echoing server puts before its continuation: the client's own prefill and this text. The first form is the
-    /// plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
+    /// Returns the text that an echoing server puts before its continuation: the client's own prefill and this text.
+    /// The first form is the plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
     ///
-    /// For an empty text, this is what such a server puts before its first reply to a prefill. Remove it from the text that becomes a
-    /// [`Partial`].
+    /// For an empty text, this is what such a server puts before its first reply to a prefill. Remove it from the
+    /// text that becomes a [`Partial`].
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -137,8 +137,8 @@ impl ChatRequest {
 
     /// Asks for the rest in a user message after the cut reply (PC-3).
     ///
-    /// A cut tool call is shown as quoted text and not as a call. Servers reject a call without a result, and a call whose arguments are
-    /// not JSON. Tools and grammars are removed, so that the response is the rest as text.
+    /// A cut tool call is shown as quoted text and not as a call. Servers reject a call without a result, and a call
+    /// whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
     pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.apply_terms(terms);
         let root = self.root();
@@ -149,7 +149,8 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Repeats the request with other limits, for a reply whose limit was reached before any text arrived (PC-8 `empty`).
+    /// Repeats the request with other limits, for a reply whose limit was reached before any text arrived (PC-8
+    /// `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
         self.apply_terms(terms).finish()
     }

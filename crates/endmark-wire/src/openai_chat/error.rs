@@ -35,8 +35,8 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
     read_error_field(Value::parse(body).ok()?)
 }
 
-/// Returns the error in an object. It is in the field `error`, as an object or as a plain message. Older vLLM sends `"object":"error"` with
-/// the message next to it.
+/// Returns the error in an object. It is in the field `error`, as an object or as a plain message. Older vLLM sends
+/// `"object":"error"` with the message next to it.
 pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     read_error_among(root, &Fields::new(root))
 }

@@ -51,8 +51,8 @@ impl LimitField {
 
 /// A request as its client sent it (PC-9): a view, and the bytes themselves.
 ///
-/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded unchanged, so that the
-/// provider rejects it itself.
+/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
+/// unchanged, so that the provider rejects it itself.
 ///
 /// ```
 /// use endmark_wire::openai_chat::ChatRequest;

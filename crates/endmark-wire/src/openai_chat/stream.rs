@@ -19,8 +19,8 @@ use crate::stream::{Data, frame_data, parse_data};
 
 /// Reads a stream, and stores the received reply (PC-9).
 ///
-/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no choice is
-/// [mendable](Choice::mendable). Chunks are still read.
+/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
+/// choice is [mendable](Choice::mendable). Chunks are still read.
 ///
 /// ```
 /// use endmark_wire::openai_chat::{ChatRequest, ChatStream};
@@ -76,8 +76,8 @@ impl ChatStream {
 
     /// Reads a frame. A comment is an empty event.
     ///
-    /// After a broken chunk the reply is incomplete. The part before it is stored, but everything after it lacks its content. Once another
-    /// chunk is read, no choice is mendable.
+    /// After a broken chunk the reply is incomplete. The part before it is stored, but everything after it lacks its
+    /// content. Once another chunk is read, no choice is mendable.
     pub fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let data = frame_data(frame, &mut self.received)?;
         Ok(self.data(data))
@@ -209,7 +209,8 @@ impl ChatStream {
         is_bare(value, delta.as_ref())
     }
 
-    /// Records a part that only the server can produce. Its position in the text is unknown, so received text is still judged.
+    /// Records a part that only the server can produce. Its position in the text is unknown, so received text is
+    /// still judged.
     fn note_unrequestable(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
             self.received.note_extra_content(choice);

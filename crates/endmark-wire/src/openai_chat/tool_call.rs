@@ -65,8 +65,8 @@ impl<'a> CallView<'a> {
         CallView { index: None, id: None, name, arguments, legacy, is_known: true, free_text: false }
     }
 
-    /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a string. In that case
-    /// its source is the text.
+    /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a
+    /// string. In that case its source is the text.
     pub(super) fn arguments_text(&self) -> (String, bool) {
         match self.arguments.map(|arguments| (arguments, arguments.decode())) {
             Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),

@@ -101,8 +101,8 @@ pub(super) fn usage_json(usage: &Usage) -> String {
     usage.details.add_to_json(json)
 }
 
-/// Writes the counts into the document's `usage`, and into that of a choice if it is the only one. Several choices lose their own counts,
-/// because it is unknown to which of them further calls belong.
+/// Writes the counts into the document's `usage`, and into that of a choice if it is the only one. Several choices
+/// lose their own counts, because it is unknown to which of them further calls belong.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
     match root.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {

@@ -138,8 +138,8 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// Returns the chunk that ends a choice whose own end is missing, or arrived before everything was written. It keeps the parts of the
-    /// own end that no other chunk contains.
+    /// Returns the chunk that ends a choice whose own end is missing, or arrived before everything was written. It
+    /// keeps the parts of the own end that no other chunk contains.
     fn end(
         &self,
         end: &ChoiceEnd<'_>,

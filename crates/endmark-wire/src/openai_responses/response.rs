@@ -171,7 +171,8 @@ pub(super) fn end_status(end: End) -> &'static str {
     }
 }
 
-/// Returns the id of an item that was created here, at this position of a response. Providers' item ids have at most 64 characters.
+/// Returns the id of an item that was created here, at this position of a response. Providers' item ids have at most
+/// 64 characters.
 pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> String {
     let usable = |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let response: String = response.chars().filter(usable).collect();

@@ -64,7 +64,8 @@ impl ResponseReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces and have none of the fields that could contain an error. One pass over the fields shows this.
+        // Most events are pieces and have none of the fields that could contain an error. One pass over the fields
+        // shows this.
         let fields = Fields::new(root);
         let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
         let may_fail =

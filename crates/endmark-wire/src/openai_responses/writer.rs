@@ -373,8 +373,8 @@ impl ResponseWriter {
         format!("{at},\"delta\":{}", quote(text))
     }
 
-    /// Returns all events that complete an item and were not sent yet. Items of other kinds, such as a call of a tool that is not a
-    /// function, cannot be completed, because their final form is unknown.
+    /// Returns all events that complete an item and were not sent yet. Items of other kinds, such as a call of a tool
+    /// that is not a function, cannot be completed, because their final form is unknown.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
         let can_be = |known: &&ClientItem| {
             known.done_part.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other)

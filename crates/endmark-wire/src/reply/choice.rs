@@ -15,8 +15,8 @@ pub struct Choice {
     pub index: u32,
     /// The text, without reasoning and refusals. Empty if the reply has no text.
     pub text: String,
-    /// Start of the last part of the text, in formats with self-contained parts, such as a remark before a search and the answer after it.
-    /// A requested grammar or schema applies to the last part.
+    /// Start of the last part of the text, in formats with self-contained parts, such as a remark before a search and
+    /// the answer after it. A requested grammar or schema applies to the last part.
     pub last_part: usize,
     /// The tool calls, in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
@@ -24,11 +24,12 @@ pub struct Choice {
     pub last_call_at: usize,
     /// Whether reasoning came with it.
     pub has_reasoning: bool,
-    /// Whether the choice has a part that only the server can produce, such as search results or a call of a tool that is not a function.
-    /// Such a choice can be judged but not continued, because no request can contain that part.
+    /// Whether the choice has a part that only the server can produce, such as search results or a call of a tool
+    /// that is not a function. Such a choice can be judged but not continued, because no request can contain that
+    /// part.
     pub has_unrequestable_part: bool,
-    /// Whether the choice ends in such a part, or in a thought after a text or a call. The rest would continue something that no request
-    /// can contain.
+    /// Whether the choice ends in such a part, or in a thought after a text or a call. The rest would continue
+    /// something that no request can contain.
     pub ends_in_unshown_part: bool,
     /// Whether the model refused, by a field for refusals or by its stop reason.
     pub is_refused: bool,
@@ -36,16 +37,17 @@ pub struct Choice {
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received of them, character for character.
     ///
-    /// If not, the choice can only be forwarded, and both may be empty. This happens if a reply is too long to be stored, a chunk cannot be
-    /// read, or a call arrives in pieces.
+    /// If not, the choice can only be forwarded, and both may be empty. This happens if a reply is too long to be
+    /// stored, a chunk cannot be read, or a call arrives in pieces.
     pub mendable: bool,
-    /// Whether the text has exactly the characters that arrived. Half a surrogate pair is not a character and becomes U+FFFD. Such a choice
-    /// can be judged but not continued.
+    /// Whether the text has exactly the characters that arrived. Half a surrogate pair is not a character and becomes
+    /// U+FFFD. Such a choice can be judged but not continued.
     pub exact: bool,
-    /// Whether the last received data is half a character. It is not part of the text, because the other half may be in the next piece.
+    /// Whether the last received data is half a character. It is not part of the text, because the other half may be
+    /// in the next piece.
     pub half_open: bool,
-    /// Whether the choice itself states that more should follow: of a call, in formats whose calls can arrive in pieces, or of a response
-    /// that is still in progress.
+    /// Whether the choice itself states that more should follow: of a call, in formats whose calls can arrive in
+    /// pieces, or of a response that is still in progress.
     pub unfinished: bool,
     /// The provider's own continuation token, if it gave one. Of several, the last.
     pub continuation: Option<Continuation>,
@@ -53,8 +55,8 @@ pub struct Choice {
     pub signature: Option<String>,
     /// The number of bytes of text and arguments that were received, kept or not.
     pub received: usize,
-    /// A tally of everything that the model wrote, stored or not: text, arguments, reasoning, refusals and media. Tokens are estimated from
-    /// it if no server counts them.
+    /// A tally of everything that the model wrote, stored or not: text, arguments, reasoning, refusals and media.
+    /// Tokens are estimated from it if no server counts them.
     pub written: TextTally,
     /// The number of web searches among the items of the provider's own tools, in formats whose counts lack them.
     pub web_searches: u64,
@@ -141,8 +143,8 @@ impl Choice {
         behind.filter(|text| !text.trim().is_empty())
     }
 
-    /// Returns whether a client appends the next piece of this call to the received part. If some calls share an index or have none, that
-    /// is certain only for the last one.
+    /// Returns whether a client appends the next piece of this call to the received part. If some calls share an
+    /// index or have none, that is certain only for the last one.
     pub fn can_extend_call(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
         is_last || self.tool_calls.iter().all(|call| call.place == PieceKey::Number)

@@ -1,4 +1,5 @@
-//! Provider-specific counts in addition to the tokens of a prompt and a reply: cache lifetimes, tokens by modality, the cost of a call.
+//! Provider-specific counts in addition to the tokens of a prompt and a reply: cache lifetimes, tokens by modality,
+//! the cost of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ enum CountPlace {
     Kind(String, String),
 }
 
-/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second, are ignored.
+/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second,
+/// are ignored.
 ///
 /// They are shared, because several places contain a call's counts and calls are rarely added up.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -55,8 +55,8 @@ pub struct Event {
     pub closes: bool,
     /// The number of the call that is reported complete.
     pub closed_call: Option<u32>,
-    /// Whether the event opens a reply or a part of one and contains no content, not even its end. Until another event arrives, the reply
-    /// of another call can replace it.
+    /// Whether the event opens a reply or a part of one and contains no content, not even its end. Until another
+    /// event arrives, the reply of another call can replace it.
     pub opens: bool,
     /// Whether the event is empty, such as a comment or a ping. It may overtake events that are held back.
     pub idle: bool,

@@ -5,9 +5,9 @@ const LONG_TEXT_BYTES: usize = 16 * 1024;
 
 /// Minimum capacity of a long text, in bytes.
 ///
-/// Common allocators give an allocation of this size its own pages, which the system provides when they are written to. Therefore unused
-/// capacity costs nothing, and growing it copies nothing. A thousand replies that grow in small steps would leave holes that fit none of
-/// them.
+/// Common allocators give an allocation of this size its own pages, which the system provides when they are written
+/// to. Therefore unused capacity costs nothing, and growing it copies nothing. A thousand replies that grow in small
+/// steps would leave holes that fit none of them.
 const MIN_ROOM_BYTES: usize = 128 * 1024;
 
 /// Appends to a text that is kept until its reply ends.

@@ -53,8 +53,8 @@ impl Fidelity {
 
 /// Assembles a streamed reply from the pieces that its format's reader finds (PC-9).
 ///
-/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no choice is
-/// [mendable](Choice::mendable). Counting continues.
+/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
+/// choice is [mendable](Choice::mendable). Counting continues.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -141,8 +141,8 @@ impl Received {
         self.usage.as_ref()
     }
 
-    /// Returns whether the counts cover the whole reply, because it ended and nothing arrived after them. Servers also send counts in the
-    /// middle of a reply, and Messages begins with a count without meaning.
+    /// Returns whether the counts cover the whole reply, because it ended and nothing arrived after them. Servers
+    /// also send counts in the middle of a reply, and Messages begins with a count without meaning.
     pub fn is_counted(&self) -> bool {
         let ended = self.is_done
             || self.state == State::Failed
@@ -245,8 +245,8 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
-    /// Decodes the next characters of a choice's text, or of the arguments of this call. Joins halves of a character that arrive in two
-    /// pieces.
+    /// Decodes the next characters of a choice's text, or of the arguments of this call. Joins halves of a character
+    /// that arrive in two pieces.
     pub(crate) fn decode<'a>(
         &mut self,
         choice: u32,
@@ -342,7 +342,8 @@ impl Received {
         }
     }
 
-    /// Records that the server could not parse the arguments of a choice's last call, although it sent an object for them.
+    /// Records that the server could not parse the arguments of a choice's last call, although it sent an object for
+    /// them.
     pub(crate) fn note_unread_call(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {

@@ -65,8 +65,8 @@ impl ToolCall {
         self.free_text || Value::parse_str(&self.arguments).is_ok()
     }
 
-    /// Returns the text that replaces a cut call if the reply contains nothing else. Providers reject a message without content in a later
-    /// conversation.
+    /// Returns the text that replaces a cut call if the reply contains nothing else. Providers reject a message
+    /// without content in a later conversation.
     ///
     /// ```
     /// use endmark_wire::reply::ToolCall;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::Frame;
 
-/// Buffer capacity in bytes that is kept for the next frames. Usually one frame fits. Larger bursts are rare, and streams are idle most of
-/// the time.
+/// Buffer capacity in bytes that is kept for the next frames. Usually one frame fits. Larger bursts are rare, and
+/// streams are idle most of the time.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024;
 
 /// Error of a frame that exceeds the decoder's limit.
@@ -21,7 +21,8 @@ pub struct FrameTooLong {
 pub enum Tail {
     /// The stream ended after a complete frame.
     Clean,
-    /// The stream ended with the carriage return that ends this frame. The frame had to wait, because a line feed could have followed.
+    /// The stream ended with the carriage return that ends this frame. The frame had to wait, because a line feed
+    /// could have followed.
     Frame(Frame),
     /// The stream ended inside a frame. The standard ignores such a frame, but [`Frame::read`] can still read it.
     Residue(Vec<u8>),
@@ -29,8 +30,8 @@ pub enum Tail {
 
 /// Splits a stream into frames (WHATWG HTML, 9.2.6) without I/O, up to a limit in bytes.
 ///
-/// The frames do not depend on chunking. Their [`Frame::raw`] and the [`Tail`] together equal the input. Lines end in LF, CRLF or CR. A
-/// byte order mark at the beginning is skipped.
+/// The frames do not depend on chunking. Their [`Frame::raw`] and the [`Tail`] together equal the input. Lines end in
+/// LF, CRLF or CR. A byte order mark at the beginning is skipped.
 ///
 /// ```
 /// use endmark_wire::sse::{Decoder, Tail};
@@ -90,9 +91,9 @@ impl Decoder {
 
     /// Adds the next bytes of the stream.
     ///
-    /// # Errors [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken. [`Decoder::finish`] returns all
-    /// bytes after them up to the end of `bytes`, so that the caller can forward the stream without parsing it. Later calls keep no bytes
-    /// and return the error again.
+    /// # Errors [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken.
+    /// [`Decoder::finish`] returns all bytes after them up to the end of `bytes`, so that the caller can forward the
+    /// stream without parsing it. Later calls keep no bytes and return the error again.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
         if !self.too_long {
             self.buffer.extend_from_slice(bytes);

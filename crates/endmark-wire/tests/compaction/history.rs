@@ -1,5 +1,6 @@
-//! Generates realistic agent conversations from a seed. They contain parallel calls, crashed tools, a user who types in the middle of a
-//! turn, system messages at any position, thinking, images, the provider's own items and unknown parts.
+//! Generates realistic agent conversations from a seed. They contain parallel calls, crashed tools, a user who types
+//! in the middle of a turn, system messages at any position, thinking, images, the provider's own items and unknown
+//! parts.
 
 use serde_json::{Value, json};
 

@@ -107,7 +107,8 @@ fn refused_item(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
     } })
 }
 
-/// Returns the failing upstreams: the name, the number of failed calls, the number of examined calls, and the most frequent status.
+/// Returns the failing upstreams: the name, the number of failed calls, the number of examined calls, and the most
+/// frequent status.
 fn failing_upstreams(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
     let mut upstreams: BTreeMap<&str, Vec<&UsageRow>> = BTreeMap::new();
     for call in calls

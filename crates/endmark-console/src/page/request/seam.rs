@@ -27,8 +27,9 @@ struct Joint<'a> {
 }
 
 impl<'a> Joint<'a> {
-    /// Returns the joint that a record describes. Returns `None` if the texts do not match the record. The record contains the end of the
-    /// preceding text and the number of omitted bytes. The style determines at which end of the continuation those bytes are.
+    /// Returns the joint that a record describes. Returns `None` if the texts do not match the record. The record
+    /// contains the end of the preceding text and the number of omitted bytes. The style determines at which end of
+    /// the continuation those bytes are.
     fn find(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
         let at = usize::try_from(piece.seam_at?).ok()?;
         let (kept, dropped) = before.split_at_checked(at)?;
@@ -53,8 +54,8 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Returns the length of `mark` at the end of a text, including the line break before it and the white space after it. Returns 0 if the
-/// text does not end with it.
+/// Returns the length of `mark` at the end of a text, including the line break before it and the white space after
+/// it. Returns 0 if the text does not end with it.
 fn marked_tail_length(text: &str, mark: &str) -> usize {
     let Some(at) = text.trim_end().strip_suffix(mark).map(str::len) else { return 0 };
     let before = text.get(..at).unwrap_or_default();

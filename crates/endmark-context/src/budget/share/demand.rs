@@ -11,8 +11,8 @@ const UNUSED_MS: u64 = 700;
 const RUSH_MS: u64 = 100;
 /// Requests that follow each other faster ask for twice as much ahead.
 const FAST_DEMAND_MS: u64 = 1_000;
-/// Requests that follow each other more slowly ask for half as much. In between the amount is right: each report fills the
-/// share up to it, so that calls wait only if it is used up between two reports.
+/// Requests that follow each other more slowly ask for half as much. In between the amount is right: each report
+/// fills the share up to it, so that calls wait only if it is used up between two reports.
 const SLOW_DEMAND_MS: u64 = 4_000;
 
 /// The demand of one instance's calls for each budget.
@@ -99,8 +99,8 @@ impl<K: Ord + Clone> Demands<K> {
         }
     }
 
-    /// Returns the request for a share that comes with a report of costs, though no call waits: a share in use is filled
-    /// up before it is used up.
+    /// Returns the request for a share that comes with a report of costs, though no call waits: a share in use is
+    /// filled up before it is used up.
     ///
     /// ```
     /// use endmark_context::budget::Demands;

@@ -74,22 +74,22 @@ impl Asker<'_> {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// Whether the unfinished text may be the beginning of a call that the server did not recognise. Models write calls as JSON or after a
-    /// special marker. A part with a required format is text.
+    /// Whether the unfinished text may be the beginning of a call that the server did not recognise. Models write
+    /// calls as JSON or after a special marker. A part with a required format is text.
     pub(super) fn may_be_a_call(&self) -> bool {
         let text = self.suspect.reply.text.trim_start();
         !self.is_call() && self.suspect.required_format.is_none() && text.starts_with(['{', '[', '<', '>'])
     }
 
-    /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues its own message. Otherwise,
-    /// calls are accepted only if the text does not end within a word.
+    /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues its own
+    /// message. Otherwise, calls are accepted only if the text does not end within a word.
     fn calls_end_the_text(&self) -> bool {
         let is_word_open = self.suspect.reply.text.ends_with(char::is_alphanumeric);
         self.may_be_a_call() || self.capability == Capability::Continues || !is_word_open
     }
 
-    /// Returns the key under which the capability is remembered. It contains how tool calls are shown, the format (except for the first
-    /// one), and whether the call is streamed, because servers differ in these cases.
+    /// Returns the key under which the capability is remembered. It contains how tool calls are shown, the format
+    /// (except for the first one), and whether the call is streamed, because servers differ in these cases.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
         let kind = if self.is_call() { format!("#{}", self.tool_prefill.name()) } else { String::new() };

@@ -22,7 +22,8 @@ pub(super) enum RefusalTerm {
     Permanent,
 }
 
-/// Whether the prefill may have caused a rejection, so that another form may be accepted. Credentials, model and length are other causes.
+/// Whether the prefill may have caused a rejection, so that another form may be accepted. Credentials, model and
+/// length are other causes.
 pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
     matches!(
         status,
@@ -31,8 +32,8 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
         && !error.is_about_the_account()
 }
 
-/// Returns how long the rejection of a prefill counts. It counts permanently if it concerns the request or names the prefill. llama.cpp
-/// rejects prefills with status 500.
+/// Returns how long the rejection of a prefill counts. It counts permanently if it concerns the request or names the
+/// prefill. llama.cpp rejects prefills with status 500.
 pub(super) fn refusal_duration(status: StatusCode, error: &ProviderError) -> RefusalTerm {
     let message = error.message.to_ascii_lowercase();
     let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));

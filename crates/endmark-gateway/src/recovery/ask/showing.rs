@@ -61,8 +61,8 @@ pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'
     call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
 }
 
-/// Decides how to present a cut tool call. If the prompt template writes calls as text, the model continues that text. It would fail if the
-/// text is empty or ends in a blank. In these cases it writes the call again.
+/// Decides how to present a cut tool call. If the prompt template writes calls as text, the model continues that
+/// text. It would fail if the text is empty or ends in a blank. In these cases it writes the call again.
 pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
     if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
         ToolPrefill::Hermes

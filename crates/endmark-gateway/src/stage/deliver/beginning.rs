@@ -1,8 +1,8 @@
 //! Waits until the first part of a streamed reply arrives.
 //!
-//! If a stream fails before that, for example because the server is overloaded, the client has received nothing. The stream is then handled
-//! like a refused request. Events that only open a reply are held until content follows. After they are sent, no other reply could replace
-//! this one, because its reasoning, signatures and ids differ.
+//! If a stream fails before that, for example because the server is overloaded, the client has received nothing. The
+//! stream is then handled like a refused request. Events that only open a reply are held until content follows. After
+//! they are sent, no other reply could replace this one, because its reasoning, signatures and ids differ.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{AnyBody, with_prefix};
 use crate::exchange::Exchange;
 
-/// Maximum additional wait of a client for the head of its response. Immediate failures happen within this time. After a later failure, the
-/// rest is requested.
+/// Maximum additional wait of a client for the head of its response. Immediate failures happen within this time.
+/// After a later failure, the rest is requested.
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum size of the events that open a reply. Some servers repeat the request in them.

@@ -1,4 +1,5 @@
-//! Requests the usage of a stream even if the client did not, because otherwise the cost of hidden reasoning is unknown.
+//! Requests the usage of a stream even if the client did not, because otherwise the cost of hidden reasoning is
+//! unknown.
 
 use bytes::Bytes;
 use http::StatusCode;

@@ -15,8 +15,8 @@ use crate::upstream::{read_whole, remove_body_headers, without_claims};
 /// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Forwards an upstream's error. JSON errors stay unchanged. Other errors, such as a proxy's HTML page, are converted to the provider's
-/// format with the same status and `Retry-After`.
+/// Forwards an upstream's error. JSON errors stay unchanged. Other errors, such as a proxy's HTML page, are converted
+/// to the provider's format with the same status and `Retry-After`.
 pub(super) async fn pass_refusal(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,

@@ -57,7 +57,8 @@ pub(crate) async fn stream(
         writer.error(&StreamError {
             message,
             kind,
-            // Repeating an incomplete stream costs as much as repeating any incomplete reply, so both have the same status.
+            // Repeating an incomplete stream costs as much as repeating any incomplete reply, so both have the same
+            // status.
             status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
             // With an error, the whole reply is incomplete, so no choice has ended.
@@ -75,8 +76,8 @@ pub(crate) async fn stream(
 }
 
 impl MendedStream {
-    /// Returns the usage to report at the end, which is the sum of all calls. If the stream broke off before it reported usage, returns the
-    /// usage counted so far.
+    /// Returns the usage to report at the end, which is the sum of all calls. If the stream broke off before it
+    /// reported usage, returns the usage counted so far.
     fn usage(&self) -> Option<Usage> {
         let broke_off = self.observed.ending != Ending::Clean;
         self.account.total().filter(|_| self.account.has_further_calls() || broke_off)

@@ -99,8 +99,8 @@ fn as_error<'a>(
     Response::from_parts(head, full(edited.unwrap_or(body)))
 }
 
-/// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and signatures. If the client later sends
-/// those of the first reply, a provider would reject them.
+/// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and signatures. If
+/// the client later sends those of the first reply, a provider would reject them.
 fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) -> Option<wire::Response> {
     let [(first, settled)] = choices else { return None };
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
@@ -110,8 +110,8 @@ fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) 
     matches!(anew.reply().choices.as_slice(), [own] if own.can_continue()).then_some(anew)
 }
 
-/// Returns the id to continue from, if it differs from the reply's own id. After text it is the id of the last response. A call's result
-/// belongs to the response that contains the call.
+/// Returns the id to continue from, if it differs from the reply's own id. After text it is the id of the last
+/// response. A call's result belongs to the response that contains the call.
 fn continuation_id<'a>(
     given: &Reply,
     choices: &'a [(&Choice, SettledChoice)],

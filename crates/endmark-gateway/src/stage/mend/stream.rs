@@ -136,7 +136,8 @@ impl StreamMender<'_> {
                     .await?;
             }
             if self.fails_after_calls(choice) && is_as_it_came {
-                // All received calls are whole, but the upstream reports that the rest of the reply failed. Its error is kept.
+                // All received calls are whole, but the upstream reports that the rest of the reply failed. Its error
+                // is kept.
                 disclosure.note_break();
                 self.result.worst = self.result.worst.max(disclosure.outcome());
                 self.result.failed.get_or_insert(disclosure);
@@ -222,8 +223,8 @@ impl StreamMender<'_> {
         disclosure
     }
 
-    /// Returns the number of bytes of a part that the client has. Returns `None` for a call of which it has nothing, because such a call
-    /// can be sent only as a whole.
+    /// Returns the number of bytes of a part that the client has. Returns `None` for a call of which it has nothing,
+    /// because such a call can be sent only as a whole.
     fn sent_bytes(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
@@ -294,8 +295,8 @@ impl StreamMender<'_> {
         Ok(())
     }
 
-    /// Sends calls of which the client has nothing, completely, or as received if the cut can be disclosed. Also sends the held rest of
-    /// calls that the client has begun to receive.
+    /// Sends calls of which the client has nothing, completely, or as received if the cut can be disclosed. Also
+    /// sends the held rest of calls that the client has begun to receive.
     async fn held_calls(
         &mut self,
         choice: &Choice,

@@ -1,8 +1,8 @@
 //! Reads the first reply of a stream and forwards it at the same time.
 //!
-//! The gateway holds back only events that could make an incomplete reply look complete, which are the event with the stop reason and all
-//! later ones. If parts have end events of their own, each of these is held until the next event. If the end is certain, nothing is held
-//! back, unless usage is still missing.
+//! The gateway holds back only events that could make an incomplete reply look complete, which are the event with the
+//! stop reason and all later ones. If parts have end events of their own, each of these is held until the next event.
+//! If the end is certain, nothing is held back, unless usage is still missing.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -27,7 +27,8 @@ use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
 use crate::work::{self, LARGE_BYTES, LargeInput};
 
-/// Events that arrive together are forwarded together up to this size, because forwarding one costs as much as reading it.
+/// Events that arrive together are forwarded together up to this size, because forwarding one costs as much as
+/// reading it.
 const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
@@ -359,7 +360,8 @@ impl<'a> Observer<'a> {
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
-    /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would receive nothing for too long.
+    /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would receive
+    /// nothing for too long.
     fn is_held_back_while_idle(&mut self) -> bool {
         if !self.writer.holds() {
             self.idle_since = None;
@@ -424,8 +426,8 @@ impl<'a> Observer<'a> {
         suspects(self.exchange, choice, sure, Ending::Clean, counted, None).remaining.is_empty()
     }
 
-    /// Returns how a stream ended when its connection closed. It ended normally if every choice has a finish reason. If the format's last
-    /// event is missing, all requested choices must also be present.
+    /// Returns how a stream ended when its connection closed. It ended normally if every choice has a finish reason.
+    /// If the format's last event is missing, all requested choices must also be present.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.attempt.request;

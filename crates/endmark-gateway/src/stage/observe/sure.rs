@@ -1,5 +1,5 @@
-//! Remembers calls that were certain at an earlier end. A server may report an end with each event, and these calls need not be judged
-//! again.
+//! Remembers calls that were certain at an earlier end. A server may report an end with each event, and these calls
+//! need not be judged again.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ impl CertainCalls {
         self.0.get(&choice).copied().unwrap_or(Some(0))
     }
 
-    /// Records that these choices were certain when they ended, with the number of their calls. The last call is judged again at the next
-    /// end, because that end may belong to it.
+    /// Records that these choices were certain when they ended, with the number of their calls. The last call is
+    /// judged again at the next end, because that end may belong to it.
     pub(super) fn note_certain(&mut self, choices: Vec<(u32, usize)>) {
         for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
             self.0.insert(choice, Some(calls - 1));

@@ -17,11 +17,12 @@ use crate::recovery::{
 };
 use crate::reply::{Part, Slot};
 
-/// Returns the parts of a choice that may be cut: its text, or with tool calls, the arguments of each call and the text after the last
-/// call.
+/// Returns the parts of a choice that may be cut: its text, or with tool calls, the arguments of each call and the
+/// text after the last call.
 ///
-/// Text before a call is complete. All calls except the last are complete, too, because the model continued after them. Only parts that
-/// need recovery or disclosure are returned, because a reply may have thousands of others. Calls before `from` are known to need nothing.
+/// Text before a call is complete. All calls except the last are complete, too, because the model continued after
+/// them. Only parts that need recovery or disclosure are returned, because a reply may have thousands of others.
+/// Calls before `from` are known to need nothing.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
@@ -76,8 +77,8 @@ pub(crate) fn suspects(
         return Suspects::new(unshown());
     }
     if choice.tool_calls.is_empty() {
-        // If reasoning or a server's own content follows a text, the missing part belongs to that content. A request could show only the
-        // text before it.
+        // If reasoning or a server's own content follows a text, the missing part belongs to that content. A request
+        // could show only the text before it.
         if choice.ends_in_unshown_part {
             return Suspects::new(unshown());
         }
@@ -123,8 +124,8 @@ fn find_obstacle(choice: &Choice) -> Option<&'static str> {
     }
 }
 
-/// Whether a call before other calls may be incomplete. Pieces of several calls may alternate, so a following call proves nothing. Complete
-/// arguments do prove it.
+/// Whether a call before other calls may be incomplete. Pieces of several calls may alternate, so a following call
+/// proves nothing. Complete arguments do prove it.
 fn may_be_cut(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
         CallProgress::Open => shows_no_end(call),
@@ -185,8 +186,8 @@ impl Suspects {
     }
 }
 
-/// Reduces surplus choices to the first cut part, which is disclosed but not recovered. These choices are forwarded unchanged, whatever
-/// their number.
+/// Reduces surplus choices to the first cut part, which is disclosed but not recovered. These choices are forwarded
+/// unchanged, whatever their number.
 pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
     let asked_for = exchange.attempt.request.view().choices.max(1);
     let mut is_told = false;

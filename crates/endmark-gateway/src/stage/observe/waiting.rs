@@ -1,5 +1,5 @@
-//! Holds a call whose arguments arrived at once until the next event. If such a call has no arguments or violates the function's schema,
-//! the server may have parsed only part of a cut call.
+//! Holds a call whose arguments arrived at once until the next event. If such a call has no arguments or violates the
+//! function's schema, the server may have parsed only part of a cut call.
 
 use endmark_wire::reply::{Event, Piece, Received};
 

@@ -55,8 +55,8 @@ pub(crate) async fn observe_reply(
     read_and_settle(exchange, answer).await.inspect_err(|_| watch.end(RequestEnd::Failed))
 }
 
-/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time, it is not given that time
-/// again.
+/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time, it is
+/// not given that time again.
 fn handle_broken_body(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
     let is_silent = matches!(error, ReadError::Stalled(_));
     let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
@@ -132,8 +132,8 @@ fn find_error(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
-/// Handles an error with a success status. It is retried like a lost reply, unless it would be repeated. In that case it is forwarded
-/// unchanged, with a header that marks it.
+/// Handles an error with a success status. It is retried like a lost reply, unless it would be repeated. In that case
+/// it is forwarded unchanged, with a header that marks it.
 fn handle_error_reply(
     exchange: Box<Exchange>,
     call: Option<Call>,

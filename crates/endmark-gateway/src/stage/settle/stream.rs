@@ -17,7 +17,8 @@ pub(crate) struct RecordedStream {
 pub(crate) fn stream(exchange: &Exchange, mended: MendedStream) -> RecordedStream {
     exchange.calls.watch.end(RequestEnd::Replied(mended.result.worst));
     let observed = &mended.observed;
-    // This does not depend on how the body ended, because the last event may be in the bytes after the last complete frame.
+    // This does not depend on how the body ended, because the last event may be in the bytes after the last complete
+    // frame.
     let lacks_end = exchange.attempt.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
@@ -47,8 +48,9 @@ impl MendedStream {
         }
     }
 
-    /// Records the id of the complete response. The client will refer to the id at the beginning of its stream, but the server has the
-    /// complete reply under the id of the last response. A call's result belongs to the response that contains the call.
+    /// Records the id of the complete response. The client will refer to the id at the beginning of its stream, but
+    /// the server has the complete reply under the id of the last response. A call's result belongs to the response
+    /// that contains the call.
     fn note_successor(&self, exchange: &Exchange) {
         let is_whole = self.result.failed.is_none() && self.result.worst.is_delivered_whole();
         let has_calls =

@@ -59,7 +59,8 @@ pub(super) enum Harm {
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) fate: Fate,
-    /// Whether a closing remark of the answer remains at the end of the text. It cannot be distinguished from a last sentence.
+    /// Whether a closing remark of the answer remains at the end of the text. It cannot be distinguished from a last
+    /// sentence.
     pub(super) remark_left_in: bool,
     /// The strategy of each call for the rest.
     pub(super) strategies: String,

@@ -20,7 +20,8 @@ struct Server {
     pooler: Option<PgBouncer>,
 }
 
-/// Defines a test that runs the tests of its file with PostgreSQL. `alone` names those that run only with SQLite, each with its reason.
+/// Defines a test that runs the tests of its file with PostgreSQL. `alone` names those that run only with SQLite,
+/// each with its reason.
 macro_rules! over_postgresql {
     ($file:literal: $($test:ident),+ $(,)? ; alone: $($alone:ident: $reason:literal),* $(,)?) => {
         #[test]

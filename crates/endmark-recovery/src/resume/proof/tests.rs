@@ -41,7 +41,8 @@ fn what_does_not_repeat_it_proves_nothing() {
     }
 }
 
-/// A line of the rest that also occurs before the cut is not a repetition: the rest would lose everything before that line.
+/// A line of the rest that also occurs before the cut is not a repetition: the rest would lose everything before that
+/// line.
 #[test]
 fn who_goes_on_from_the_cut_may_come_by_the_same_line_again() {
     let text =

@@ -1,7 +1,7 @@
 //! Compares the received text with the part of an answer that repeats it.
 
-/// Maximum number of signs that a proof compares, in addition to a few times the answer's length. Only a repetitive text
-/// reaches the limit. Without it the work would grow with the square of its length.
+/// Maximum number of signs that a proof compares, in addition to a few times the answer's length. Only a repetitive
+/// text reaches the limit. Without it the work would grow with the square of its length.
 const MAX_COMPARED_SIGNS: usize = 1 << 19;
 
 #[cfg(test)]
@@ -45,7 +45,8 @@ impl Walker {
         Self { reading, signs_left: MAX_COMPARED_SIGNS.saturating_add(answer.len().saturating_mul(4)) }
     }
 
-    /// Returns how far `answer` agrees with `expected`. In prose, signs of emphasis may differ in the first `loose` bytes.
+    /// Returns how far `answer` agrees with `expected`. In prose, signs of emphasis may differ in the first `loose`
+    /// bytes.
     pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         let is_prose = self.reading == Reading::Prose;

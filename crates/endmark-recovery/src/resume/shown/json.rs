@@ -40,9 +40,9 @@ impl Outline {
     }
 }
 
-/// Returns where the shown part ends. This is the end of the settled text, or in a string after its last white space or its opening quote.
-/// After a first answer, if the held text has too little content, it ends before earlier members. In JSON Lines, only the row that begins
-/// at `row` counts.
+/// Returns where the shown part ends. This is the end of the settled text, or in a string after its last white space
+/// or its opening quote. After a first answer, if the held text has too little content, it ends before earlier
+/// members. In JSON Lines, only the row that begins at `row` counts.
 pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> Option<usize> {
     let settled = row + settled_end(text.get(row..)?)?;
     let outline = Outline::read(text.get(row..settled)?, earliest.saturating_sub(row));
@@ -69,7 +69,8 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
     Some(furthest.unwrap_or(nearest))
 }
 
-/// Returns the end of the settled JSON text, including white space after a settled token. Returns `None` if the text is malformed.
+/// Returns the end of the settled JSON text, including white space after a settled token. Returns `None` if the text
+/// is malformed.
 fn settled_end(text: &str) -> Option<usize> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let index = verdict.truncation().map_or(text.len(), |cut| cut.truncation_index);
@@ -80,8 +81,8 @@ fn settled_end(text: &str) -> Option<usize> {
     (!matches!(verdict, Verdict::Malformed { .. })).then(|| text.floor_char_boundary(index))
 }
 
-/// Returns the position after the last white space of an open string that is followed by enough words, or after its opening quote. Returns
-/// `None` if both are too far from the end.
+/// Returns the position after the last white space of an open string that is followed by enough words, or after its
+/// opening quote. Returns `None` if both are too far from the end.
 fn boundary_in_string(
     text: &str,
     start: usize,
@@ -114,8 +115,8 @@ pub(super) fn quotation_start(shown: &str) -> usize {
             member.contains(|sign: char| sign.is_alphanumeric()) && weight(member) >= QUOTED_MEMBER_WEIGHT
         })
     };
-    // A member that begins before the limit is quoted from the limit. If white space crosses the limit, it is quoted from the end of that
-    // white space.
+    // A member that begins before the limit is quoted from the limit. If white space crosses the limit, it is quoted
+    // from the end of that white space.
     let mut nearest_first = outline.beginnings.iter().rev().chain([&outline.before]);
     let begun = nearest_first.find(says_something).copied().unwrap_or(0);
     let begun = begun + shown.get(begun..end).map_or(0, |member| member.len() - member.trim_start().len());

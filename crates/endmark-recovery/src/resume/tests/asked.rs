@@ -237,7 +237,8 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
     assert_eq!(ask.wanted, RequestedReply::Rest, "there is no room for more");
 }
 
-/// If JSON Lines were cut directly after a row, the next row gets its own line, whatever part of the line break the answer contains.
+/// If JSON Lines were cut directly after a row, the next row gets its own line, whatever part of the line break the
+/// answer contains.
 #[test]
 fn a_line_break_lost_between_two_rows_comes_back() {
     let last = r#"{"id":2,"name":"harbour"}"#;
@@ -343,8 +344,8 @@ fn an_answer_given_twice_proves_no_place_that_another_competes_with() {
     }
 }
 
-/// PC-4: a fence or emphasis around an answer does not prove a position. Without this rule, a text that repeats its words lost 9 to 14
-/// characters.
+/// PC-4: a fence or emphasis around an answer does not prove a position. Without this rule, a text that repeats its
+/// words lost 9 to 14 characters.
 #[test]
 fn a_fence_around_an_answer_costs_none_of_its_words() {
     let poem = "Row, row, row your boat\nGently down the stream\nMerrily, merrily, merrily, merrily\nLife is but a dream\n";

@@ -41,8 +41,8 @@ fn a_middle_piece_is_in_the_whole_or_it_is_not_whole() {
                     let case = format!("{join:?} {:?} {middle:?} -> {text:?}", &whole[..first]);
                     let reported: usize = seams.iter().map(|seam| seam.dropped_bytes).sum();
                     assert!(text.len() + reported >= whole.len(), "{reported} {case}");
-                    // If it was asked to continue after the last token, an answer repeats the token at the cut. An answer that repeats the
-                    // text proves its position.
+                    // If it was asked to continue after the last token, an answer repeats the token at the cut. An
+                    // answer that repeats the text proves its position.
                     let is_proven = seams.last().is_some_and(|seam| seam.style == SeamStyle::Overlap);
                     let may_differ = join == TOKEN || middle.trim().is_empty() || is_proven;
                     assert!(text == whole || may_differ, "{case}");

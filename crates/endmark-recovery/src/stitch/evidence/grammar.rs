@@ -52,7 +52,8 @@ impl<'a> Comparison<'a> {
         unexplained + seam
     }
 
-    /// Returns how unlikely it is, in bits, that something else begins with the text that a survivor removes as a repetition.
+    /// Returns how unlikely it is, in bits, that something else begins with the text that a survivor removes as a
+    /// repetition.
     fn coincidence(&self, survivor: &Survivor) -> f64 {
         let own = &survivor.candidate;
         let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
@@ -67,8 +68,8 @@ impl<'a> Comparison<'a> {
         self.likeness.bits(before, again).max(told).min(30.0)
     }
 
-    /// Returns two costs in bits: that new text equals what other survivors remove as a repetition, and that this text is followed by the
-    /// text after it.
+    /// Returns two costs in bits: that new text equals what other survivors remove as a repetition, and that this
+    /// text is followed by the text after it.
     fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
@@ -92,7 +93,8 @@ impl<'a> Comparison<'a> {
         (surprise, joined.clamp(-6.0, 12.0))
     }
 
-    /// Returns the joined part of a survivor: the units before the seam, and the units after it that other survivors remove.
+    /// Returns the joined part of a survivor: the units before the seam, and the units after it that other survivors
+    /// remove.
     fn part(&self, survivor: &Survivor, survivors: &[Survivor]) -> Part {
         let joint = self.joint;
         let own = &survivor.candidate;
@@ -122,7 +124,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns how unlikely it is, in bits, that a periodic text continues with a part that other survivors remove as a repetition.
+    /// Returns how unlikely it is, in bits, that a periodic text continues with a part that other survivors remove as
+    /// a repetition.
     fn periodicity_cost(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
         let own = &survivor.candidate;
         let all = [part.unexplained.as_slice(), &part.rest].concat();
@@ -217,8 +220,9 @@ const UNFINISHED_WITH_RIVAL_COST: f64 = 10.0;
 const MAX_SMALL_DIFFERENCE_BYTES: usize = 16;
 /// Unusual words before the continuation are as unlikely before something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
-/// Returns how unlikely it is, in bits, that no story explains the continuation. Other text hardly ever ends the document exactly, or
-/// begins with the last received words. Text that the best story does not explain is not explained here either.
+/// Returns how unlikely it is, in bits, that no story explains the continuation. Other text hardly ever ends the
+/// document exactly, or begins with the last received words. Text that the best story does not explain is not
+/// explained here either.
 pub(super) fn unexplained_cost(
     joint: &Joint<'_>,
     compared: &Comparison<'_>,
@@ -259,8 +263,8 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     }
 }
 
-/// Whether a survivor removes as a repetition what the preceding rows repeat, although the model knew where to continue and the
-/// continuation fits there unchanged.
+/// Whether a survivor removes as a repetition what the preceding rows repeat, although the model knew where to
+/// continue and the continuation fits there unchanged.
 pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
     let own = &survivor.candidate;
     let fits = |other: &Survivor| {

@@ -89,8 +89,8 @@ impl<'a> Scale<'a> {
         if ends || begins { 9.0 } else { 12.0 }
     }
 
-    /// Returns the evidence of the characters after the seam: against following the first part, and for following the text before them in
-    /// the continuation.
+    /// Returns the evidence of the characters after the seam: against following the first part, and for following the
+    /// text before them in the continuation.
     pub(super) fn seam(&self, story: &Candidate, start: usize) -> f64 {
         let part = &self.joint.continuation[start..story.end.max(start)];
         if let Some(bits) = self.indentation_seam(story.glue, start, part) {
@@ -152,8 +152,8 @@ impl<'a> Scale<'a> {
         self.bits(&self.preceding_characters(start), &part).min(MAX_BITS)
     }
 
-    /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. That is likelier in a text
-    /// that repeats itself.
+    /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. That
+    /// is likelier in a text that repeats itself.
     fn coincidence(&self, story: &Candidate) -> f64 {
         let initial = self.joint.initial;
         let explains = |other: &&Candidate| {
@@ -176,7 +176,8 @@ impl<'a> Scale<'a> {
         both.fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the minimum cost of the seam for a story in which whole lines occur twice in a row, if the text never has that.
+    /// Returns the minimum cost of the seam for a story in which whole lines occur twice in a row, if the text never
+    /// has that.
     fn same_lines(&self, story: &Candidate) -> f64 {
         let explains = |other: &&Candidate| {
             other.opening == story.opening
@@ -204,8 +205,8 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and then continues with the text at this position
-    /// of the continuation.
+    /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and then continues with the
+    /// text at this position of the continuation.
     fn periodicity_cost(&self, length: usize, start: usize) -> f64 {
         let codes = &self.joint.units_at(self.joint.initial.len()).codes;
         let initial = self.joint.initial;
@@ -233,8 +234,8 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Whether a story joins two words to an unknown one, although both are words of the text or of general texts. In that case a space may
-/// have been lost.
+/// Whether a story joins two words to an unknown one, although both are words of the text or of general texts. In
+/// that case a space may have been lost.
 pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
     let (initial, rest) = (joint.initial, story.added_text(joint));
     let (left, right) = (last_word(initial), first_word(rest));
@@ -265,8 +266,8 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|at| ends(text[..at].chars().next_back()) && ends(text[at + word.len()..].chars().next()))
 }
 
-/// Returns how unlikely it is, in bits, that a text repeats its last lines of `length` bytes before it continues with `rest`. Returns
-/// `None` if the text repeats as many lines elsewhere, or if these lines have little content.
+/// Returns how unlikely it is, in bits, that a text repeats its last lines of `length` bytes before it continues with
+/// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these lines have little content.
 fn repeated_lines_cost(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MAX_LINES: usize = 8;

@@ -1,16 +1,18 @@
-//! Examines elements of tags that contain only text: whether that text begins without white space, as in other elements with the same name.
+//! Examines elements of tags that contain only text: whether that text begins without white space, as in other
+//! elements with the same name.
 
 use endmark_text::Format;
 use memchr::memmem;
 
 use crate::stitch::joint::Joint;
 
-/// Number of bytes on each side that are searched for elements of the same name, and maximum number of examined elements.
+/// Number of bytes on each side that are searched for elements of the same name, and maximum number of examined
+/// elements.
 const REACH: usize = 32_000;
 const MOST: usize = 16;
 
-/// Whether the text of an element begins at the cut, and other elements with its name have only one line of text that begins without white
-/// space. In that case the first letter is a matter of chance.
+/// Whether the text of an element begins at the cut, and other elements with its name have only one line of text that
+/// begins without white space. In that case the first letter is a matter of chance.
 pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
     let initial = joint.initial;
     let opened = initial.strip_suffix('>').filter(|_| joint.format == Format::Tags);

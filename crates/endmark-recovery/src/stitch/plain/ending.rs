@@ -34,8 +34,9 @@ pub(super) struct End {
     pub(super) is_dropped: bool,
 }
 
-/// Returns the possible ends of the text that begins here, starting with the likeliest reading of a fence. The arguments contain the number
-/// of fence lines before the last line of the first part, and that line. `tails` are the possible remarks and fences at the end.
+/// Returns the possible ends of the text that begins here, starting with the likeliest reading of a fence. The
+/// arguments contain the number of fence lines before the last line of the first part, and that line. `tails` are the
+/// possible remarks and fences at the end.
 pub(super) fn ends(
     joint: &Joint<'_>,
     opening: &Opening,
@@ -115,14 +116,15 @@ impl Tails {
         Self { remarks, blocks, cache: RefCell::default() }
     }
 
-    /// Returns the evidence for the remark after an end that was found in another way. It is a remark in all other stories as well.
+    /// Returns the evidence for the remark after an end that was found in another way. It is a remark in all other
+    /// stories as well.
     fn remark_evidence(&self, end: usize) -> f64 {
         let behind = self.remarks.iter().find(|remark| remark.position >= end);
         behind.map_or(0.0, |remark| remark.cost.min(0.0))
     }
 
-    /// Returns where this part of the continuation ends before a fence in its last line that closes nothing and opens a block without end.
-    /// The position is counted from the beginning of the part.
+    /// Returns where this part of the continuation ends before a fence in its last line that closes nothing and opens
+    /// a block without end. The position is counted from the beginning of the part.
     fn closes_nothing(&self, continuation: &str, part: Range<usize>) -> Option<usize> {
         let blocks = self.blocks.as_ref()?;
         let body = &continuation[part.clone()];
@@ -169,8 +171,9 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     found
 }
 
-/// Returns the end of a JSON document that begins in the first part, in a text without grammar, if only a closing remark follows. Such a
-/// remark addresses the reader, whatever the request was, and a parser of the document cannot read it.
+/// Returns the end of a JSON document that begins in the first part, in a text without grammar, if only a closing
+/// remark follows. Such a remark addresses the reader, whatever the request was, and a parser of the document cannot
+/// read it.
 pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> Option<End> {
     let text = joint.continuation;
     let mut detector = json_state_after(&joint.format, joint.initial)?;
@@ -213,7 +216,8 @@ fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// Returns the end of a document of tags, if only prose follows it and all text before it is in tags. That prose is a remark.
+/// Returns the end of a document of tags, if only prose follows it and all text before it is in tags. That prose is a
+/// remark.
 fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     if joint.format != Format::Tags {
         return None;
@@ -229,7 +233,8 @@ fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let end = last + text[last..].find('>')? + 1;
     let (kept, rest) = text.split_at(end);
     let added = kept.get(cut..).filter(|added| !added.is_empty())?;
-    // If there is text between two outermost tags, it belongs to the document, and text after the last tag may belong too.
+    // If there is text between two outermost tags, it belongs to the document, and text after the last tag may belong
+    // too.
     let has_text_outside = || {
         let mut others = kept.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
         others.any(|other| !other.trim_start().starts_with('<'))
@@ -256,6 +261,7 @@ fn end_before_closing(
     let start = fence::closing_line_start(body, closes)?;
     // A fence line that contains the seam is a fence line of the joined text.
     let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
-    // The line break before the closing fence belongs to the fence. A text that needs this fence for its own block keeps it.
+    // The line break before the closing fence belongs to the fence. A text that needs this fence for its own block
+    // keeps it.
     (parity % 2 == 1).then(|| without_line_end(&body[..start]).len())
 }

@@ -60,7 +60,8 @@ impl Nesting {
         self.outer_depth > 0 || !self.open.is_empty()
     }
 
-    /// Whether white space, dots or a sentence occur where the name of a tag begins, or a tag begins within an open value.
+    /// Whether white space, dots or a sentence occur where the name of a tag begins, or a tag begins within an open
+    /// value.
     fn breaks_tag(&self, glue: &str, part: &str) -> bool {
         let is_nameless = matches!(self.tag.as_str(), "<" | "</");
         let begins_tag = |sign: char| sign.is_alphabetic() || sign == '/';

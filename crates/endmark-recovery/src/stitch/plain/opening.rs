@@ -69,7 +69,8 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let cost = match (opening.is_bare(), joint.from) {
         (true, AskedFrom::Cut) => 9.0,
         (true, _) => 5.0,
-        // White space after an announcement or a fence is rarely wrong, but it can be. A text on its own line does not begin with a space.
+        // White space after an announcement or a fence is rarely wrong, but it can be. A text on its own line does
+        // not begin with a space.
         (false, _) if opening.own_line && rest.starts_with([' ', '\t']) => 13.0,
         (false, _) => 8.0,
     };

@@ -1,4 +1,5 @@
-//! Computes how unlikely it is that no story explains a continuation, which may be an answer, another document, or the same text again.
+//! Computes how unlikely it is that no story explains a continuation, which may be an answer, another document, or
+//! the same text again.
 
 use super::story::only_closes;
 use crate::stitch::candidate::Candidate;

@@ -106,8 +106,8 @@ pub(super) fn only_closes(text: &str) -> bool {
     signs.next().is_some_and(is_closing) && signs.next().is_none()
 }
 
-/// Whether a part begins with a mark that directly follows a word, so that no white space was lost before it. This does not apply to texts
-/// that have white space there, as in French.
+/// Whether a part begins with a mark that directly follows a word, so that no white space was lost before it. This
+/// does not apply to texts that have white space there, as in French.
 pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
     let mut signs = rest.chars();
     let Some(sign) = signs.next().filter(|sign| is_closing(*sign)) else { return false };
@@ -148,7 +148,8 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
     }
 }
 
-/// Returns the numbers of characters, longest first, at which the end of the first part equals the beginning of this text.
+/// Returns the numbers of characters, longest first, at which the end of the first part equals the beginning of this
+/// text.
 fn repeated_lengths(joint: &Joint<'_>, body: &str) -> Vec<usize> {
     if !may_overlap(joint.initial, body) {
         return Vec::new();
@@ -164,7 +165,8 @@ fn suffix_bytes(text: &str, count: usize) -> usize {
     first.map_or(0, |(at, _)| text.len() - at)
 }
 
-/// Whether a text ends with the indentation of a line that begins here. A model that repeats that line begins with its indentation.
+/// Whether a text ends with the indentation of a line that begins here. A model that repeats that line begins with
+/// its indentation.
 fn is_indentation(text: &str, at: usize) -> bool {
     let (before, indent) = text.split_at(at);
     before.ends_with('\n') && indent.len() >= 4 && indent.chars().all(|sign| matches!(sign, ' ' | '\t'))

@@ -186,7 +186,8 @@ fn seam_lead(
     SeamLead::from_weights(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
-/// Whether another story removes more or fewer periods of the text. Unless a clean continuation was requested, their number is unknown.
+/// Whether another story removes more or fewer periods of the text. Unless a clean continuation was requested, their
+/// number is unknown.
 fn may_be_periodic(
     joint: &Joint<'_>,
     stories: &[Candidate],
@@ -221,8 +222,8 @@ fn has_fences_alone(text: &str) -> bool {
     lines > 1 && lines == text.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Whether a clean continuation that was not requested at the cut begins with a fence. The fence may be a wrapper or part of the text,
-/// unless the text announces a block.
+/// Whether a clean continuation that was not requested at the cut begins with a fence. The fence may be a wrapper or
+/// part of the text, unless the text announces a block.
 fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.trim_start().lines().next().unwrap_or_default().trim_end();
     let begins = fence::opening(joint.continuation).is_some()
@@ -243,7 +244,8 @@ fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
     is_fenced && joint.format == Format::Markdown && joint.initial.ends_with("\n\n")
 }
 
-/// Whether a story keeps a first line in brackets that ends like a sentence. Such a line is a remark about the text, and not code.
+/// Whether a story keeps a first line in brackets that ends like a sentence. Such a line is a remark about the text,
+/// and not code.
 fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.lines().next().unwrap_or_default().trim();
     let inside = |open: char, close: char| line.strip_prefix(open)?.strip_suffix(close);
@@ -267,15 +269,15 @@ fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
     joint.from == AskedFrom::Cut && (1..decision::MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated)
 }
 
-/// Returns the share with which a clean continuation at the requested position wins against a likelier story. A remark, or white space
-/// within a word, is never a tie.
+/// Returns the share with which a clean continuation at the requested position wins against a likelier story. A
+/// remark, or white space within a word, is never a tie.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
     if is_shortened { 0.5 } else { MIN_CLEAN_SHARE }
 }
 
-/// Whether a story is a guess. It is one if it adds unproven white space where only a continued sentence needs it, begins a quotation
-/// within a word, joins two words, or keeps a fence or words that may not belong to the text.
+/// Whether a story is a guess. It is one if it adds unproven white space where only a continued sentence needs it,
+/// begins a quotation within a word, joins two words, or keeps a fence or words that may not belong to the text.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // A restart with different white space has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();

@@ -1,5 +1,5 @@
-//! Determines whom a line addresses and about what. A remark about an answer has a word for the reader, the writer or the answer. A text
-//! that addresses its own reader may end in the same way.
+//! Determines whom a line addresses and about what. A remark about an answer has a word for the reader, the writer or
+//! the answer. A text that addresses its own reader may end in the same way.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -9,8 +9,8 @@ use super::pieces::is_wide;
 /// The words by language. `bench/register` fits weights with the same file.
 const WORDS: &str = include_str!("address.txt");
 
-/// One in this many words addresses the reader, in a reply and in a document. This was counted in 43,536 words of 919 real replies and
-/// 785,000 words of documentation and source code.
+/// One in this many words addresses the reader, in a reply and in a document. This was counted in 43,536 words of 919
+/// real replies and 785,000 words of documentation and source code.
 const WORDS_OF_REPLY: f64 = 13.0;
 const WORDS_OF_DOCUMENT: f64 = 160.0;
 /// Prior evidence, in bits, that a text is a reply if it ends like one.
@@ -62,7 +62,8 @@ fn is_in(vocabulary: &Vocabulary, word: &str) -> bool {
     vocabulary.words.contains(word) || word != "i" && vocabulary.words.contains(word.to_lowercase().as_str())
 }
 
-/// Returns the evidence, in bits, that texts come from a document and not from a reply, by how often they address the reader.
+/// Returns the evidence, in bits, that texts come from a document and not from a reply, by how often they address the
+/// reader.
 pub(super) fn is_document(texts: [&str; 2]) -> f64 {
     let vocabulary = vocabulary(Address::Reader);
     let (mut said, mut spoken) = (0.0, 0.0);

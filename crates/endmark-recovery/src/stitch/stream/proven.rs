@@ -11,8 +11,8 @@ use crate::stitch::seam::AskedFrom;
 use crate::stitch::tail::Tail;
 
 impl StitchStream {
-    /// Starts the stream of an answer whose text from the byte `start` on provably follows `initial`. `rest` is the received part. Returns
-    /// `None` while it is unknown whether rows need a line break there.
+    /// Starts the stream of an answer whose text from the byte `start` on provably follows `initial`. `rest` is the
+    /// received part. Returns `None` while it is unknown whether rows need a line break there.
     pub(crate) fn proven(
         initial: &str,
         format: &Format,

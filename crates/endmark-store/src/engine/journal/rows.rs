@@ -1,7 +1,7 @@
 //! Reads rows of calls that were not reported to the database yet.
 //!
-//! A separate connection reads them as columns. As JSON from the writer's connection, they took a third of the writer's time and most of
-//! PostgreSQL's.
+//! A separate connection reads them as columns. As JSON from the writer's connection, they took a third of the
+//! writer's time and most of PostgreSQL's.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -152,7 +152,8 @@ fn event_as_json() -> String {
     format!("json_object({})", EVENT_COLUMNS.map(value).join(", "))
 }
 
-/// Records that the database committed the uploads. A run that changed meanwhile has a new number, so it is published again.
+/// Records that the database committed the uploads. A run that changed meanwhile has a new number, so it is published
+/// again.
 pub(crate) fn note(connection: &Connection, uploads: &RunUploads) -> Result<(), Fault> {
     let (runs, events) = uploads.through;
     connection.prepare_cached("DELETE FROM journal_runs WHERE number <= ?1")?.execute(params![runs])?;

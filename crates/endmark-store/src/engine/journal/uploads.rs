@@ -22,8 +22,8 @@ CREATE TRIGGER compaction_used_in_journal AFTER UPDATE OF last_used ON compactio
     VALUES (NEW.owner, NEW.first_sha256, NEW.turns, NEW.sha256) ON CONFLICT DO NOTHING;
 END;";
 
-/// Maximum compressed bytes in one transaction of the database. A single piece or summary may exceed it. Calls that wait for a share of a
-/// budget also wait for this transaction.
+/// Maximum compressed bytes in one transaction of the database. A single piece or summary may exceed it. Calls that
+/// wait for a share of a budget also wait for this transaction.
 const MAX_BYTES: usize = 512 << 10;
 /// Maximum number of outputs, or of summaries, in one transaction of the database.
 const MAX_VALUES: u32 = 64;
@@ -60,7 +60,8 @@ pub(crate) struct OutputValue {
     pub(crate) expires_at: i64,
 }
 
-/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value is kept for one more day.
+/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value is kept
+/// for one more day.
 const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
 
 /// Whether anything must be uploaded.
@@ -151,8 +152,8 @@ fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)>
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Records that the database committed the uploads. Outputs in `incomplete` lack pieces in the database, and are uploaded again from the
-/// beginning. Returns whether there is more to upload.
+/// Records that the database committed the uploads. Outputs in `incomplete` lack pieces in the database, and are
+/// uploaded again from the beginning. Returns whether there is more to upload.
 pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<bool, Fault> {
     connection
         .prepare_cached("DELETE FROM journal_compactions WHERE number <= ?1")?

@@ -24,7 +24,8 @@ impl Reader {
         self.calls(&format!("{ROW} usage {EXTRA_TABLES} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
-    /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. Skips the first `but_for` calls.
+    /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. Skips the first
+    /// `but_for` calls.
     pub fn client_calls(
         &self,
         identity: &str,
@@ -47,8 +48,8 @@ impl Reader {
         )
     }
 
-    /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived from token sums. If a session is
-    /// given, returns only its calls.
+    /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived from token
+    /// sums. If a session is given, returns only its calls.
     pub fn separately_billed_calls(
         &self,
         session: Option<&str>,

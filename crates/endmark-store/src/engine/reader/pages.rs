@@ -138,8 +138,8 @@ impl Reader {
         )
     }
 
-    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This reads the counters and does not
-    /// sum the entries, so `recomputed` repeats the counters.
+    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This reads the
+    /// counters and does not sum the entries, so `recomputed` repeats the counters.
     pub fn budgets_after(
         &self,
         place: Option<&BudgetPlace>,
@@ -170,7 +170,8 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the budgets of a rule in one window that are at least `percent` percent spent or reserved, fullest first.
+    /// Returns the budgets of a rule in one window that are at least `percent` percent spent or reserved, fullest
+    /// first.
     pub fn budgets_near_limit(
         &self,
         rule: Rule,

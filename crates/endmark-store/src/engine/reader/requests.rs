@@ -32,8 +32,8 @@ const REFUSED: &str = "refused";
 /// Selects the requests of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply. `any-cut` selects requests
-    /// whose reply was cut.
+    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply.
+    /// `any-cut` selects requests whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -224,7 +224,8 @@ impl Reader {
         Ok(Some(row))
     }
 
-    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also returns the start of the next page.
+    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also returns the
+    /// start of the next page.
     #[expect(clippy::type_complexity, reason = "two places in a list")]
     fn candidates(
         &self,

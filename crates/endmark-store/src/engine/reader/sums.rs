@@ -53,8 +53,9 @@ fn bounds(grain: Grain) -> (&'static str, &'static str) {
 }
 
 impl Reader {
-    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to `each`. The sums of
-    /// one group may arrive in several parts and in any order. `only` restricts the calls to one session or key.
+    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to
+    /// `each`. The sums of one group may arrive in several parts and in any order. `only` restricts the calls to one
+    /// session or key.
     pub fn sums(
         &self,
         (by, only): (Dimension, Option<&str>),

@@ -14,8 +14,8 @@ fn completion_marks(completed: &CompletedText) -> Vec<(String, &'static str, boo
         .collect()
 }
 
-/// Checks that `closed` contains nothing that `complete` does not contain: unmarked values are equal, and marked values are beginnings.
-/// Returns the first untrue value.
+/// Checks that `closed` contains nothing that `complete` does not contain: unmarked values are equal, and marked
+/// values are beginnings. Returns the first untrue value.
 fn find_untrue(
     closed: &Node,
     complete: &Node,

@@ -34,8 +34,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Reads whole bytes up to a byte with which JSON may begin. Returns how many bytes it took before that byte, and its position. Tags
-    /// that begin a line are tracked from there.
+    /// Reads whole bytes up to a byte with which JSON may begin. Returns how many bytes it took before that byte, and
+    /// its position. Tags that begin a line are tracked from there.
     pub(super) fn find(&mut self, bytes: &[u8], whole: &mut WholeText) -> (usize, Option<JsonPlace>) {
         let mut at = 0;
         while at < bytes.len() {
@@ -91,7 +91,8 @@ impl Places {
         }
     }
 
-    /// Continues after bytes that were treated as JSON. `blank_line` states that the current line contains none of them.
+    /// Continues after bytes that were treated as JSON. `blank_line` states that the current line contains none of
+    /// them.
     pub(super) fn resume(&mut self, blank_line: bool) {
         self.begun.get_or_insert(0);
         self.blank_line = blank_line;

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns the detection of `text`: the verdict's name, the detected format, and the settled end if it is cut. The result must not depend
-/// on chunking.
+/// Returns the detection of `text`: the verdict's name, the detected format, and the settled end if it is cut. The
+/// result must not depend on chunking.
 #[track_caller]
 fn judge(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {
     let bytes = text.as_ref();

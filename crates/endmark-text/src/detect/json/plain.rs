@@ -1,4 +1,5 @@
-//! Finds how far the content of a string continues without examining each byte. These are the innermost loops of detection.
+//! Finds how far the content of a string continues without examining each byte. These are the innermost loops of
+//! detection.
 
 use super::special::{first_special, is_special, special_bits};
 

@@ -1,8 +1,8 @@
 //! Reads runs of complete tokens inside a container in one loop. Nearly all of a text consists of such runs, so they
 //! determine the speed.
 //!
-//! Faults are not decided here. A run ends before anything unusual (a cut, a fault, or the end of the whole value), and leaves the machine
-//! in the same state as reading byte by byte.
+//! Faults are not decided here. A run ends before anything unusual (a cut, a fault, or the end of the whole value),
+//! and leaves the machine in the same state as reading byte by byte.
 
 use super::number::digits_length;
 use super::plain::settled_length;

@@ -1,7 +1,7 @@
 //! The block structure of Markdown, byte by byte: the containers of each line, and its kind.
 //!
-//! It follows `CommonMark` as far as that decides whether a fence, an HTML block, a paragraph or a table is open. Each byte is examined
-//! once. The kind of a line is decided at the first byte that determines it.
+//! It follows `CommonMark` as far as that decides whether a fence, an HTML block, a paragraph or a table is open.
+//! Each byte is examined once. The kind of a line is decided at the first byte that determines it.
 
 mod answer;
 mod line_end;

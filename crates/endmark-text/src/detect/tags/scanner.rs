@@ -353,8 +353,8 @@ impl Scanner {
         (self.state != State::Text).then_some(self.start)
     }
 
-    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because the text is cut in any
-    /// case.
+    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because
+    /// the text is cut in any case.
     pub(super) fn is_open(&self, in_element: bool) -> bool {
         match self.state {
             State::Text => false,

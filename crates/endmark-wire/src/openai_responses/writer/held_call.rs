@@ -10,8 +10,8 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl ResponseWriter {
-    /// Returns a call whose item is held, with these arguments, if the client has nothing of it. The held frames before it come first.
-    /// Returns `None` if its item is not held.
+    /// Returns a call whose item is held, with these arguments, if the client has nothing of it. The held frames
+    /// before it come first. Returns `None` if its item is not held.
     pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;

@@ -1,5 +1,5 @@
-//! The kind of a line, shown by what may follow it. A tag that fills its line begins an HTML block, in which no fence begins, unless the
-//! line is in a paragraph.
+//! The kind of a line, shown by what may follow it. A tag that fills its line begins an HTML block, in which no fence
+//! begins, unless the line is in a paragraph.
 
 use super::{check, open};
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Describes the verdict: `whole`, or the settled end, the last balanced position, the last token, the open elements, and the token at the
-/// cut.
+/// Describes the verdict: `whole`, or the settled end, the last balanced position, the last token, the open elements,
+/// and the token at the cut.
 fn describe_detection(text: &str) -> String {
     let Verdict::Truncated(cut) = judge(text) else { return judge(text).name().to_owned() };
     let in_token = cut.in_token.map_or("-", InToken::name);
