@@ -32,7 +32,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Combines all errors into one. Returns `Ok` if there are none.
+    /// Combines all errors into one. Returns `Ok` if the list is empty.
     pub fn combine(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {
             0 | 1 => errors.pop().map_or(Ok(()), Err),

@@ -104,7 +104,7 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// Limits in bytes, counts and time.
     pub limits: Limits,
-    /// Faults to inject. There are none by default.
+    /// Faults to inject. By default the list is empty.
     pub faults: FaultSettings,
     /// Answers requests for the other pages below `/endmark/`.
     pub console: Option<Arc<Console>>,

@@ -51,7 +51,7 @@ impl Verdict {
 pub struct Truncation {
     /// Length of the text in which all tokens are settled, so that no continuation can change them.
     pub truncation_index: usize,
-    /// The last offset at which all brackets are closed. 0 if there is none.
+    /// The last offset at which all brackets are closed. 0 if there is no such offset.
     pub balanced_index: usize,
     /// The raw source of the last settled token. Within a string it is the settled part from the opening quote, at
     /// most its last 200 characters. Empty only if the text is empty.

@@ -279,7 +279,7 @@ impl<'a> Asker<'a> {
         Ok((reply, Join::Prompted))
     }
 
-    /// Returns a call from an earlier response, which costs no request. Returns `None` if there is none.
+    /// Returns a call from an earlier response, which costs no request. Returns `None` if there is no such call.
     fn take_from_earlier(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let LaterCalls { mut calls, ending, stop, .. } = self.offered_calls.take()?;
         let behind = calls.split_off(1);

@@ -10,7 +10,7 @@ use super::secret::Secret;
 /// Settings of budgets (CX-7).
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
-    /// The budgets. If there are none, calls are not held.
+    /// The budgets. If the list is empty, calls are not held.
     pub rules: Vec<Rule>,
     /// The rate limits of clients whose key has none of its own.
     pub rates: RateLimits,

@@ -57,8 +57,7 @@ settings! {
     pub struct EmergencySettings {
         /// Whether a request is condensed that no model could take, or that its provider refused for length.
         enabled: bool = true, Flag;
-        /// Size in tokens from which such a request is condensed; less if its model has a smaller window
-        /// (`SAFE_TRIGGER_TOKENS`).
+        /// Size in tokens from which such a request is condensed; less if its model has a smaller window (`SAFE_TRIGGER_TOKENS`).
         trigger_tokens: u64 = EMERGENCY_TRIGGER_TOKENS, AtLeast(MIN_COMPACT);
         /// Newest messages that stay in full then.
         keep_turns as "keep_messages": usize = KEEP_TURNS, AtLeast(1);

@@ -17,8 +17,7 @@ settings! {
     /// The counters at `/endmark/metrics`.
     #[derive(Debug, Clone)]
     pub struct MetricsSettings {
-        /// Who reads the metrics: all, or clients with the admin key; unset: all, but no one if require_key is on
-        /// without an admin_key.
+        /// Who reads the metrics: all, or clients with the admin key; unset: all, but no one if require_key is on without an admin_key.
         access: Option<MetricsAccess> = None, ACCESS;
     }
 }

@@ -22,8 +22,7 @@ settings! {
         treat_limit_as_cap: u64 = 4_096, AtLeast(1);
         /// Output limit of all continuation calls of one request together.
         max_extra_tokens: u64 = 16_384, AtLeast(0);
-        /// Output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at
-        /// least 2048.
+        /// Output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at least 2048.
         client_limit_factor: u64 = 4, AtLeast(1);
         /// Time for the recovery of a reply that its client limited, unless that reply's own pace gives it more.
         max_time as "max_seconds": Duration = Duration::from_mins(1), AtLeast(1);

@@ -14,7 +14,7 @@ pub enum ResumeError {
 }
 
 impl ResumeOutcome {
-    /// Returns the whole text, or an error with the reason why there is none.
+    /// Returns the whole text, or an error with the reason why it is missing.
     ///
     /// ```
     /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};

@@ -57,7 +57,7 @@ impl SupportedValue {
     }
 }
 
-/// Weighs all survivors. Returns `None` if there are none.
+/// Weighs all survivors. Returns `None` without survivors.
 pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<SupportedValue> {
     let compared = grammar::Comparison::new(joint, survivors);
     let costs = costs(joint, &compared, survivors);

@@ -19,7 +19,7 @@ pub struct Frame {
     pub raw: Vec<u8>,
     /// The event's name, or `None` if the frame names no event.
     pub event: Option<String>,
-    /// The data lines, joined by line feeds. `None` if there are none, as in a comment.
+    /// The data lines, joined by line feeds. `None` if the frame has no data, as in a comment.
     pub data: Option<String>,
     /// The event's id.
     pub id: Option<String>,

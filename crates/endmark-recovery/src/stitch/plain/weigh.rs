@@ -49,7 +49,7 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     Likeness::read(&before[before.len().saturating_sub(CHARS_BEFORE_SEAM)..], &rest.codes, Reading::Plain)
 }
 
-/// Weighs all stories. Returns `None` if there are none.
+/// Weighs all stories. Returns `None` without stories.
 pub(super) fn weigh(
     joint: &Joint<'_>,
     likeness: &Likeness,
