@@ -271,7 +271,8 @@ impl Machine<'_> {
         Material { relevance: Relevance::of(self.conversation), found, anchors_before }
     }
 
-    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to them.
+    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to
+    /// them.
     fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, anchors_before } = material;

@@ -14,7 +14,8 @@ use crate::warning::Warning;
 /// The keyword for a limit that JSON Schema does not have: the UTF-8 bytes of a text.
 pub const MAX_BYTES: &str = "x-max-bytes";
 
-/// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, since the envelope has more fields.
+/// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, because the envelope has more
+/// fields.
 #[derive(JsonSchema)]
 #[schemars(rename = "Envelope", inline, description = "One answer: all five members are always there.")]
 #[expect(dead_code, reason = "its schema is all that is asked for")]

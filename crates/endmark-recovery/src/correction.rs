@@ -10,7 +10,7 @@ use crate::SchemaProblem;
 use endmark_text::detect::detect;
 use endmark_text::{Format, Open, Truncation, Verdict};
 
-/// The most problems that a prompt lists. A model that corrects these corrects the others as well.
+/// Maximum number of problems that a prompt lists. A model that corrects these corrects the others as well.
 const MAX_PROBLEMS: usize = 20;
 
 /// Maximum number of characters of a validator's message in a prompt. Some validators quote the whole document.

@@ -13,7 +13,7 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// Closes a cut JSON text: keeps its settled beginning unchanged, and adds only what closes it (PC-1).
 ///
 /// The complete text never contradicts the closed one, if marked values are read as unfinished. A cut string keeps
-/// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, since
+/// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, because
 /// nothing true can replace them. An open list or object is a beginning of the complete one. Each of them is one of
 /// [`CompletedText::unfinished`].
 ///

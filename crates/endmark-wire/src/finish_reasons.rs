@@ -85,7 +85,7 @@ fn normalise(word: &str) -> String {
 
 /// The words of one provider.
 struct Group {
-    /// The only format in which they have this meaning. `None` means every format, since proxies pass other
+    /// The only format in which they have this meaning. `None` means every format, because proxies pass other
     /// providers' words on.
     format: Option<&'static str>,
     /// The provider that documents them, and the place.

@@ -44,7 +44,7 @@ pub(crate) fn calls<'a>(
 /// Returns the replacement for arguments that are not JSON. Returns `None` if they are JSON, whatever they contain.
 ///
 /// - **Cut off**: closed, with a field `endmark_cut` that states this and names the unfinished values.
-/// - **Empty**: `{}`, since many servers write a call without arguments like this. If the function requires
+/// - **Empty**: `{}`, because many servers write a call without arguments like this. If the function requires
 ///   arguments (`wants_arguments`), a notice that they were cut off before they began.
 /// - **Anything else**: the text itself, in a member `endmark_unreadable`.
 ///

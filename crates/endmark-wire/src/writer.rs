@@ -86,7 +86,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
     fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
-    /// Returns a complete tool call, of which the client has nothing.
+    /// Returns a complete tool call that the client has not begun to receive.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
     /// Returns the provider's signature of the text that was written here, if clients send signatures back.

@@ -19,7 +19,7 @@ use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::seams::{LEFT_OUT, SeamReport, dropped_warnings};
 
-/// The most parts that are joined at once, because each part rereads everything before it.
+/// Maximum number of parts that are joined at once, because each part rereads everything before it.
 const MAX_PARTS: usize = 100;
 
 /// Joins the named pieces, or those of each line.

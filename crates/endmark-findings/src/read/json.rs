@@ -179,7 +179,7 @@ impl Parsed {
         }
     }
 
-    /// Takes a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
+    /// Adds a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
     fn item(&self, item: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
         let is_said =
             |name: &String| Key::from_name(name).is_some() && self.is_present(&child(pointer, name));

@@ -147,7 +147,8 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
     assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
 }
 
-/// llama.cpp, since it refuses to go on with a message that has calls: it still goes on with one that is shown as text.
+/// llama.cpp, because it refuses to go on with a message that has calls: it still goes on with one that is shown as
+/// text.
 #[tokio::test]
 async fn who_refuses_a_call_as_such_is_shown_it_as_text() {
     let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;

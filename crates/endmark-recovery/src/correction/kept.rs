@@ -14,7 +14,7 @@ use crate::stitch::is_same_value;
 
 /// Deeper documents are not compared, because `serde_json` cannot read them.
 const MAX_LEVELS: usize = 120;
-/// The most changes that are checked against the schema. A correction with more is another document.
+/// Maximum number of changes that are checked against the schema. A correction with more is another document.
 const MAX_DEMANDED: usize = 200;
 
 /// Returns the path (a JSON Pointer) of the first complete received value that the corrected document loses although

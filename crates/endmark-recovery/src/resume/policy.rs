@@ -9,7 +9,7 @@ pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 /// The policy of a resume (PC-5, PC-9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePolicy {
-    /// The most continuations that are requested. With 0, the reply is only judged.
+    /// Maximum number of continuations that are requested. With 0, the reply is only judged.
     pub max_attempts: u32,
     /// How to handle several possible seams with different values.
     pub on_ambiguous: OnAmbiguous,

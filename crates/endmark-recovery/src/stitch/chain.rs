@@ -22,7 +22,7 @@ const MAX_EXTRA_COST: f64 = 16.0;
 /// Cost in bits of removing a part that consists of white space and may belong to the text.
 const SPACE_DROPPED: f64 = 1.0;
 
-/// The most paths that are followed.
+/// Maximum number of paths that are followed.
 const MAX_PATHS: usize = 8;
 
 /// The gravest doubt about a path.

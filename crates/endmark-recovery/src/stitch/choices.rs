@@ -7,7 +7,7 @@ use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
 use super::{is_same_value, survivor, weigh_candidates};
 
-/// The most candidates that are shown.
+/// Maximum number of candidates that are shown.
 const MAX_SHOWN: usize = 4;
 /// A candidate is not shown if it is this much less likely than the best one, in bits.
 const MAX_DISADVANTAGE: f64 = 10.0;

@@ -7,7 +7,7 @@ use super::{fence, preamble};
 
 /// How far into a continuation words before the JSON can reach, in bytes.
 const MAX_FOREWORD_BYTES: usize = 1_200;
-/// The most lines that they can have.
+/// Maximum number of lines that they can have.
 const MAX_LINES: usize = 8;
 /// Positions inside a line that are examined, and how far into it, in bytes.
 const MAX_LINE_POSITIONS: usize = 8;

@@ -10,7 +10,7 @@ use super::register::SurroundingText;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis};
 
-/// The most openings that are examined.
+/// Maximum number of openings that are examined.
 const MAX_OPENINGS: usize = 24;
 
 /// Returns all openings of the continuation, starting with the one that removes nothing.

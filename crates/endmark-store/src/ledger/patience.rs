@@ -50,7 +50,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Takes the start and end times of writes in milliseconds. Returns after which writes the slate was paused.
+    /// Simulates writes with these start and end times in milliseconds. Returns after which writes the slate was paused.
     fn rests_after(writes: &[(u64, u64)]) -> Vec<u64> {
         let origin = Instant::now();
         let at = |milliseconds| origin + Duration::from_millis(milliseconds);

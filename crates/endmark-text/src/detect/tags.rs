@@ -20,7 +20,8 @@ pub(super) struct TagsMachine {
     text: TextMachine,
     scanner: Scanner,
     elements: Elements,
-    /// Whether, outside of elements, only a tag at the beginning of a line opens one, since the text may be anything.
+    /// Whether, outside of elements, only a tag at the beginning of a line opens one, because the text may be
+    /// anything.
     guessed: bool,
     /// Whether the current line has nothing but whitespace and tags.
     blank_line: bool,

@@ -258,7 +258,7 @@ fn candidate_calls(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Removes text from a candidate, since the client already has the text that replaces it. Other fields of a part
+/// Removes text from a candidate, because the client already has the text that replaces it. Other fields of a part
 /// stay, such as the signature of a thought.
 fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for part in parts(candidate) {

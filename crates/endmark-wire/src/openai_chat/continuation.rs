@@ -67,7 +67,7 @@ const GRAMMAR_FIELDS: [&str; 9] = [
 impl ChatRequest {
     /// Asks the server to continue the cut message itself; tools and grammar stay.
     ///
-    /// If the client's own last message is the assistant's, that message is extended, since servers refuse two in a
+    /// If the client's own last message is the assistant's, that message is extended, because servers refuse two in a
     /// row. Never use this with an empty text: llama.cpp treats an empty last message as absent.
     ///
     /// ```

@@ -33,7 +33,7 @@ struct OpenItem {
 }
 
 /// The item that an event belongs to: its index in the output, or the item's id if a server sends no index. Ids alone
-/// are not enough, since some servers change them from event to event.
+/// are not enough, because some servers change them from event to event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ItemPlace {
     Index(u64),

@@ -48,7 +48,7 @@ pub(super) struct ResponseWriter {
     id: Option<String>,
     /// The calls that stay cut.
     cut: BTreeSet<u32>,
-    /// The items that are withheld from the client, since others replace them.
+    /// The items that are withheld from the client, because others replace them.
     omitted_items: HashSet<ItemPlace>,
     /// Number of leading items that are as complete as possible.
     completed: usize,

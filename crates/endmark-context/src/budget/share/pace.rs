@@ -4,7 +4,7 @@
 pub const HEARTBEAT_MS: u64 = 400;
 /// How long rows wait, so that several share a transaction.
 pub const ROW_DELAY_MS: u64 = 150;
-/// The same delay for a nearly used up budget, because other instances wait for returned shares.
+/// The same delay for a nearly exhausted budget, because other instances wait for returned shares.
 pub const TIGHT_DELAY_MS: u64 = 40;
 /// Minimum time between two transactions. A budget's row supports some hundred updates per second, from all instances.
 pub const PAUSE_MS: u64 = 8;

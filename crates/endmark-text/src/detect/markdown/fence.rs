@@ -61,7 +61,7 @@ impl Opening {
         Self { sign, length: 1, start, info: [0; INFO_BYTES], info_length: 0 }
     }
 
-    /// Takes a byte of the info string.
+    /// Reads a byte of the info string.
     pub(super) fn push_info(&mut self, byte: u8) {
         if matches!(byte, b' ' | b'\t') && self.info_length == 0 {
             return;

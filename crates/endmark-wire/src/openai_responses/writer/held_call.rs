@@ -62,7 +62,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// Drops held items of which the client has nothing, since replacements for them are written.
+    /// Drops held items that the client has not received, because replacements are written.
     pub(super) fn drop_unknown_items(&mut self) {
         let mut held = self.held.take();
         held.retain(|(frame, event)| {
