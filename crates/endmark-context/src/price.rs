@@ -92,8 +92,8 @@ const US_ONLY_SHARE: u128 = 10;
 
 /// The tier of a call in which a model with other prices gave advice.
 ///
-/// Anthropic bills the advisor's tokens at that model's rates, but counts them with the others (`advisor_message` in
-/// `usage.iterations`). So the cost of such a call is unknown.
+/// Anthropic bills the advisor's tokens at that model's rates, but counts them together with the others
+/// (`advisor_message` in `usage.iterations`). Therefore the cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
 /// A computed cost.

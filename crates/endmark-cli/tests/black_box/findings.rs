@@ -90,7 +90,7 @@ fn reports_carry_the_fields_that_are_not_known_and_the_titles_of_joined_findings
         (&properties["confidence"], &properties["flow"]),
         (&json!("high"), &json!(":1 → mid → :2; :1 → :12"))
     );
-    // The output of `merge` keeps the title, so a report made from it has it, too.
+    // The output of `merge` contains the title, so a report about it does too.
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     let report = place.run_with_input(&["findings", "report", "--json"], &merged).envelope();
     assert_eq!(report["data"]["report"]["findings"][0]["also_titled"], json!(["XQL in search"]), "{merged}");
@@ -114,7 +114,7 @@ fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
     assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 1);
 }
 
-/// `fit` writes ids of the canonical form, and keeps the author's own ids beside them.
+/// `fit` writes ids in the canonical form, and keeps the author's own ids next to them.
 #[test]
 fn other_ids_are_written_in_the_form_and_kept() {
     let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
@@ -295,7 +295,7 @@ fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
 
 /// An answer of these commands reports truncation elsewhere than a result does.
 ///
-/// It is refused, and never taken for a whole result.
+/// It is rejected, and never mistaken for a whole result.
 #[test]
 fn no_answer_of_these_commands_is_taken_for_a_result() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);

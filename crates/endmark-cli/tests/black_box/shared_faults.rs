@@ -107,7 +107,7 @@ async fn stream(addresses: Arc<Mutex<Vec<SocketAddr>>>, number: usize) -> String
                 assert_whole(&reply);
                 return model;
             }
-            // It stops, or is gone, or has more requests than it takes at once.
+            // It stops, has stopped, or has more requests than it accepts at once.
             Ok(open) => assert!(matches!(open.status, 503 | 429), "{}", open.read().await.text()),
             Err(_) => {}
         }
