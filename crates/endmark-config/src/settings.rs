@@ -72,11 +72,9 @@ settings! {
     /// The store, and the files that protect it and the connections to upstreams.
     #[derive(Debug, Clone)]
     pub struct Files {
-        /// The key for the pages below /endmark/; without one they are open only on the loopback address without
-        /// require_key.
+        /// The key for the pages below /endmark/; without one they are open only on the loopback address without require_key.
         admin_key: Option<SecretSource> = None, SecretOrReference;
-        /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share
-        /// (docs/several-machines.md).
+        /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
         /// With PostgreSQL: the password, instead of that of the URL or of the variable PGPASSWORD.
         store_password: Option<SecretSource> = None, SecretOrReference;
