@@ -1,4 +1,4 @@
-//! Values that a target derives from its input, besides the text itself.
+//! Values that a target derives from its input, in addition to the text itself.
 //!
 //! Seeds remain ordinary documents. Where a check needs numbers (a split point, a limit, a field to edit), they come
 //! from a hash of the bytes. The same input therefore always gives the same numbers.

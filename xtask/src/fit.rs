@@ -40,8 +40,8 @@ pub(crate) fn make(files: &[String]) -> Result<(), String> {
     let lines: String = names.iter().zip(weights).map(of).collect();
     let count = names.len();
     let text = format!(
-        "//! Written by `cargo xtask fit`.\n\n/// The name of each weight, and what it says, in 1/1024 of the natural logarithm of \
-         the odds.\npub(super) const WEIGHTS: [(&str, i32); {count}] = [\n{lines}];\n"
+        "//! Written by `cargo xtask fit`.\n\n/// The weights with their names, in 1/1024 of the natural logarithm of the odds.\n\
+         pub(super) const WEIGHTS: [(&str, i32); {count}] = [\n{lines}];\n"
     );
     fs::write(WEIGHTS, text).map_err(|error| format!("cannot write {WEIGHTS}: {error}"))
 }

@@ -1,4 +1,5 @@
-//! The shortest time of many calls of `detect` on a file: what `bench/speed/python.py` compares the Python package with.
+//! Prints the shortest time of many calls of `detect` on a file, with which `bench/speed/python.py` compares the
+//! Python package.
 //!
 //! `cargo run --release --example detect_speed -- FILE` prints nanoseconds.
 
@@ -7,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// How many calls are timed; as many as in the comparison.
+/// Number of timed calls, as in the comparison.
 const CALLS: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! What an agent reads: tool results within limits, compacted conversations, tokens and what they cost.
+//! Functions for the input of agents: capped tool results, compacted conversations, and token counts with prices.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,7 +34,7 @@ struct CapOptions {
     max_items: Option<usize>,
     #[serde(default)]
     keep: Option<String>,
-    /// Under what name the full value can be read.
+    /// The name under which the full value can be read.
     #[serde(default)]
     handle: Option<String>,
     /// Whether the reader has the tool `endmark_read`; else markers name the command.
@@ -192,7 +192,7 @@ struct ReadTool {
     schema: Box<RawValue>,
 }
 
-/// The tool by which a model reads what was left out of a result.
+/// Returns the tool with which a model reads omitted parts of a result.
 pub(crate) fn read_tool(_: &[&[u8]], _: &str) -> Result<String, Failure> {
     let schema = RawValue::from_string(tool::SCHEMA.to_owned());
     let schema = schema.map_err(|error| Failure::internal(&error.to_string()))?;

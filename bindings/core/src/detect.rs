@@ -1,4 +1,4 @@
-//! Whether a text is whole, and how a cut JSON text is closed.
+//! Detects whether a text is whole, and closes cut JSON.
 
 use endmark::{CompleteError, CompletionReport, DetectionReport};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ struct Options {
     format: String,
     #[serde(default)]
     marker: Option<String>,
-    /// By the letter of the grammar: raw control characters in JSON strings are refused.
+    /// Whether raw control characters in JSON strings are rejected, as the grammar requires.
     #[serde(default)]
     strict: bool,
     #[serde(default)]

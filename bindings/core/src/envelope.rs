@@ -24,7 +24,7 @@ struct Options {
     duration_ms: u64,
     #[serde(default)]
     max_response_bytes: Option<usize>,
-    /// Which fields a backend limits, and how.
+    /// The fields that a backend limits, with their limits.
     #[serde(default)]
     rules: Vec<Rule>,
 }
@@ -124,7 +124,7 @@ struct LimitOptions {
     max_bytes: BTreeMap<String, u64>,
 }
 
-/// Checks what a command is to write. The answer is the error of its envelope, or null if all fields are within their limits.
+/// Checks the output of a command. Returns the error for its envelope, or null if all fields are within their limits.
 pub(crate) fn check_limits(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let LimitOptions { sizes, max_bytes } = parse(options)?;
     let too_large = sizes.iter().filter_map(|(field, size)| {

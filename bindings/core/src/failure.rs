@@ -1,18 +1,18 @@
-//! Why a call has no answer.
+//! The reason why a call failed.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why a call has no answer. Each language makes an exception of it.
+/// The reason why a call failed. Each language converts it to an exception.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
     /// Which exception it is.
     pub kind: FailureKind,
-    /// A word for programs, which stays the same.
+    /// A stable word for programs.
     pub code: String,
     /// What happened, for people.
     pub message: String,
-    /// What belongs to the kind, as the attempt of a merge.
+    /// Data of this kind of failure, such as the attempt of a merge.
     pub details: Box<Value>,
     /// The options that the message names in back quotes. Each language writes them in its own way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -22,7 +22,7 @@ pub struct Failure {
     pub(crate) input: Option<usize>,
 }
 
-/// Which exception a failure is.
+/// The exception to which a failure is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -60,7 +60,7 @@ impl Failure {
         Self::new(FailureKind::Bug, "bug", message)
     }
 
-    /// The same for options with these names, which its message has in back quotes.
+    /// Does the same for options with these names, which the message contains in back quotes.
     pub(crate) fn about(self, options: &[&str]) -> Self {
         Self { options: options.iter().map(ToString::to_string).collect(), ..self }
     }
@@ -69,7 +69,7 @@ impl Failure {
         Self { input: Some(index), ..self }
     }
 
-    /// The same with the name of its input in the message.
+    /// Adds the name of the input to the message.
     pub(crate) fn with_input_name(self, names: &[&str]) -> Self {
         let Some(index) = self.input else { return self };
         let name = names.get(index).or(names.last()).copied().unwrap_or("input");
@@ -80,7 +80,7 @@ impl Failure {
         Self { details: Box::new(details), ..self }
     }
 
-    /// The same as a JSON object.
+    /// Returns the failure as a JSON object.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a team of agents hands over, whole or cut.
+//! Functions for the results of a team of agents, whole or cut.
 
 use endmark::context::count::Family;
 use endmark::findings::{
@@ -132,12 +132,12 @@ impl<'c> Checked<'c> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TeamOptions<'o> {
-    /// One name for each input, for people; an agent is recognised by its own name in it, too.
+    /// A name of each input for people. An agent is also recognised by its own name in it.
     #[serde(default)]
     origins: Vec<String>,
     #[serde(default, borrow)]
     team: Option<&'o RawValue>,
-    /// Whether agents that have handed over nothing may still be at work.
+    /// Whether agents without a result may still be running.
     #[serde(default)]
     running: bool,
 }
@@ -168,7 +168,7 @@ struct ShownMerged {
     report: FinalReport,
 }
 
-/// The merged findings, with the report that discloses what may be missing.
+/// Returns the merged findings, and the report that discloses what may be missing.
 pub(crate) fn merge(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let merged = merge_inputs(inputs, options)?;
     let report = merged.report();

@@ -22,7 +22,7 @@ pub(crate) struct Options {
     forbidden_phrases: Vec<String>,
     #[serde(default)]
     forbidden_phrases_only: bool,
-    /// From which share of the model's context on a run is at risk.
+    /// The share of the model's context from which a run is at risk.
     #[serde(default)]
     token_usage_warning_threshold: Option<f64>,
 }

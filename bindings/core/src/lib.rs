@@ -1,7 +1,7 @@
 //! The functions of Endmark for other languages: bytes and JSON in, JSON out.
 //!
-//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that all packages
-//! give the same bytes, they share the cases in `bindings/cases.json`.
+//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that
+//! all packages give the same bytes, they share the cases in `bindings/cases.json`.
 //!
 //! ```
 //! let answer = endmark_bindings::call("detect", &[br#"{"a": [1, 2"#], r#"{"format": "json"}"#)?;
@@ -39,17 +39,18 @@ pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 pub const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
 /// Keeps a value under a handle: both are its parameters.
 pub const KEEP_OUTPUT: &str = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)";
-/// Removes the least recently used values above a size in bytes, except for that of a handle: both are its parameters.
+/// Removes the least recently used values above a size in bytes, except for the value of one handle. Both are
+/// parameters.
 pub const REMOVE_OLDEST_OUTPUTS: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?";
 /// Answers the value of a handle. Python may have a SQLite without `RETURNING`.
 pub const READ_OUTPUT: &str = "SELECT value FROM outputs_of_tools WHERE handle = ?";
-/// Notes that the value of a handle was used.
+/// Records that the value of a handle was used.
 pub const USE_OUTPUT: &str = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?";
 
-/// What one function takes and answers.
+/// A function with its inputs and its result.
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
 
-/// Every function by its name, with the names of its inputs; the last one may come several times.
+/// All functions with their names and the names of their inputs. The last input may be repeated.
 const FUNCTIONS: [(&str, &[&str], Function); 23] = [
     ("detect", &["text"], detect::detect),
     ("complete", &["text"], detect::complete),
@@ -84,8 +85,8 @@ pub fn input_names(function: &str) -> &'static [&'static str] {
 
 /// Calls a function by its name. `options` is a JSON object; the answer is JSON.
 ///
-/// # Errors
-/// [`Failure`]: an unknown name, bad options, what the function itself refuses, or a bug in it. It never panics.
+/// # Errors [`Failure`] for an unknown name, invalid options, an error of the function itself, or a bug. It never
+/// panics.
 pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Some((_, names, function)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
@@ -93,8 +94,8 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     catch_panic(|| function(inputs, options)).map_err(|failure| failure.with_input_name(names))
 }
 
-/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a time calls it;
-/// others wait.
+/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a
+/// time calls it; others wait.
 pub struct Object(Mutex<Kind>);
 
 enum Kind {
@@ -121,10 +122,9 @@ impl Object {
 
     /// Calls a method of it.
     ///
-    /// # Errors
-    /// As those of [`call`].
+    /// # Errors The same as those of [`call`].
     pub fn call(&self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-        // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
+        // A panic while it was locked is reported, and left a state that later calls can read.
         let mut kind = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         catch_panic(|| match &mut *kind {
             Kind::Recovery(recovery) => recovery.call(method, inputs, options),

@@ -1,4 +1,4 @@
-//! What one session spends, and the budget that it must not exceed.
+//! Counts the cost of one session and enforces its budget.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ struct Options {
 /// The meter of one session.
 pub(crate) struct SessionMeter {
     meter: Meter<'static>,
-    /// With the models that they are for.
+    /// Admitted calls with their models.
     admitted: HashMap<u64, (String, AdmittedCall)>,
     next: u64,
 }
@@ -39,7 +39,7 @@ struct Before {
     model: String,
     prompt_tokens: u64,
     max_output_tokens: u64,
-    /// It continues a cut reply, so that it cannot be the closing call.
+    /// Whether the call continues a cut reply, so that it cannot be the closing call.
     #[serde(default)]
     is_continuation: bool,
     #[serde(default)]
@@ -53,7 +53,7 @@ struct After {
     /// What the provider reported.
     #[serde(default)]
     tokens: Option<ReportedTokens>,
-    /// The text that came where nothing was reported; null where no answer came.
+    /// The text that arrived where nothing was reported; null where no answer arrived.
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -203,7 +203,8 @@ struct Environment {
     environment: HashMap<String, String>,
 }
 
-/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0 without any.
+/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0
+/// without any.
 pub(crate) fn token_budget(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let Environment { environment } = parse(options)?;
     let is_set = |name: &&str| environment.get(*name).is_some_and(|written| !written.trim().is_empty());

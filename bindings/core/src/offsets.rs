@@ -30,8 +30,8 @@ impl Unit {
     }
 }
 
-/// How many bytes are such ones. A sum that fits a byte is added up 16 bytes at a time; one that is wider took most of the time that
-/// detection took longer for a text than for bytes.
+/// Returns how many bytes are counted. Sums that fit into a byte are added for 16 bytes at a time. With wider sums,
+/// detection spent most of its additional time on texts here.
 fn count(bytes: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
     let of_chunk = |chunk: &[u8]| chunk.iter().fold(0_u8, |sum, byte| sum + u8::from(is_counted(*byte)));
     bytes.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of_chunk(chunk))).sum()

@@ -1,4 +1,4 @@
-//! What the options of several functions have in common.
+//! Parses options that several functions share.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let message = error.inner().to_string();
-        // The options are written by the package, so that their columns say nothing to its user.
+        // The package writes the options, so their columns mean nothing to its user.
         let message = message.split(" at line ").next().unwrap_or_default();
         if let Some(named) = message.strip_prefix("unknown field ") {
             let known = quoted_words(named).skip(1);
@@ -47,8 +47,8 @@ fn quoted_words(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }
 
-/// The failure for an option that does not exist, with the one that was probably meant. In a path the known names are those of its
-/// last part.
+/// Returns the failure for an unknown option, with the option that was probably meant. In a path the known names are
+/// those of its last part.
 fn unknown_option(path: &str, known: &[&str]) -> Failure {
     let (before, name) = path.rsplit_once('.').map_or(("", path), |(before, name)| (before, name));
     let full = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
@@ -108,7 +108,7 @@ pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure
         .map_err(|error| Failure::invalid("invalid_format", format!("`format`: {error}")).about(&["format"]))
 }
 
-/// From where the model was asked to continue.
+/// Parses where the model was asked to continue.
 pub(crate) fn parse_asked_from(name: &str) -> Result<AskedFrom, Failure> {
     let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
     AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()).about(&["from"]))

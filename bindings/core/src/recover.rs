@@ -1,4 +1,4 @@
-//! The recovery of one reply, step by step: the caller asks its model, and hands over what comes.
+//! Recovers one reply step by step. The caller asks its model and passes the answers.
 
 use endmark::{
     AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Pipeline, PipelineOutcome,
@@ -17,7 +17,7 @@ use crate::stop;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options<'o> {
-    /// The required form of the reply; null if none is required.
+    /// The required format of the reply. Null if there is none.
     #[serde(default)]
     format: Option<String>,
     #[serde(default)]
@@ -37,7 +37,7 @@ struct Options<'o> {
     restart: Option<String>,
     #[serde(default)]
     prompt: Option<String>,
-    /// How much of the reply is with its reader already, and cannot be changed.
+    /// How much of the reply its reader already has, so that it cannot change.
     #[serde(default)]
     is_sent: bool,
     reply: ReplyOptions,
@@ -48,7 +48,7 @@ struct Options<'o> {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct ReplyOptions {
-    /// Why the model stopped: a word of Endmark's or of a provider's; null where nothing was reported.
+    /// The stop reason, in Endmark's or the provider's words. Null if none was reported.
     #[serde(default)]
     stop: Option<String>,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct ReplyOptions {
 #[serde(deny_unknown_fields)]
 struct ResumedOptions {
     reply: ReplyOptions,
-    /// How the continuation was asked for.
+    /// How the continuation was requested.
     join: String,
 }
 
@@ -210,7 +210,7 @@ impl ReplyOptions {
         let (stop, by_word) = stop::read(self.stop.as_deref(), is_demanded);
         let ending = match self.ending.as_deref() {
             None => by_word,
-            // A word for a failure is no clean end, however the stream ended.
+            // A word for a failure is not a clean end, however the stream ended.
             Some("clean") if self.stop.is_some() => by_word,
             Some("clean") => Ending::Clean,
             Some("dropped") => Ending::Dropped,
@@ -289,7 +289,7 @@ struct ShownOutcome<'o> {
     attempts: u32,
     corrections: u32,
     cut: Option<&'static str>,
-    /// Of a reply that was passed on as it is, why: `refused`, `paused` or `unknown_word`.
+    /// Of a reply that was forwarded as it is, why: `refused`, `paused` or `unknown_word`.
     passed: Option<&'static str>,
     disclosed: bool,
     seams: Vec<Seam>,
@@ -314,7 +314,7 @@ struct ShownExhausted<'e> {
     best: Option<&'e str>,
 }
 
-/// What `partial_completion_log` has of a cut reply; sizes are bytes.
+/// The data of a cut reply for `partial_completion_log`, with sizes in bytes.
 #[derive(Serialize)]
 struct LogRow {
     truncation_index: Option<usize>,

@@ -1,4 +1,5 @@
-//! A supervised run of an agent, for schedulers of others: what the agent prints and leaves is read, and what follows is decided.
+//! Supervises the run of an agent for other schedulers: reads the agent's output and artifact, and decides the next
+//! step.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -17,7 +18,7 @@ use crate::options::{answer, find_input, parse, input_text, unknown_method, unkn
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// What the artifact must have, as the options of `guard`.
+    /// The criteria for the artifact, as in the options of `guard`.
     criteria: guard::Options,
     /// Whose stream it is; `plain` for any other command.
     #[serde(default)]
@@ -30,7 +31,7 @@ struct Options {
     limit_tokens: Option<u64>,
 }
 
-/// What an agent of one's own used in an attempt so far.
+/// The usage of an attempt so far, for a custom agent.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Used {
@@ -48,7 +49,7 @@ struct Used {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputOptions {
-    /// How long the run has taken, with all its attempts.
+    /// Duration of the run in seconds, with all attempts.
     #[serde(default)]
     seconds: u64,
     #[serde(default)]
@@ -66,10 +67,10 @@ struct EndOptions {
     exit_code: Option<i32>,
     #[serde(default)]
     signal: Option<i32>,
-    /// Why the agent was made to end.
+    /// Why the agent was stopped.
     #[serde(default)]
     stopped: Option<String>,
-    /// What the agent knows the artifact as, for its retry.
+    /// The path of the artifact for the agent, which the retry prompt contains.
     #[serde(default)]
     path: Option<String>,
     /// The task, for an agent that knows nothing of its last attempt any more.
@@ -77,7 +78,7 @@ struct EndOptions {
     task: Option<String>,
 }
 
-/// One run, with the stream of its attempt under way.
+/// One run, with the stream of its attempt in progress.
 pub(crate) struct AgentRun {
     guard: Guard,
     name: Option<String>,
@@ -93,7 +94,7 @@ struct Shown<'r> {
     /// What to do next: start, wait, stop or done.
     step: &'static str,
     attempt: u32,
-    /// What happened, by the names of events.
+    /// The names of the events.
     events: Vec<&'static str>,
     token_usage: TokenUsage,
     usd: Option<String>,
@@ -152,7 +153,7 @@ impl AgentRun {
         }
     }
 
-    /// What the attempt used: as the caller says, else as the agent's stream does.
+    /// Returns the usage of the attempt: from the caller, or else from the agent's stream.
     fn usage(&mut self, used: Option<Used>) -> Usage {
         let usage = used.map_or_else(
             || self.stream.usage().clone(),

@@ -1,4 +1,4 @@
-//! The prompt for the rest of a cut reply, and the joining of its parts.
+//! Builds the prompt for the rest of a cut reply, and joins the parts.
 
 use endmark::{DetectionReport, MergeError, Merged, Seam};
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ fn merge_failure(error: &MergeError, unit: Unit) -> Failure {
     Failure::new(FailureKind::Merge, error.code(), error).with(details)
 }
 
-/// How much of a merged text is verified: nothing after a seam that is in doubt.
+/// Returns the verified length of a merged text, which ends at the first doubtful seam.
 fn settled_length(merged: &Merged) -> usize {
     let end = merged.verdict.truncation().map_or(merged.text.len(), |cut| cut.truncation_index);
     if merged.seam.alternatives > 0 { end.min(merged.seam.at) } else { end }

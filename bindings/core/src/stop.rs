@@ -1,4 +1,4 @@
-//! Why a model stopped: the words of providers, by the table that the gateway reads them with. And what a failed request means.
+//! Interprets the stop reasons of providers with the table of the gateway, and the meaning of failed requests.
 
 use endmark::wire::finish_reasons::Meaning;
 use endmark::{Ending, Stop};
@@ -11,22 +11,22 @@ use crate::options::{answer, parse};
 const OWN: [Stop; 7] =
     [Stop::Normal, Stop::Sequence, Stop::Limit, Stop::Refused, Stop::Paused, Stop::Repetition, Stop::Unknown];
 
-/// How a reply with this word is judged. Without a word the reply has not ended.
+/// Returns the judgement of a reply with this word. Without a word, the reply has not ended.
 ///
-/// A stop sequence only says where the model stopped. The sequence may be in the middle of a document, so where a grammar is demanded,
-/// that one decides.
+/// A stop sequence only shows where the model stopped, which may be in the middle of a document. If a grammar is
+/// required, the grammar decides.
 pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Ending) {
     match word.map(parse_stop) {
         Some(Ok(Stop::Sequence)) if is_demanded => (Some(Stop::Normal), Ending::Clean),
         Some(Ok(stop)) => (Some(stop), Ending::Clean),
         None | Some(Err(Meaning::NotEnded)) => (None, Ending::Dropped),
-        // The provider refuses to go on: another request would not continue this reply.
+        // The provider refuses to continue, so another request would not continue this reply.
         Some(Err(Meaning::Failed)) => (Some(Stop::Refused), Ending::UpstreamError),
         Some(Err(_)) => (None, Ending::UpstreamError),
     }
 }
 
-/// The reason for which a reply ended, or the meaning of a word that is no end.
+/// Returns the stop reason of a reply, or the meaning of a word that is not an end.
 fn parse_stop(word: &str) -> Result<Stop, Meaning> {
     if let Some(own) = OWN.into_iter().find(|stop| stop.name() == word) {
         return Ok(own);
@@ -59,11 +59,11 @@ struct FailedRequest {
     status: Option<u16>,
 }
 
-/// The statuses of a client's errors after which the same request may succeed.
+/// HTTP client errors after which the same request may succeed.
 const TEMPORARY: [u16; 4] = [408, 409, 425, 429];
 
-/// How a recovery goes on after a request without an answer: `final` where the provider refuses the request itself, such as a bad
-/// key with status 401, and else `lost`.
+/// Decides how a recovery continues after a failed request: `final` if the provider rejects the request itself, such
+/// as a bad key with status 401, and `lost` otherwise.
 pub(crate) fn ask_failure(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let FailedRequest { status } = parse(options)?;
     let is_refused =

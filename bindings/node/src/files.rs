@@ -12,7 +12,7 @@ use napi_derive::napi;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
-/// How long a writer waits for another process: on a thread of Node's pool, and on that of the event loop.
+/// How long a writer waits for another process, on a thread of Node's pool and on that of the event loop.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const EVENT_LOOP_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -99,7 +99,7 @@ pub struct OutputsFile(File, i64);
 
 #[napi]
 impl OutputsFile {
-    /// Opens the file, and makes the table if it is not there.
+    /// Opens the file, and creates a missing table.
     #[napi(constructor)]
     pub fn new(path: String, max_bytes: i64) -> Result<Self> {
         Ok(Self(File::open(&path, OUTPUTS_TABLE, EVENT_LOOP_BUSY_TIMEOUT)?, max_bytes))
@@ -114,7 +114,7 @@ impl OutputsFile {
         Ok(())
     }
 
-    /// A value, if it is there.
+    /// Returns a value, if it exists.
     #[napi]
     pub fn get(&self, handle: String) -> Result<Option<Buffer>> {
         let connection = self.0.connection()?;

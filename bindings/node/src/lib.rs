@@ -1,6 +1,6 @@
 //! The addon of the npm package `endmark`: texts, bytes and JSON in, JSON out.
 //!
-//! The package's TypeScript gives it types. What it decides, it decides in `endmark-bindings`.
+//! The package's TypeScript adds types. All decisions are in `endmark-bindings`.
 
 mod files;
 
@@ -11,10 +11,11 @@ use napi::bindgen_prelude::{AsyncTask, Either, Result, Uint8Array};
 use napi::{Env, Task};
 use napi_derive::napi;
 
-/// A text or bytes of the caller. JavaScript's half of a surrogate pair comes as U+FFFD, which is one UTF-16 unit, too.
+/// A text or bytes of the caller. JavaScript's half of a surrogate pair arrives as U+FFFD, which is also one UTF-16
+/// unit.
 type Given = Either<String, Uint8Array>;
 
-/// Copies what is given: the caller, or another worker, could change its bytes while they are read.
+/// Copies the inputs, because the caller or another worker could change them while they are read.
 fn copied(inputs: Vec<Given>) -> Vec<Vec<u8>> {
     let copy = |given: Given| match given {
         Either::A(text) => text.into_bytes(),
@@ -27,7 +28,7 @@ fn slices(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
-/// What a call answers: one of the two, each as JSON.
+/// The result of a call: one of these two, as JSON.
 #[napi(object)]
 pub struct Answer {
     /// What the function answers.
@@ -83,19 +84,19 @@ impl Task for Call {
     }
 }
 
-/// Something with a state, `recovery`, `meter` or `agent_run`, or why it could not be made.
+/// An object with state (`recovery`, `meter` or `agent_run`), or the reason why it could not be created.
 #[napi]
 pub struct Stateful(std::result::Result<Arc<Object>, Failure>);
 
 #[napi]
 impl Stateful {
-    /// Makes one. What is wrong with the options is the answer of each call.
+    /// Creates one. If the options are invalid, each call returns that error.
     #[napi(constructor)]
     pub fn new(class: String, inputs: Vec<Given>, options: String) -> Self {
         Self(Object::new(&class, &slices(&copied(inputs)), &options).map(Arc::new))
     }
 
-    /// Why it could not be made, as JSON.
+    /// Returns why it could not be created, as JSON.
     #[napi(getter)]
     pub fn failure(&self) -> Option<String> {
         self.0.as_ref().err().map(Failure::to_json)
@@ -108,7 +109,7 @@ impl Stateful {
         Answer::of(object.and_then(|object| object.call(&name, &slices(&copied(inputs)), &options)))
     }
 
-    /// The same on a thread of Node's pool.
+    /// Does the same on a thread of Node's pool.
     #[napi(ts_return_type = "Promise<Answer>")]
     pub fn call_later(&self, name: String, inputs: Vec<Given>, options: String) -> Result<AsyncTask<Call>> {
         let object = self.0.as_ref().map_err(|_| napi::Error::from_reason("it could not be made"))?;

@@ -1,6 +1,6 @@
 //! The extension module of the Python package `endmark`: texts, bytes and JSON in, JSON out.
 //!
-//! The package's Python files give it types. What it decides, it decides in `endmark-bindings`.
+//! The package's Python files add types. All decisions are in `endmark-bindings`.
 
 use endmark_bindings::{
     Failure, KEEP_OUTPUT, LOG_TABLE, OUTPUTS_TABLE, Object, READ_OUTPUT, REMOVE_OLDEST_OUTPUTS, USE_OUTPUT,
@@ -18,7 +18,7 @@ create_exception!(
     "A failure as JSON; the package raises its own exceptions from it."
 );
 
-/// What a function reads, kept alive while the interpreter runs other threads.
+/// The input of a function, which stays alive while the interpreter runs other threads.
 enum Input {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
@@ -36,7 +36,7 @@ impl AsRef<[u8]> for Input {
     }
 }
 
-/// Reads a value; `name` is the argument that it came from.
+/// Reads a value. `name` is its argument.
 fn read_input(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Input> {
     if let Ok(text) = value.cast::<PyString>() {
         return match text.extract::<PyBackedStr>() {
@@ -67,14 +67,15 @@ fn without_lone_surrogates(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Reads the inputs of a function. The last name of several inputs is that of all that follow.
+/// Reads the inputs of a function. The last name applies to all further inputs.
 fn read_inputs(values: &[Bound<'_, PyAny>], function: &str) -> PyResult<Vec<Input>> {
     let names = endmark_bindings::input_names(function);
     let name = |index: usize| names.get(index).or(names.last()).copied().unwrap_or("input");
     values.iter().enumerate().map(|(index, value)| read_input(value, name(index))).collect()
 }
 
-/// The options, which the package writes as JSON. They are repaired as the inputs are, so that a text is the same everywhere.
+/// Reads the options, which the package writes as JSON. They are repaired like the inputs, so that a text is the same
+/// everywhere.
 fn read_options(options: &Bound<'_, PyString>) -> PyResult<String> {
     match read_input(options, "options")? {
         Input::Text(text) => Ok(text.to_string()),
@@ -93,7 +94,8 @@ fn raised(failure: Failure) -> PyErr {
     NativeError::new_err(failure.to_json())
 }
 
-/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run meanwhile.
+/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run
+/// meanwhile.
 #[pyfunction]
 fn call(
     py: Python<'_>,
@@ -136,7 +138,7 @@ impl Stateful {
     }
 }
 
-/// What Endmark decides, in Rust.
+/// The Rust functions of the package.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call, module)?)?;

@@ -90,7 +90,7 @@ pub(crate) fn check_configuration(effective: &Effective, environment: &Environme
     checks
 }
 
-/// Returns the failed checks of a configuration that has other errors, as long as they do not follow from these.
+/// Returns the failed checks of a configuration with other errors, except those that follow from the other errors.
 pub(crate) fn beside_errors(effective: &Effective, environment: &Environment) -> Vec<ConfigError> {
     let mut checks = check_configuration(effective, environment);
     checks.retain(|check| !check.is_ok && is_of_secret_or_text(&check.name));

@@ -34,8 +34,8 @@ pub(crate) fn begin(
 ) {
     let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        // A failed request already has one line with the reason, so its attempts are not logged. Every crate name has the
-        // prefix `endmark`.
+        // A failed request already has one line with the reason, so its attempts are not logged. Every crate name has
+        // the prefix `endmark`.
         (false, 0) if format == LogFormat::Text => {
             "warn,endmark=info,endmark_gateway=warn,endmark_gateway::rescue=info,endmark_gateway::edge=info"
         }

@@ -7,7 +7,7 @@ use endmark_setting::{AtLeast, OneOf, settings};
 use super::kinds::{Dollars, ZoneName};
 
 settings! {
-    /// The budgets; 0 means unlimited. Dollars are held in nano-dollars.
+    /// The budgets. 0 means unlimited. Dollars are stored in nano-dollars.
     // Fields: one for each key of the section.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Budget {
@@ -43,7 +43,7 @@ settings! {
         unknown_paths: UnknownPaths = UnknownPaths::Refuse, UNKNOWN_PATHS;
         /// The zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin.
         zone: Zone = Zone::default(), ZoneName;
-        // Its address alone permits sending events there.
+        // Any program that knows the URL can send events there, so it is a secret.
         /// An address that gets an event when a budget reaches 80 or 95 percent.
         webhook: Option<Secret> = None, Hidden;
         /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
@@ -54,27 +54,27 @@ settings! {
 /// The treatment of a call that cannot be held because the store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnStoreError {
-    /// It is made.
+    /// The call is made.
     Open,
-    /// It is refused.
+    /// The call is refused.
     Closed,
 }
 
 /// The treatment of a call without a known price, if a budget is in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPrice {
-    /// It is refused.
+    /// The call is refused.
     Refuse,
-    /// It counts in budgets of tokens alone.
+    /// The call counts only in token budgets.
     CountTokensOnly,
 }
 
 /// The treatment of a request of unknown cost or model, if a budget or a list of models applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPaths {
-    /// It is refused.
+    /// The call is refused.
     Refuse,
-    /// It passes uncounted.
+    /// The call passes and is not counted.
     Pass,
 }
 

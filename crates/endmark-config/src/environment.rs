@@ -1,26 +1,26 @@
 //! The environment variables that Endmark reads, by name.
 //!
-//! Names are systematic: `ENDMARK_`, the section and the key, joined by `_`, in capitals. Those of an upstream are
-//! `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, those of a schema `ENDMARK_SCHEMAS_<NAME>`.
+//! The systematic name of a variable is `ENDMARK_`, the section and the key, joined by `_`, in capitals. The
+//! variables of an upstream are `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, and those of a schema `ENDMARK_SCHEMAS_<NAME>`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// The prefix of every variable of Endmark.
+/// The prefix of all environment variables of Endmark.
 pub(crate) const PREFIX: &str = "ENDMARK_";
-/// The configuration file to read instead of the default ones.
+/// The configuration file to read instead of the default files.
 pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
 /// The log filter for standard error, as `level` or `target=level,…`.
 pub const LOG: &str = "ENDMARK_LOG";
 /// The key for the pages below `/endmark/`.
 pub const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
-/// The prefix of an upstream's variables. The upstream's name and one of its keys follow.
+/// The prefix of an upstream's variables, before the upstream's name and one of its keys.
 pub const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
 /// The prefix of a schema's variable. The schema's name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
 
-/// Variables known from other programs, with the keys that they set. A later entry overrides an earlier one,
-/// and the systematic name overrides them all.
+/// Variable names of other programs, with the keys that they set. A later entry overrides an earlier one. The
+/// systematic name overrides all of them.
 pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("MAX_RESULT_CHARS", "cap.max_chars"),
     ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens"),
@@ -33,14 +33,14 @@ pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Creates an environment from variables. Variables that are not UTF-8 are ignored.
+    /// Creates an environment from variables. Ignores variables that are not UTF-8.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let readable =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self(variables.into_iter().filter_map(readable).collect())
     }
 
-    /// Returns the value of a variable. An empty value counts as unset.
+    /// Returns the value of a variable. Returns `None` if it is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

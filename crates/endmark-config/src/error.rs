@@ -7,7 +7,7 @@ use endmark_failure::CommandError;
 
 use super::provenance::Origin;
 
-/// Error of a configuration. Each variant has the place of the fault and how to correct it.
+/// Error of a configuration. Each variant contains the location of the error and how to correct it.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum ConfigError {
@@ -32,7 +32,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns all errors as one, if there are any.
+    /// Combines all errors into one. Returns `Ok` if the list is empty.
     pub fn combine(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {
             0 | 1 => errors.pop().map_or(Ok(()), Err),
@@ -40,14 +40,14 @@ impl ConfigError {
         }
     }
 
-    /// Whether the other error may follow from this one: a value that cannot be read is missing for other values of its
-    /// section. A password is only read.
+    /// Whether this error may have caused the other one. A value that cannot be read is missing for other values of
+    /// its section. No value depends on a password.
     pub(crate) fn may_cause(&self, other: &Self) -> bool {
         let is_of_password = matches!(other, Self::Value { key, .. } if key == "store_password");
         !is_of_password && self.section() == other.section()
     }
 
-    /// Returns the section of its key, which is empty for keys of no section.
+    /// Returns the section of the key. Empty for keys outside sections.
     fn section(&self) -> &str {
         match self {
             Self::UnknownKey { key, .. } | Self::Value { key, .. } => {

@@ -30,7 +30,7 @@ pub(crate) struct Dollars;
 
 impl Kind<u64> for Dollars {
     fn read(&self, given: &Given) -> Result<u64, Expected> {
-        // A rate is in nano-dollars per million tokens, so `rate` also converts dollars to nano-dollars.
+        // A rate is in nano-dollars per million tokens, so `rate` can also convert dollars to nano-dollars.
         parse_rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
     }
 
@@ -74,7 +74,7 @@ pub(crate) struct StorePlace;
 impl Kind<StoreLocation> for StorePlace {
     fn read(&self, given: &Given) -> Result<StoreLocation, Expected> {
         StoreLocation::parse(&given.text()?).map_err(|error| match error {
-            // The message never contains the URL, which may hold a password.
+            // The message never contains the URL, because it may contain a password.
             LocationError::Postgres(error) => format!("a usable URL of PostgreSQL: {error}"),
             _ => "a SQLite file, like \"sqlite:endmark.db\", or a URL of PostgreSQL, like \"postgres://USER@HOST/DATABASE\"".to_owned(),
         })

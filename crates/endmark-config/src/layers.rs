@@ -1,4 +1,4 @@
-//! Settings in layers: a later layer wins, and each value has its origin.
+//! Combines settings from layers. A later layer overrides an earlier one, and each value keeps its origin.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -46,7 +46,7 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// Expands `~` in the store's path, as documentation and shells write it: no shell expands it in a file, or after
+    /// Expands `~` in the store's path. Documentation and shells use it, but no shell expands it in a file or after
     /// `sqlite:`.
     fn expand_home(&self, name: &str, given: &Given) -> Given {
         let text = given.text().ok().filter(|_| name == "store");
@@ -57,7 +57,7 @@ impl Layers {
         }
     }
 
-    /// Sets one key, given by its full name. Paths are relative to `folder`.
+    /// Sets one key by its full name. Paths are relative to `folder`.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -65,7 +65,7 @@ impl Layers {
         origin: Origin,
         folder: Option<&Path>,
     ) -> Result<(), ConfigError> {
-        // A model's name has dots of its own.
+        // A model's name may contain dots.
         let price = name.strip_prefix("prices.").and_then(|rest| rest.rsplit_once('.'));
         let price = price.filter(|(pattern, key)| !pattern.is_empty() && PRICE_KEYS.contains(key));
         let expected = match name.split('.').collect::<Vec<_>>()[..] {
@@ -106,8 +106,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Sets the values of the environment, and adds what is wrong with them. Returns a warning for each name without a
-    /// meaning.
+    /// Sets the values from the environment, and collects their errors. Returns a warning for each unknown name.
     pub(crate) fn set_environment(
         &mut self,
         environment: &Environment,
@@ -143,7 +142,7 @@ impl Layers {
         warnings
     }
 
-    /// Adds the defaults that depend on other values, and checks the whole. Returns the errors.
+    /// Adds the defaults that depend on other values, and checks the complete settings. Returns the errors.
     pub(crate) fn finish(&mut self, environment: &Environment) -> Vec<ConfigError> {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
@@ -177,14 +176,14 @@ impl Layers {
         Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
     }
 
-    /// Gives a PostgreSQL store its journal and its password. Returns an error for each setting that cannot be used.
+    /// Sets the journal and the password of a PostgreSQL store. Returns an error for each setting that cannot be used.
     fn finish_store(&mut self, environment: &Environment) -> Vec<ConfigError> {
         let refused = |key: &str, expected: String| {
             let (key, origin) = (key.to_owned(), self.provenance.origin(key));
             ConfigError::Value { key, origin, expected }
         };
         let files = &self.settings.files;
-        // A single command may name another store than the configuration.
+        // One command may name another store than the configuration.
         let is_named_by_flag = matches!(self.provenance.origin("store"), Origin::Flag(_));
         let Some(postgres) = files.store.postgres() else {
             if files.journal.is_none() || is_named_by_flag {
@@ -226,7 +225,7 @@ impl Layers {
         faults
     }
 
-    /// Half a price would give sums that are too small.
+    /// Checks that each price is complete. With half a price, sums would be too small.
     fn check_prices(&self) -> Result<(), ConfigError> {
         let missing = |price: &Price| price.missing_key().map(|key| (price.pattern.clone(), key));
         let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
@@ -250,8 +249,8 @@ impl Layers {
         Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.origin(given), expected })
     }
 
-    /// A fallback is another upstream of this configuration with the same format: it gets the client's request
-    /// unchanged.
+    /// Checks that the fallback is another upstream in this configuration with the same format, because it receives
+    /// the unchanged request.
     fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
         let speaks_the_same =
             |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
@@ -380,7 +379,7 @@ fn format(given: &Given) -> Result<&'static Provider, Expected> {
     })
 }
 
-/// Parses patterns for requests. `example` shows one.
+/// Parses request patterns. `example` is a valid one for error messages.
 fn parse_patterns<P: FromStr<Err = UnusablePattern>>(
     given: &Given,
     example: &str,
@@ -390,7 +389,7 @@ fn parse_patterns<P: FromStr<Err = UnusablePattern>>(
     parsed.map_err(|error| format!("a list of patterns, like [\"{example}\"] ({error})"))
 }
 
-/// Returns the reference of a secret that is kept elsewhere.
+/// Returns the reference to a secret that is stored elsewhere.
 fn secret_reference(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
     match given {
         Given::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
@@ -428,7 +427,7 @@ fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), Con
     Ok(())
 }
 
-/// Whether this is the name of a section, which may be empty.
+/// Whether this is the name of a section.
 fn is_section(name: &str) -> bool {
     let is_below = |key: &Key| key.name().strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     ["upstreams", "schemas", "prices"].contains(&name) || KEYS.iter().any(is_below)

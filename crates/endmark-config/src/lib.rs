@@ -1,4 +1,4 @@
-//! The configuration: read in layers, with the origin of each value.
+//! Reads the configuration in layers, and keeps the origin of each value.
 
 mod budget;
 mod environment;
@@ -83,7 +83,7 @@ impl Override {
 /// By convention, the name of an empty file.
 const NO_FILE: &str = "/dev/null";
 
-/// Reads the configuration: defaults, then the file, then the environment, then the flags.
+/// Reads the configuration from the defaults, the file, the environment and the flags, in this order.
 pub fn load(
     environment: &Environment,
     named: Option<&Path>,
@@ -94,7 +94,7 @@ pub fn load(
     Ok(effective)
 }
 
-/// Reads the configuration as far as possible. Returns it with all errors, none of which follows from another one.
+/// Reads as much of the configuration as possible. Returns it with all errors, except errors that follow from others.
 ///
 /// # Errors
 /// [`ConfigError`] if the file cannot be read or is not TOML.
@@ -136,7 +136,7 @@ pub fn examine(
     Ok((Effective { settings: layers.settings, provenance: layers.provenance, file, warnings }, faults))
 }
 
-/// Returns the configuration file: the named one, which must exist, or the first that exists.
+/// Returns the named configuration file, which must exist, or the first default file that exists.
 fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
     named
         .map(Path::to_owned)
@@ -144,13 +144,13 @@ fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
         .or_else(|| search_paths(environment).into_iter().find(|path| exists(path)))
 }
 
-/// A pipe or a device counts, too: it is refused when it is read.
+/// Whether something exists at this path. Pipes and devices count, so that reading them reports an error.
 fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Returns the default store: in the user's state folder (XDG Base Directory), wherever the command runs. Without a
-/// home folder it is the current folder.
+/// Returns the default store in the user's state folder (XDG Base Directory), independent of the current folder.
+/// Without a home folder, uses the current folder.
 fn default_store(environment: &Environment) -> StoreLocation {
     let absolute = |name| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
     let folder = absolute("XDG_STATE_HOME")

@@ -1,4 +1,4 @@
-//! How each upstream is reached: its proxy, and its certificate authorities.
+//! Determines how to reach each upstream: its proxy and its certificate authorities.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
 
-/// Returns the upstream's address with its proxy and its authorities, but without its key.
+/// Returns the upstream's address with its proxy and its certificate authorities, but without its key.
 pub fn client_upstream(
     settings: &Settings,
     upstream: &Upstream,
@@ -41,8 +41,7 @@ pub fn client_upstream(
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
 }
 
-/// Returns a server that is not a configured upstream. It uses the proxy and the authorities of the
-/// environment and of the common settings.
+/// Returns a server that is not a configured upstream. It uses the common proxy and certificate authorities.
 pub fn client_upstream_at(
     settings: &Settings,
     base_url: BaseUrl,

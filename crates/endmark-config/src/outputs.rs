@@ -13,8 +13,8 @@ impl Settings {
         Keeper::new(self.files.store.clone(), policy.keep_days, policy.outputs_max_bytes)
     }
 
-    /// Returns a cap request with the given limits. Otherwise the configured limits apply, but at most
-    /// `own_limit`, at which the reader itself would cut.
+    /// Returns a cap request with the given limits. Without them the configured limits apply, but at most
+    /// `own_limit`, at which the reader itself would truncate.
     pub fn cap_request(
         &self,
         limit: Option<(u64, Unit)>,

@@ -49,7 +49,7 @@ impl Price {
     }
 }
 
-/// Converts a rate back to the dollars that the user wrote: the nearest floating-point number.
+/// Converts a rate to the dollars that the user wrote, as the nearest floating-point number.
 fn to_dollars(rate: Rate) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "checked just below")]
     let dollars = rate as f64 / 1e9;

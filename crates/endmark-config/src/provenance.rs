@@ -33,7 +33,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origin of every value that is not a default, by the full name of its key.
+/// The origin of each value that is not a default, by the full name of its key.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance(BTreeMap<String, Origin>);
 

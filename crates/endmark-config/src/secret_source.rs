@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::environment::Environment;
 
-/// Largest file that is read as a secret. A larger file was named by mistake.
+/// Maximum size of a file with a secret. A larger file is probably the wrong file.
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// The source of a secret.
@@ -25,7 +25,7 @@ pub enum SecretSource {
 }
 
 impl SecretSource {
-    /// Reads the secret. `what` describes it in errors, as in "the key of the upstream `a`".
+    /// Reads the secret. `what` describes it in errors, for example "the key of the upstream `a`".
     pub fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
         let text = match self {
             Self::Value(secret) => return Ok(secret.clone()),
@@ -40,7 +40,7 @@ impl SecretSource {
                 CommandError::input("missing_key", message, "Name a file that exists and may be read.")
             })?,
         };
-        // Editors end a file with a line break, which is not part of the secret.
+        // Editors add a line break to the end of a file. It is not part of the secret.
         let text = text.trim();
         if text.is_empty() {
             let message = format!("{} is empty, and should hold {what}", self.place());
@@ -57,7 +57,7 @@ impl SecretSource {
         Ok(Secret::new(text.to_owned()))
     }
 
-    /// Returns what may be displayed: the source, never the secret.
+    /// Returns the source of the secret for display, and never the secret itself.
     pub fn display_value(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),

@@ -25,7 +25,7 @@ pub struct Settings {
     pub files: Files,
     /// The TLS files of the listener.
     pub tls: Tls,
-    /// Upstreams in the configured order. The first one serves paths that name no upstream.
+    /// Upstreams in the configured order. The first one serves paths without an upstream name.
     pub upstreams: Vec<Upstream>,
     /// Whether the user configured upstreams. Otherwise the providers' public endpoints are used.
     pub has_own_upstreams: bool,
@@ -45,9 +45,9 @@ impl Settings {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
     }
 
-    /// Returns whether only users of this machine reach the listener. Other host names mean access from
-    /// elsewhere, through a proxy or a tunnel. A proxy may also hide such a name. A gateway that requires
-    /// keys has clients whom its owner does not trust with the stored data.
+    /// Returns whether only users of this machine can reach the listener and may see the stored data. If other host
+    /// names are allowed, requests may come through a proxy or a tunnel. If the gateway requires keys, its owner does
+    /// not trust all clients with the stored data.
     pub fn is_local(&self) -> bool {
         let listener = &self.gateway.listener;
         listener.listen.ip().to_canonical().is_loopback()
@@ -61,8 +61,8 @@ impl Settings {
         format!("{scheme}://{}", reachable_address(listen))
     }
 
-    /// Returns the upstreams without their own key. The gateway refuses requests to them with one of its own
-    /// client keys.
+    /// Returns the upstreams without a key of their own. The gateway refuses requests to them that use one of the
+    /// gateway's own keys.
     pub fn keyless(&self) -> impl Iterator<Item = &Upstream> {
         self.upstreams.iter().filter(|upstream| upstream.api_key.is_none())
     }
@@ -86,7 +86,7 @@ settings! {
 }
 
 settings! {
-    /// The files for TLS on the listener: both or none.
+    /// The files for TLS on the listener. Both must be set, or neither.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Tls {
         /// The listener's chain of certificates, a PEM file; without one it speaks plain HTTP.
@@ -115,12 +115,12 @@ pub struct Upstream {
     pub format: &'static Provider,
     /// The conditions that apply to requests to this upstream.
     pub conditions: Conditions,
-    /// `None` only until the whole configuration has been read.
+    /// `None` only while the configuration is being read.
     pub base_url: Option<BaseUrl>,
     /// The upstream's own key, used instead of the client's.
     pub api_key: Option<SecretSource>,
     pub prefill: Prefill,
-    /// The name of the upstream that answers if this one cannot.
+    /// The name of the upstream that is used if this one cannot answer.
     pub fallback: Option<String>,
     /// The model to request when this upstream is the fallback of another.
     pub model: Option<String>,

@@ -14,7 +14,7 @@ use super::settings::{ProxyChoice, Upstream};
 pub struct KeyListing {
     /// The full name of the key.
     pub key: String,
-    /// The value. Null if unset; secrets are `***`.
+    /// The value. Null if unset. Secrets are shown as `***`.
     pub value: Value,
     /// The origin of the value.
     pub origin: Origin,

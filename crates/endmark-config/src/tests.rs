@@ -262,7 +262,7 @@ fn all_problems_are_reported_at_once() {
     let error = error.unwrap_err();
     assert!(error.to_string().contains("4 problems"), "{error}");
     assert!(error.hint().is_some());
-    // A password that cannot be read is reported beside values that cannot be used, but not what follows from these.
+    // An unreadable password is reported together with invalid values, but without the errors that follow from these.
     let wrong = format!("store_password = {{ env = \"UNSET\" }}\n{SHARED}[upstreams.a]\nbase_url = 7\n");
     let message = load_text(&wrong, &[], &[]).unwrap_err().to_string();
     for part in ["2 problems", "`UNSET`", "`upstreams.a.base_url`"] {

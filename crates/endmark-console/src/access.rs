@@ -1,4 +1,4 @@
-//! Access to the stored data: from the machine itself, or with the admin key.
+//! Controls access to the stored data: from this machine, or with the admin key.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,8 +15,7 @@ const COOKIE_NAME: &str = "endmark_admin";
 /// The lifetime of the cookie, in seconds.
 const LOGGED_IN_SECONDS: u64 = 12 * 3_600;
 
-/// The access rule, and the secret that signs forms and cookies. Without a key there is no access from other
-/// machines.
+/// The access rule, and the secret that signs forms and cookies. Without a key, other machines have no access.
 pub(crate) struct Access {
     rule: Rule,
     secret: [u8; 32],
@@ -24,16 +23,16 @@ pub(crate) struct Access {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Every client, since only this machine can reach the listener.
+    /// All clients have access, because only this machine can reach the listener.
     Open,
     /// Clients that have the key with this hash.
     Key([u8; 32]),
-    /// No client: others can reach the listener, and no admin key is set.
+    /// No client has access, because others can reach the listener and no admin key is set.
     Closed,
 }
 
 impl Access {
-    /// Requires the admin key if one is configured. Without one, access is open if only the owner reaches the
+    /// Requires the admin key if one is configured. Otherwise access is open if only the owner can reach the
     /// listener. `nonce` is unpredictable, and signs forms if no key is configured.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
@@ -41,7 +40,7 @@ impl Access {
             None if is_local => Rule::Open,
             None => Rule::Closed,
         };
-        // The admin key makes the secret constant, so cookies survive a restart.
+        // The secret depends only on the admin key, so cookies survive a restart.
         Self { rule, secret: hash(&format!("endmark console\n{}", admin_key.unwrap_or(nonce))) }
     }
 
@@ -63,7 +62,7 @@ impl Access {
         }
     }
 
-    /// Returns the cookie for the admin key, or `None` for another key.
+    /// Returns a cookie if the key is the admin key.
     pub(crate) fn log_in(&self, key: &str) -> Option<String> {
         self.is_key(key).then(|| {
             let value = self.sign(unix_now() + LOGGED_IN_SECONDS);
@@ -83,7 +82,7 @@ impl Access {
         self.signature("form")
     }
 
-    /// Checks that one of the console's own pages sent a form.
+    /// Checks the token of a form, which proves that one of the console's pages sent it.
     pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), Failure> {
         if token.is_some_and(|token| hash(token) == hash(&self.form_token())) {
             Ok(())
@@ -106,7 +105,7 @@ impl Access {
         until.is_some_and(|until| until > now && hash(cookie) == hash(&self.sign(until)))
     }
 
-    /// Signs with two nested hashes, so that a signature cannot be extended to a longer text.
+    /// Signs a text with two nested hashes, which prevents an extension of a signed text.
     fn signature(&self, what: &str) -> String {
         let inner = Sha256::new().chain_update(self.secret).chain_update(what).finalize();
         let outer = Sha256::new().chain_update(self.secret).chain_update(inner).finalize();

@@ -30,7 +30,7 @@ pub(crate) enum Failure {
         "the gateway has no admin key, and other machines or clients with its keys can reach it: set `admin_key` in its configuration"
     )]
     Closed,
-    /// A form that was not sent by one of the console's pages.
+    /// The form did not come from one of the console's pages.
     #[error(
         "the form does not match the page as it is now: go back, reload the page and send the form again"
     )]
@@ -38,7 +38,7 @@ pub(crate) enum Failure {
     /// The route supports only reading.
     #[error("only GET and HEAD are offered here")]
     Method,
-    /// Too many clients already follow the events.
+    /// The maximum number of clients already follow the events.
     #[error("at most {0} clients can follow events at once: try again later")]
     Busy(usize),
     /// The store cannot be read.
@@ -91,7 +91,7 @@ pub(crate) fn document_response(kind: &'static str, body: impl Into<Bytes>) -> R
     body_response(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
-/// Like `document_response`, for a body that may still be arriving.
+/// Builds a document response whose body may still be arriving.
 pub(crate) fn body_response(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
     let mut response = Response::new(body);
     let headers = [

@@ -1,5 +1,5 @@
-//! The stored data as JSON below `/endmark/api/`. Each route returns the same `data` as its command with
-//! `--json`. If a list has another page, `next` contains the address of that page.
+//! Serves the stored data as JSON below `/endmark/api/`. Each route returns the same `data` as the command with
+//! `--json`. If a list has another page, `next` contains its address.
 
 pub(crate) mod events;
 mod lists;

@@ -21,7 +21,8 @@ use crate::page;
 pub struct ConsoleSettings {
     /// The admin key. If one is set, it is always required.
     pub admin_key: Option<String>,
-    /// Whether only the owner reaches the listener: from this machine, at local names, and no client key is required.
+    /// Whether only the owner can reach the listener: requests come from this machine, with local names, and no
+    /// client key is required.
     pub is_local: bool,
     /// An unpredictable value that signs the forms of the pages.
     pub nonce: String,
@@ -35,7 +36,7 @@ pub struct ConsoleSettings {
     pub keep_days: u64,
     /// Whether the texts of cut replies are kept.
     pub keep_text: bool,
-    /// Maximum tokens of one continuation, for estimates.
+    /// Maximum tokens of one continuation, which are used for estimates.
     pub continuation_tokens: u64,
 }
 
@@ -47,9 +48,10 @@ pub struct Visit {
     pub body: Bytes,
     /// The store to read.
     pub store: Store,
-    /// Returns whether the gateway is stopping, which ends event streams.
+    /// Returns whether the gateway is stopping. Event streams then end.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// Median and 95th percentile of the latency that the gateway adds, in milliseconds; `None` until measured.
+    /// Median and 95th percentile of the latency that the gateway adds, in milliseconds. `None` until they are
+    /// measured.
     pub added_ms: Option<(f64, f64)>,
 }
 

@@ -1,5 +1,5 @@
-//! The stored data as pages below `/endmark/`. The pages are complete without a script; a script only
-//! refreshes them. They show the same data as the JSON routes.
+//! Serves the stored data as pages below `/endmark/`. They work without a script, which only refreshes them, and show
+//! the same data as the JSON routes.
 
 mod assets;
 mod budgets;
@@ -44,7 +44,7 @@ async fn render(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody
     let path = head.uri.path().strip_prefix(PAGE_PREFIX).unwrap_or_default().trim_matches('/');
     let query = head.uri.query();
     let parts = path.split_once('/').unwrap_or((path, ""));
-    // These files are open to every client that may send requests to the gateway.
+    // Any client that may send requests to the gateway can read these files.
     match (&head.method, parts) {
         (&Method::GET | &Method::HEAD, ("assets", name)) => return assets::respond(&head.headers, name),
         (&Method::GET | &Method::HEAD, ("login", "")) => return Ok(document(login::form(console, false))),

@@ -6,12 +6,12 @@ use endmark_wire::percent_decode;
 
 use crate::answer::Failure;
 
-/// Decoded query parameters. An empty one counts as missing, because forms send empty fields.
+/// Decoded query parameters. An empty parameter counts as missing, because forms send empty fields.
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses the parameters. An unknown one is rejected, because it would silently have no effect.
+    /// Parses the parameters. Rejects unknown ones, because they would silently have no effect.
     pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Failure> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
@@ -38,7 +38,7 @@ impl Query {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Like `text`, but owned.
+    /// Returns the same as `text`, as an owned string.
     pub(crate) fn owned_text(&self, name: &str) -> Option<String> {
         self.text(name).map(str::to_owned)
     }

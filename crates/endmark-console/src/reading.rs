@@ -36,7 +36,7 @@ pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
 /// Events of a run that are shown, as `endmark runs show` does.
 const MAX_EVENTS: u32 = 10_000;
 
-/// The separator of the parts of a budget's key. Only the subject, which is last, can contain it.
+/// Separates the parts of a budget's key. Only the subject, which is last, can contain it.
 const KEY_SEPARATOR: char = '~';
 
 /// Error of a `before` that no page returned.
@@ -45,7 +45,7 @@ const NOT_A_PLACE: &str = "`before` is not the `next` of another page";
 /// Rows of a list, and the key after which it continues, if it does.
 pub(crate) type Page<T> = (Vec<T>, Option<String>);
 
-/// Removes a surplus row, which shows that there is a next page after the last row.
+/// Removes the row beyond the limit, which only shows that there is a next page.
 fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = rows.len() > limit;
@@ -169,7 +169,8 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes that requests can be filtered by. `look` are those worth a look, `any-cut` those whose reply was cut.
+/// The outcomes by which requests can be filtered. `look` selects requests that need attention. `any-cut` selects
+/// requests whose reply was cut.
 pub(crate) const OUTCOMES: [&str; 13] = [
     "look",
     "any-cut",
@@ -186,7 +187,7 @@ pub(crate) const OUTCOMES: [&str; 13] = [
     "unread",
 ];
 
-/// The outcome of requests that the gateway refused. They are not in the store, since no upstream was called.
+/// The outcome of requests that the gateway refused. They are not in the store, because no upstream was called.
 pub(crate) const REFUSED: &str = "refused";
 
 /// Requests of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
@@ -227,7 +228,7 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
             && filter.since.as_ref().is_none_or(|since| key.0 >= *since)
             && filter.before.as_ref().is_none_or(|before| key < *before)
             && page.next.as_ref().is_none_or(|next| key > *next)
-            // A call that a budget refuses can follow one that was made.
+            // A budget may refuse a call after earlier calls of the same request.
             && !page.rows.iter().any(|other| other.request_id() == row.request_id())
     });
     let refused: Vec<RequestRow> = refused.collect();

@@ -1,5 +1,5 @@
-//! Compaction (CX-1 to CX-4): keeps the first and the newest messages of a conversation that has grown too long, and
-//! replaces the others by a summary. It needs no model, and the same conversation always gives the same result.
+//! Compaction (CX-1 to CX-4) of a conversation that has become too long. It keeps the first and the newest messages,
+//! and replaces the others by a summary. It needs no model, and the same conversation always gives the same result.
 //!
 //! The sliding window and the emergency brake are two policies of one algorithm, which reads a [`Conversation`] and
 //! returns edits by turn. The prefix before the first edit stays byte for byte.
@@ -48,7 +48,7 @@ const AFTER_TENTHS: u64 = 6;
 const MIN_ROOM_TOKENS: u64 = 64;
 /// Most tokens for values in a summary. More room does not justify values that nothing refers to.
 const MAX_VALUE_TOKENS: u64 = 8_000;
-/// How many turns earlier the kept tail may begin, so that no call is separated from its result. The number of turns
+/// How many turns earlier the kept end may begin, so that no call is separated from its result. The number of turns
 /// to keep applies if it is larger.
 const MIN_BACK_TURNS: usize = 8;
 /// Least reduction of the history by a compaction, in tenths. Does not apply to the first compaction by share that
@@ -272,7 +272,8 @@ impl Machine<'_> {
         Material { relevance: Relevance::of(self.conversation), found, all, anchors_before }
     }
 
-    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to them.
+    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to
+    /// them.
     fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, all, anchors_before } = material;

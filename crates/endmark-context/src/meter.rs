@@ -83,8 +83,8 @@ pub struct AdmittedCall {
 pub enum AfterCall {
     /// The provider reported the usage.
     Reported(Tokens),
-    /// The usage was not reported, and is estimated. The call was answered, its reply was interrupted, or it was abandoned
-    /// while in progress.
+    /// The usage was not reported, and is estimated. The call was answered, its reply was interrupted, or it was
+    /// abandoned while in progress.
     Unreported {
         /// Estimated tokens of the received text, for example from [`crate::count::text`].
         output_tokens: u64,
@@ -203,8 +203,8 @@ impl<'a> Meter<'a> {
         Ok(AdmittedCall { max_output_tokens: output, ..self.hold(call, closing, true) })
     }
 
-    /// Decides the same for a call that must not become the closing call, such as the continuation of a cut reply, because
-    /// a summary cannot complete a reply. The closing call remains available for the session's answer.
+    /// Decides the same for a call that must not become the closing call, such as the continuation of a cut reply,
+    /// because a summary cannot complete a reply. The closing call remains available for the session's answer.
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.

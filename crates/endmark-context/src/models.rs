@@ -147,8 +147,8 @@ impl Models {
     ///
     /// Returns `None` if the model is unknown. Then its price is unknown, too.
     ///
-    /// The name is looked up unchanged, then without its date, then without provider prefixes, and finally by the longest
-    /// prefix in the table.
+    /// The name is looked up unchanged, then without its date, then without provider prefixes, and finally by the
+    /// longest prefix in the table.
     pub fn find(&self, name: &str) -> Option<&Model> {
         let lower = name.trim().to_lowercase();
         if let Some((_, own)) = self.own.iter().rev().find(|(pattern, _)| matches(pattern, &lower)) {

@@ -1,8 +1,8 @@
 //! Computes the cost of a call in integers (CX-6).
 //!
-//! A rate is a whole number of nano-dollars per million tokens, because prices per token need not be whole: the input of
-//! `deepseek-v3.2` costs 228,800,000 nano-dollars per million tokens. A cost is summed in nano-dollars times tokens, and
-//! rounded once.
+//! A rate is a whole number of nano-dollars per million tokens, because prices per token need not be whole: the input
+//! of `deepseek-v3.2` costs 228,800,000 nano-dollars per million tokens. A cost is summed in nano-dollars times
+//! tokens, and rounded once.
 
 mod schedule;
 
@@ -92,8 +92,8 @@ const US_ONLY_SHARE: u128 = 10;
 
 /// The tier of a call in which a model with other prices gave advice.
 ///
-/// Anthropic bills the advisor's tokens at that model's rates, but counts them with the others (`advisor_message` in
-/// `usage.iterations`). So the cost of such a call is unknown.
+/// Anthropic bills the advisor's tokens at that model's rates, but counts them together with the others
+/// (`advisor_message` in `usage.iterations`). Therefore the cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
 /// A computed cost.
@@ -115,8 +115,8 @@ impl Prices {
     ///
     /// Returns `None` if the table has no price for its tokens (CX-6: an unknown price is never 0).
     ///
-    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are joined
-    /// by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference only in the United States.
+    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are
+    /// joined by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference only in the United States.
     ///
     /// ```
     /// use endmark_context::{Models, Moment, Tokens};
@@ -151,10 +151,11 @@ impl Prices {
         Some((cost.saturating_add(more), is_unknown))
     }
 
-    /// Returns the total cost of several calls at `at`, at the standard price, in millionths of nano-dollars, not rounded.
+    /// Returns the total cost of several calls at `at`, at the standard price, in millionths of nano-dollars, not
+    /// rounded.
     ///
-    /// If the price for long prompts applies to a call with `prompt_tokens`, it applies to all of them. All calls must have
-    /// tokens of the same kinds.
+    /// If the price for long prompts applies to a call with `prompt_tokens`, it applies to all of them. All calls
+    /// must have tokens of the same kinds.
     pub fn batch_cost(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
         last_applying(&self.standard, at)?.rates_for(prompt_tokens).token_cost(tokens)
     }
@@ -178,8 +179,8 @@ fn last_applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
 }
 
 impl Rates {
-    /// Returns the cost in millionths of nano-dollars, or `None` if a kind of tokens, or searches, has no price. Parts that
-    /// exceed their whole count as reported, because a provider bills them.
+    /// Returns the cost in millionths of nano-dollars, or `None` if a kind of tokens, or searches, has no price.
+    /// Parts that exceed their whole count as reported, because a provider bills them.
     fn token_cost(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);

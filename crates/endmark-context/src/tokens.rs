@@ -2,7 +2,7 @@
 
 /// Counts of one call, or the sum of several.
 ///
-/// Each part is included in its whole: cached and written tokens in the prompt, reasoning in the completion.
+/// Parts are included in their totals: cached and written tokens in the prompt, and reasoning in the completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// All prompt tokens.

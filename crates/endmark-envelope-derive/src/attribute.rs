@@ -40,7 +40,7 @@ impl FieldLimits {
         Ok(limits)
     }
 
-    /// Whether it says how large the field may be.
+    /// Whether the attribute limits the size of the field.
     pub(crate) fn has_limit(&self) -> bool {
         self.max_bytes.is_some() || self.max_chars.is_some() || self.max_items.is_some()
     }
@@ -66,7 +66,8 @@ impl FieldLimits {
     }
 }
 
-/// Where the library is for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type names another path.
+/// Returns the path of the library for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type
+/// names another path.
 pub(crate) fn find_library(attributes: &[Attribute]) -> Result<Path, Error> {
     let mut library = parse_quote!(::endmark_envelope);
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {

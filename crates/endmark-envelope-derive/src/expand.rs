@@ -164,7 +164,7 @@ fn limits_span(field: &Field) -> Span {
     attribute.map_or_else(|| field.span(), Spanned::span)
 }
 
-/// The content of a generic type must have limits of its own.
+/// Adds bounds, because the content of a generic type needs limits of its own.
 fn with_bounds(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {

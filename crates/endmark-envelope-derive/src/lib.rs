@@ -1,6 +1,6 @@
 //! `#[derive(Limits)]`: how large the fields of a struct may be, checked before a write. (EN-4)
 //!
-//! It is used through `endmark_envelope`, whose trait `Limits` says what the limits mean.
+//! Use it through `endmark_envelope`, whose trait `Limits` describes the limits.
 
 mod attribute;
 mod expand;
@@ -11,12 +11,13 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Implements `endmark_envelope::Limits`.
 ///
-/// On a field: `#[limits(max_bytes = 255)]`, `max_chars`, `max_items`, or `skip`. A field without it is checked by the
-/// limits of its own type, so that nested structs cannot be forgotten; only `#[limits(skip)]` leaves one out, and a field
-/// with `#[serde(skip_serializing)]` or `#[serde(skip)]` is checked like any other. Names follow `#[serde(rename)]`,
-/// `#[serde(rename_all)]` and `#[serde(transparent)]`. Of a map the values are limited and their number, not the keys.
+/// On a field: `#[limits(max_bytes = 255)]`, `max_chars`, `max_items`, or `skip`. Without the attribute, a field is
+/// checked by the limits of its own type, so that nested structs are not forgotten. Only `#[limits(skip)]` excludes a
+/// field. A field with `#[serde(skip_serializing)]` or `#[serde(skip)]` is checked like any other. Names follow
+/// `#[serde(rename)]`, `#[serde(rename_all)]` and `#[serde(transparent)]`. In a map, the values and their number are
+/// limited, but not the keys.
 ///
-/// On the type: `#[limits(crate = "endmark::envelope")]` where the library is reached through another crate.
+/// On the type: `#[limits(crate = "endmark::envelope")]` if the library is used through another crate.
 #[proc_macro_derive(Limits, attributes(limits))]
 pub fn derive_limits(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,4 +1,4 @@
-//! A derive that cannot work says what to write instead.
+//! If a derive cannot work, its error states what to write instead.
 
 #[test]
 fn wrong_derives_do_not_compile_and_say_what_to_do() {

@@ -20,24 +20,23 @@ use crate::warning::{Size, Warning, WarningKind};
 /// The default limit of an answer, in bytes (EN-5).
 pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1_000_000;
 
-/// The lowest limit of an answer, in bytes: the error that the answer is too large must fit.
+/// Minimum limit of an answer in bytes, so that the error about a too large answer fits.
 pub const MIN_RESPONSE_BYTES: usize = 1024;
 
 /// The message for a text that was shortened here.
 const SHORTENED: &str = "shortened to fit the limit of the answer";
 
-/// The exit code of an answer that is too large: the answer is no.
+/// Exit code of an answer that is too large, which means a negative answer.
 const EXIT_CODE_NO: u8 = 1;
 
 /// Reduces a document to at most this many bytes, including its newline (EN-5).
 ///
-/// The longest texts are shortened, all to one length, as few as possible and as little as possible. Each ends in
-/// [`TRUNCATION_MARKER`], is cut between two graphemes, and has one warning with its sizes. Everything else stays:
-/// the document has the same shape, and lists keep their items (they are paged instead). If the warnings about
-/// truncated fields themselves take too much room, as many of them stay as fit, and a last one,
-/// [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If neither helps, the answer becomes
-/// the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error, and loses its data, with a
-/// warning.
+/// It shortens the longest texts to one length, and as few as possible. Each ends in [`TRUNCATION_MARKER`], is cut
+/// between two graphemes, and has a warning with its sizes. The shape of the document stays the same, and lists keep
+/// their items (they are paged instead). If the warnings about truncated fields take too much space, only some are
+/// kept. A last warning, [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If that is not
+/// enough, the answer becomes the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error and
+/// loses its data, with a warning.
 ///
 /// A limit below [`MIN_RESPONSE_BYTES`] is raised to it.
 ///
@@ -57,7 +56,7 @@ pub fn cap(document: Document, max_response_bytes: usize) -> Document {
     cap_knowing(document, max_response_bytes, &FieldRules::default())
 }
 
-/// As [`cap`], with the handles under which full values can be read.
+/// Does the same as [`cap`], with the handles under which full values can be read.
 pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
     let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
     let document = measure::correct_sizes(document);
@@ -102,11 +101,11 @@ fn plan_folding(document: &Document, candidates: &mut [Candidate], limit: usize)
 /// A text that can be shortened.
 struct Candidate {
     place: FieldPath,
-    /// Its size in the document, in bytes.
+    /// Size of the text in the document, in bytes.
     bytes: usize,
     /// The warning, at its greatest length.
     warning: Warning,
-    /// How much longer the warning makes the document, in bytes.
+    /// Number of bytes that the warning adds to the document.
     warning_bytes: usize,
     /// The index of the existing warning about this text.
     known_size: Option<usize>,
@@ -114,7 +113,7 @@ struct Candidate {
     known_bytes: usize,
 }
 
-/// Returns all texts, the longest first. Texts of the same length are in document order.
+/// Returns all texts, longest first. Texts of the same length are in document order.
 fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
     let mut found = Vec::new();
     let mut add = |place: &FieldPath, text: &str| {
@@ -168,8 +167,8 @@ fn json_size(warning: &Warning) -> usize {
     usize::try_from(measure_json(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
-/// Returns how many texts to shorten, and to what length in the document, to save `excess` bytes. Returns `None` if
-/// that is impossible.
+/// Returns how many texts to shorten, and to which length in the document, in order to save `excess` bytes. Returns
+/// `None` if that is impossible.
 ///
 /// Adds another text while that leaves more of each. A text that is hardly longer than its warning is not worth
 /// shortening.

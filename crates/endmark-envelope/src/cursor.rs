@@ -17,7 +17,7 @@ const FAMILY: &str = "emc";
 /// The length of a checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why a cursor cannot be used.
+/// The reason why a cursor cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
     /// It is another word.
@@ -26,10 +26,10 @@ pub enum CursorError {
     /// It has another version.
     #[error("the cursor is of another version of this program")]
     OtherVersion,
-    /// It was changed or cut.
+    /// The cursor was changed or cut.
     #[error("the cursor is damaged: it is not as it was given out")]
     Damaged,
-    /// It belongs to another list, or to the same list with other filters.
+    /// The cursor belongs to another list, or to the same list with other filters.
     #[error("the cursor belongs to another list, or to other filters")]
     OtherList,
 }
@@ -57,7 +57,7 @@ pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, 
     if of != list {
         return Err(CursorError::OtherList);
     }
-    // The checksum is right, so it was made for a list of this name with another type of keys.
+    // The checksum is right, so the cursor belongs to a list of this name with another type of keys.
     serde_json::from_slice(&key).map_err(|_| CursorError::OtherList)
 }
 

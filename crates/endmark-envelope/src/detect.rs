@@ -1,10 +1,10 @@
-//! Detects what a backend already cut, from the traces of the cut. (EN-3)
+//! Detects values that a backend has already cut, from traces of the cut. (EN-3)
 
 use serde_json::Value;
 
 use crate::marker::{before_ellipsis, ends_in_marker};
 
-/// What is known about one value: its largest possible size, its true size, its markers of a cut.
+/// Known facts about one value: its maximum size, its true size, and its markers of a cut.
 ///
 /// All sizes are optional. A rule without any still finds markers and incomplete UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +15,8 @@ pub struct FieldRule {
     pub max_chars: Option<u64>,
     /// The backend returns at most this many items of a list.
     pub max_items: Option<u64>,
-    /// The declared UTF-8 bytes of the value. A shorter value was cut; a value of exactly this length is whole.
+    /// The declared size of the value in UTF-8 bytes. A shorter value was cut, and a value of exactly this size is
+    /// whole.
     pub declared_bytes: Option<u64>,
     /// The declared Unicode characters of the value, as above.
     pub declared_chars: Option<u64>,
@@ -97,15 +98,15 @@ pub struct Cut {
 /// Evidence of a cut (EN-3), the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Evidence {
-    /// It is shorter than declared.
+    /// The value is shorter than declared.
     LengthDiffers,
-    /// It ends within a character.
+    /// The value ends within a character.
     IncompleteUtf8,
-    /// It has a token for another page, which the reader cannot request.
+    /// The value has a token for another page, which the reader cannot request.
     PageTokenWithoutPage,
-    /// It ends in a marker, or in an ellipsis near a known limit or next to a longer original.
+    /// The value ends in a marker, or in an ellipsis near a known limit or next to a longer original.
     Marker,
-    /// It reaches the largest size that the backend can keep, and no declared size confirms that it is whole.
+    /// The value has the maximum size that the backend can keep, and no declared size confirms that it is whole.
     SizeReached,
 }
 
@@ -122,12 +123,12 @@ impl Evidence {
     }
 }
 
-/// Detects whether a backend cut a value, by a declared length that it does not have, incomplete UTF-8, a page token
-/// without a page, a marker at its end, or a size limit that it reaches (EN-3). An ellipsis is a marker only near
-/// such a limit: `Loading...` is whole.
+/// Detects whether a backend cut a value (EN-3). Evidence is a declared length that the value does not have,
+/// incomplete UTF-8, a page token without a page, a marker at the end, or a reached size limit. An ellipsis is a
+/// marker only near such a limit: `Loading...` is whole.
 ///
-/// A value of exactly its declared length is whole, whatever its ending and size. Only half a character at its end,
-/// or a token for another page, outweighs that.
+/// A value of exactly its declared length is whole, whatever its ending and size are. Only half a character at its
+/// end, or a token for another page, contradicts that.
 ///
 /// Text decoded with replacement characters ends in one if the bytes ended within a character.
 ///
@@ -153,7 +154,7 @@ pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> 
     let value = value.into();
     let is_over = |actual: u64, limit: Option<u64>| limit.is_some_and(|limit| actual >= limit);
     let is_short = |actual: u64, declared: Option<u64>| declared.is_some_and(|declared| actual < declared);
-    // Only a value of exactly its declared size is proven whole.
+    // Only a value of exactly its declared size is certainly whole.
     let is_met = |actual: u64, declared: Option<u64>| declared == Some(actual);
     let (mut bytes, mut chars, mut items) = (0, 0, 0);
     let evidence = match value {

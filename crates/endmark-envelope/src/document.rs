@@ -12,15 +12,15 @@ use crate::warning::{Size, Warning, WarningKind};
 
 /// An envelope that is ready to be written.
 ///
-/// It has the final members of an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from them, so that they
-/// cannot contradict them.
+/// It has the same members as an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from the other members,
+/// so that they cannot contradict them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The result of the command.
     pub data: Value,
     /// Why it failed.
     pub error: Option<ErrorBody>,
-    /// What a reader should know.
+    /// Information for the reader of a successful answer.
     pub warnings: Vec<Warning>,
     /// The duration of the command, in milliseconds.
     pub duration_ms: u64,
@@ -62,7 +62,7 @@ impl Document {
     /// Writes the document on one line.
     ///
     /// It is serialised completely before the first byte is written. If writing fails, the error reports how much was
-    /// written, so that a partial document is not taken for an answer (EN-1).
+    /// written, so that a partial document is not mistaken for an answer (EN-1).
     pub fn write_to(&self, writer: &mut dyn Write) -> Result<(), WriteError> {
         let mut document = self.to_json();
         document.push('\n');
@@ -119,7 +119,7 @@ impl WriteError {
     }
 }
 
-/// Counts what is written.
+/// Counts written bytes.
 #[derive(Default)]
 struct Count {
     bytes: usize,

@@ -18,8 +18,8 @@ use crate::warning::Warning;
 
 /// One answer of a command. All five members are always present (EN-1).
 ///
-/// Serialising it detects what a backend cut (EN-3) and shortens what would exceed its limit (EN-5), with a warning
-/// for each.
+/// Serialising it detects data that a backend cut (EN-3), and shortens data that exceeds a limit (EN-5), with a
+/// warning for each.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
@@ -120,7 +120,7 @@ impl<T> Envelope<T> {
 }
 
 impl<T: Limits> Envelope<T> {
-    /// Makes the answer of a command that passes on a backend's data, with rules from the declared limits of its
+    /// Makes the answer of a command that forwards a backend's data, with rules from the declared limits of its
     /// fields. A field that returns exactly at its limit was probably cut (EN-3).
     pub fn from_backend(data: T) -> Self {
         Self::success(data).with_rules(declared::<T>())
@@ -128,7 +128,7 @@ impl<T: Limits> Envelope<T> {
 }
 
 impl<T: Serialize> Envelope<T> {
-    /// Returns the envelope as it is written: cut values are detected and oversized texts shortened, with a warning
+    /// Returns the envelope in its final form: cut values are detected and oversized texts shortened, with a warning
     /// for each. Fails only if `T` cannot be serialised to JSON.
     pub fn document(&self) -> Result<Document, serde_json::Error> {
         let mut data = serde_json::to_value(&self.data)?;

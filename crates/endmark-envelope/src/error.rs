@@ -33,9 +33,9 @@ pub struct ErrorBody {
     pub code: String,
     /// The exit code of the process with this error.
     pub exit_code: u8,
-    /// How far the command had come.
+    /// The phase in which the command failed.
     pub phase: Phase,
-    /// What happened, for people: a lowercase fragment without a final period.
+    /// The reason for people: a lower-case fragment without a final period.
     pub message: String,
     /// The input field that it is about.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -48,7 +48,7 @@ pub struct ErrorBody {
     pub hint: Option<String>,
 }
 
-/// How far a command had come when it failed.
+/// The phase in which a command failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -65,7 +65,7 @@ impl ErrorBody {
     /// Makes an error without a field or a hint.
     ///
     /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit
-    /// code 0 is not an error: it is taken for a bug of the caller, 70.
+    /// code 0 is not an error: it is mistaken for a bug of the caller, 70.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
         let exit_code = Self::non_zero(exit_code);
         Self {
@@ -80,7 +80,7 @@ impl ErrorBody {
         }
     }
 
-    /// Returns the exit code, with 0 replaced by that of a bug.
+    /// Returns the exit code. 0 is replaced by the exit code of a bug.
     pub(crate) fn non_zero(exit_code: u8) -> u8 {
         if exit_code == 0 { BUG } else { exit_code }
     }

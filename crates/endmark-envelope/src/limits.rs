@@ -16,7 +16,7 @@ use crate::rules::FieldRules;
 pub struct Limit {
     /// UTF-8 bytes of a text, of each text in a list, or of each value of a map.
     pub max_bytes: Option<u64>,
-    /// Unicode characters of the same.
+    /// Maximum number of Unicode characters.
     pub max_chars: Option<u64>,
     /// Items of a list, or members of a map.
     pub max_items: Option<u64>,
@@ -137,7 +137,7 @@ impl TooLarge {
     }
 }
 
-/// The most further fields that a hint names.
+/// Maximum number of additional fields that a hint names.
 const FIELDS_NAMED_IN_HINT: usize = 3;
 
 impl From<TooLarge> for ErrorBody {

@@ -3,7 +3,7 @@
 /// The end of a value that was shortened (EN-2).
 pub const TRUNCATION_MARKER: &str = "…[truncated]";
 
-/// The longest distance of a marker from the end, in bytes.
+/// Maximum distance of a marker from the end, in bytes.
 const LONGEST_MARKER: usize = 120;
 
 /// Words in brackets that mean that something is missing.

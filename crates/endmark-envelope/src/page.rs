@@ -1,4 +1,4 @@
-//! Lists in pages: nothing is left out, the rest is on the next page. (EN-5)
+//! Splits lists into pages. Nothing is omitted, because the rest is on the next page. (EN-5)
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::document::measure_json;
 /// The default number of items on a page.
 pub const DEFAULT_PAGE_ITEMS: usize = 50;
 
-/// The default size of the items on a page, in bytes. The rest of the answer has room beside them.
+/// The default size of the items on a page, in bytes. There is room for the rest of the answer.
 pub const DEFAULT_PAGE_BYTES: usize = DEFAULT_MAX_RESPONSE_BYTES / 5 * 4;
 
 /// Some items of a list, and the cursor for the following ones (EN-5).
@@ -29,8 +29,8 @@ pub struct Page<T> {
 /// two requests move nothing: each item that existed at the beginning is returned exactly once. The keys must be
 /// unique, in the list's order, and never change: `(created_at, id)`, not a position.
 ///
-/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed: treat the key in
-/// it as user input.
+/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed, so treat the key
+/// in it as user input.
 ///
 /// ```
 /// use endmark_envelope::Pages;
@@ -69,20 +69,20 @@ impl Pages {
         }
     }
 
-    /// Adds a filter. A cursor that was made with another value is refused.
+    /// Adds a filter. A cursor for another value is rejected.
     #[must_use]
     pub fn filtered_by(mut self, name: &str, value: &str) -> Self {
         self.list = self.list.add_word(name).add_word(value);
         self
     }
 
-    /// Sets the most items of a page; at least one.
+    /// Sets the maximum number of items on a page, which is at least one.
     #[must_use]
     pub fn with_items(self, items: usize) -> Self {
         Self { items: items.max(1), ..self }
     }
 
-    /// Sets the most bytes of a page's items as JSON. A larger item has a page of its own.
+    /// Sets the maximum size of a page's items as JSON, in bytes. A larger item gets its own page.
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }

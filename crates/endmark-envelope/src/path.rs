@@ -77,7 +77,7 @@ impl FieldPath {
         })
     }
 
-    /// Returns the value at this path of a document, to be changed.
+    /// Returns a mutable reference to the value at this path of a document.
     pub fn find_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Value> {
         self.0.iter().try_fold(document, |value, segment| match segment {
             Segment::Key(name) => value.as_object_mut()?.get_mut(name),
@@ -204,7 +204,7 @@ impl<'de> Deserialize<'de> for FieldPath {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldPattern(Vec<Step>);
 
-/// The most steps of a declared pattern: six nested lists.
+/// Maximum number of steps of a declared pattern: six nested lists.
 const MAX_PATTERN_STEPS: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Rules for the fields of an answer, and what they detect. (EN-3)
+//! Rules for the fields of an answer, and the cuts that they detect. (EN-3)
 
 use serde_json::Value;
 
@@ -62,8 +62,8 @@ impl FieldRules {
         self.rules.iter()
     }
 
-    /// Finds what a backend cut in an envelope's data, adds the marker to each text that has none, and returns one
-    /// warning for each (EN-3).
+    /// Finds the values that a backend cut in an envelope's data, adds missing markers to texts, and returns one
+    /// warning for each value (EN-3).
     pub fn disclose(&self, data: &mut Value) -> Vec<Warning> {
         let mut found: Vec<(FieldPath, Cut)> = Vec::new();
         walk(data, FieldPath::data(), |path, value, members| {
@@ -122,7 +122,7 @@ fn resolve(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
 
 /// Whether a sibling of a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
 fn has_longer_original(text: &str, members: &Members) -> bool {
-    /// The most members that are compared: the time stays linear in the document.
+    /// Maximum number of members that are compared, so that the time is linear in the document.
     const MAX_MEMBERS: usize = 64;
     let texts = members.values().take(MAX_MEMBERS).filter_map(Value::as_str);
     before_ellipsis(text).is_some_and(|before| {

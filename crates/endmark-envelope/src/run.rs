@@ -27,9 +27,9 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command. Its result is one envelope on standard output and the exit code of its error, or 0.
 ///
-/// - What `main` returns is detected, capped and written. An error becomes the envelope's `error`.
-/// - A panic is exit code 70 with the code `internal_error`. Its message goes to standard error as usual. (Not with `panic =
-///   "abort"`, where no answer is possible.)
+/// - The result of `main` is detected, capped and written. An error becomes the envelope's `error`.
+/// - A panic is exit code 70 with the code `internal_error`. Its message goes to standard error as usual. (Not with
+///   `panic = "abort"`, where no answer is possible.)
 /// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
 ///   unless `main` already does. No async runtime is needed.
 /// - If the answer cannot be written, standard error reports it and the exit code is not 0: 3, or the error's own. A
@@ -86,7 +86,7 @@ pub fn answer_signals(started: Instant) -> io::Result<()> {
     }
 }
 
-/// The right to answer. It is unique, so that a signal and an answer do not write two documents.
+/// The right to answer. It is unique, so that a signal and an answer do not both write a document.
 #[derive(Debug)]
 pub struct AnswerRight(());
 

@@ -14,7 +14,8 @@ use crate::warning::Warning;
 /// The keyword for a limit that JSON Schema does not have: the UTF-8 bytes of a text.
 pub const MAX_BYTES: &str = "x-max-bytes";
 
-/// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, since the envelope has more fields.
+/// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, because the envelope has more
+/// fields.
 #[derive(JsonSchema)]
 #[schemars(rename = "Envelope", inline, description = "One answer: all five members are always there.")]
 #[expect(dead_code, reason = "its schema is all that is asked for")]
@@ -25,7 +26,7 @@ struct Answer<T> {
     data: Option<T>,
     /// Why it failed.
     error: Option<ErrorBody>,
-    /// What a reader should know.
+    /// Information for the reader of a successful answer.
     warnings: Vec<Warning>,
     /// Facts about the whole answer.
     meta: Meta,

@@ -16,7 +16,7 @@ pub(crate) fn json_bytes(text: &str) -> usize {
     text.chars().map(json_width).sum()
 }
 
-/// Returns the longest beginning of a text that takes at most this many bytes in JSON and splits no grapheme.
+/// Returns the longest beginning of a text that needs at most this many bytes in JSON and splits no grapheme.
 pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, character)| {
@@ -29,7 +29,7 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     }
 }
 
-/// Returns the last grapheme boundary at or before this byte; 0 if there is no other.
+/// Returns the last grapheme boundary at or before this byte. 0 if there is no other.
 ///
 /// ```
 /// assert_eq!(endmark_envelope::grapheme_boundary("e\u{301}a", 2), 0);

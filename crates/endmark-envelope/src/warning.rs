@@ -1,4 +1,4 @@
-//! Warnings: what a reader should know although the command succeeded.
+//! Warnings: information for the reader of a successful answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ pub const FIELD_TRUNCATED: &str = "FIELD_TRUNCATED";
 /// The code of the single warning about all incomplete values whose own warnings do not fit (EN-5).
 pub const MORE_TRUNCATED: &str = "MORE_TRUNCATED";
 
-/// What a reader should know although the command succeeded.
+/// Information for the reader of a successful answer.
 ///
 /// Sizes are those of the value itself, without the marker that Endmark adds. A shortened text is
-/// `original[..returned_bytes]` and the marker, so its rest begins at `returned_bytes`.
+/// `original[..returned_bytes]` plus the marker, so its rest begins at `returned_bytes`.
 ///
 /// ```
 /// use endmark_envelope::{FieldPath, Size, Warning};

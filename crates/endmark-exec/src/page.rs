@@ -127,7 +127,7 @@ pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<D
     }
 }
 
-/// Like `page`, but shortens a single item that exceeds the limit, with a warning.
+/// Does the same as `page`, but shortens a single item that exceeds the limit, with a warning.
 pub fn capped_page(document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }

@@ -38,10 +38,10 @@ pub(super) fn candidates_at<'a, 'b: 'a>(
     found
 }
 
-/// Arguments, parsed as most tools do. Flags may be abbreviated to a prefix, with one dash or two, and short
-/// flags may be combined in one word. A word that can be parsed in several ways counts in all of them, so
-/// that a limit applies to everything that the tool may take for the value. A flag that the manifest names
-/// has only that meaning.
+/// Arguments, parsed like most tools do. Flags may be abbreviated to a prefix, with one dash or two, and short flags
+/// may be combined in one word. A word that can be parsed in several ways counts in all of them. Therefore a limit
+/// applies to everything that the tool may use as the value. A flag in the manifest has only the meaning that the
+/// manifest gives it.
 #[derive(Debug, Default)]
 pub(super) struct TypedWords<'a> {
     pub(super) positions: Vec<Position<'a>>,

@@ -105,7 +105,7 @@ impl Finding {
         self.location.as_ref().map(Location::places).unwrap_or_default()
     }
 
-    /// Whether it has no field besides its title.
+    /// Whether it has no field in addition to its title.
     pub(super) fn is_bare(&self) -> bool {
         !Field::ALL.into_iter().any(|field| self.has(field))
     }

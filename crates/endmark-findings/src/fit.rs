@@ -14,7 +14,7 @@ use super::write::WriteParameters;
 /// The estimated tokens per finding (AR-2).
 pub const TOKENS_PER_FINDING: u64 = 300;
 
-/// The estimated tokens per result besides its findings (AR-2).
+/// The estimated tokens per result in addition to its findings (AR-2).
 pub const TOKENS_PER_RESULT: u64 = 200;
 
 /// The maximum share of the remaining context budget for a result, in percent (AR-2).

@@ -70,7 +70,7 @@ impl Location {
         (!text.is_empty()).then_some(Self { text, places })
     }
 
-    /// Whether it has words besides its places, such as the route in `POST /login (a.rs:10)`.
+    /// Whether it has words in addition to its places, such as the route in `POST /login (a.rs:10)`.
     pub(super) fn has_other_words(&self) -> bool {
         let mut named: Vec<&str> = self.places.iter().map(|place| place.file.as_str()).collect();
         // Remove `src/a.rs` before the `a` of `a.rs`.

@@ -198,11 +198,11 @@ fn own_findings(
 
 /// The findings of a result without source or sink, grouped by how they match the findings of other rounds.
 struct PartialFindings {
-    /// The finding is the same as one of the others.
+    /// The finding is the same as another one.
     again: usize,
-    /// The finding differs from each of the others.
+    /// The finding differs from all others.
     certain: usize,
-    /// One of the others may be the same finding in other words.
+    /// Another finding may be the same in other words.
     uncertain: usize,
 }
 

@@ -129,7 +129,7 @@ impl Remarks {
 }
 
 impl Reader {
-    /// Takes a line as JSON, and returns whether it is.
+    /// Parses a line as JSON. Returns whether it is JSON.
     fn is_json(&mut self, text: &[u8], line: &Line<'_>) -> bool {
         if self.json.is_none() && self.open.as_ref().map_or_else(|| may_tell(&line.text), Block::takes_json) {
             self.json = PendingJson::new(line);
@@ -175,7 +175,7 @@ impl Reader {
         true
     }
 
-    /// Takes the results and checkpoints in strings, as in the lines of a JSON Lines transcript.
+    /// Reads the results and checkpoints in strings, as in the lines of a JSON Lines transcript.
     fn read_strings(&mut self, value: &Value, end: &str, begins: Position, ends: Position) -> bool {
         let mut any = |item: &Value| self.read_strings(item, end, begins, ends);
         match value {
@@ -196,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// Takes the results of a string. All of them get the position of the string.
+    /// Reads the results of a string. All of them get the position of the string.
     fn take_within(&mut self, read: Transcript, begins: Position, ends: Position) {
         for checkpoint in read.checkpoints {
             self.checkpoints.push(Checkpoint { position: begins, ..checkpoint });
@@ -296,7 +296,7 @@ impl Reader {
         }
     }
 
-    /// Takes a checkpoint line.
+    /// Reads a checkpoint line.
     fn read_checkpoint(&mut self, line: &Line<'_>) {
         let (checkpoint, kind) = checkpoint::parse_checkpoint(line);
         self.checkpoints.extend(checkpoint);

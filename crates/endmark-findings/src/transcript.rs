@@ -122,7 +122,7 @@ pub struct Remark {
     pub position: Position,
     /// The kind of remark.
     pub kind: RemarkKind,
-    /// The text in question, shortened.
+    /// The affected text, shortened.
     pub text: String,
 }
 

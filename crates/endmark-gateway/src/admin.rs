@@ -1,4 +1,4 @@
-//! The gateway's own pages below `/endmark/`. They are separate from the request path and call no upstream.
+//! Serves the gateway's own pages below `/endmark/`. They are independent of the request path and call no upstream.
 
 mod health;
 mod outputs;
@@ -26,7 +26,7 @@ pub(crate) async fn respond(
     let path = head.uri.path();
     match path {
         "/endmark/healthz" => return Ok(health::liveness()),
-        // The client is an agent with its own key. Pages would show it what other clients did.
+        // The client is an agent with a key of its own. Pages would disclose the activity of other clients.
         _ if gateway.keys.is_for_one() => {
             return Err(Refusal::NotFound(
                 "the gateway of a run serves no pages but /endmark/healthz".to_owned(),
@@ -67,7 +67,7 @@ fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal
     let is_open = match metrics.access {
         Some(MetricsAccess::Open) => true,
         Some(MetricsAccess::Admin) => false,
-        // If clients need a key, the metrics must not show their activity to a client without one.
+        // If clients need a key, a client without one must not see their activity in the metrics.
         None => !(listener.require_key && has_admin_key.is_none()),
     };
     match has_admin_key {
@@ -78,7 +78,7 @@ fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal
     }
 }
 
-/// Forbids caches to store one of the gateway's own responses, unless the page permits it.
+/// Forbids caches to store a response of the gateway itself, unless the page permits it.
 pub(crate) fn forbid_storing(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));

@@ -4,7 +4,7 @@ use endmark_wire::format::WireFormat;
 use endmark_wire::paths::Service;
 use endmark_wire::provider::Provider;
 
-/// The names of an API: a format for replies, or another service.
+/// The names of an API, which is a reply format or another service.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Api {
     /// The name in the ledger, such as `openai_chat` or `embeddings`.

@@ -28,12 +28,12 @@ pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 /// Any body, in either direction.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Returns a body that is already complete.
+/// Returns a body with these complete bytes.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> AnyBody {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Returns a body that is forwarded as it arrives.
+/// Returns a body that forwards its data as it arrives.
 pub(crate) fn forward_body<B>(body: B) -> AnyBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -42,7 +42,7 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// Returns a body that fails if nothing arrives for this long.
+/// Returns a body that fails if no data arrives for this long.
 pub(crate) fn with_idle_timeout(body: AnyBody, idle: Duration) -> AnyBody {
     IdleTimeoutBody::new(body, idle).boxed_unsync()
 }
@@ -105,7 +105,7 @@ impl Body for PrefixedBody {
     fn size_hint(&self) -> SizeHint {
         let mut hint = self.remaining.size_hint();
         let before = self.beginning.len() as u64;
-        // Set the upper bound first: it must never be below the lower bound.
+        // Set the upper bound first, because it must not be below the lower bound.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper + before);
         }

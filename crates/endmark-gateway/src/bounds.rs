@@ -1,7 +1,7 @@
-//! Checks requests with a key that is limited to some models, and requests to which a budget applies.
+//! Checks requests whose key admits only some models, and requests to which a budget applies.
 //!
-//! Every server must interpret such a request in the same way. This concerns the path, the method, and the
-//! fields of the body that determine the cost. Without a list of models and without a budget, nothing is checked.
+//! All servers must interpret such a request in the same way: its path, its method, and the fields of the body that
+//! determine the cost. Without a list of models and without a budget, nothing is checked.
 
 use endmark_wire::deciding::{self, Limits, Undecided};
 use endmark_wire::json::{Kind, Value};
@@ -25,7 +25,7 @@ pub(crate) struct Bounds<'a> {
     limits: Limits,
 }
 
-/// How a request that is not for a reply is treated.
+/// How to treat a request that is not for a reply.
 pub(crate) enum Passage {
     /// The request passes unchecked.
     Open,
@@ -43,7 +43,7 @@ impl<'a> Bounds<'a> {
         Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
     }
 
-    /// Decides from a request's head whether and how the request passes.
+    /// Decides from the head of a request whether it passes, and what to check.
     ///
     /// # Errors
     /// [`Refusal::BadRequest`] if servers might interpret it differently. [`Refusal::NotCounted`] or
@@ -90,7 +90,7 @@ impl<'a> Bounds<'a> {
             return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
         }
         match known.cost {
-            // The body is checked once it has been read.
+            // The body is checked after it has been read.
             Cost::Reply => return Ok(Passage::Open),
             Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
             Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
@@ -138,7 +138,7 @@ impl<'a> Bounds<'a> {
         Ok(key.admits_models(in_path.into_iter().chain(request.models_in_body()))?)
     }
 
-    /// Checks the body of a request that is not for a reply, and returns the model that it is for.
+    /// Checks the body of a request that is not for a reply. Returns the model of the request.
     ///
     /// # Errors
     /// Like [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
@@ -189,8 +189,8 @@ impl From<Undecided> for Refusal {
     }
 }
 
-/// Checks that the content type declares JSON in UTF-8. Otherwise a server that obeys it could read the same bytes as a
-/// form, or as JSON with other names in another character set.
+/// Checks that the content type is JSON in UTF-8. With another type, a server could read the same bytes as a form, or
+/// in another character set.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let is_plain = match (kinds.next(), kinds.next()) {

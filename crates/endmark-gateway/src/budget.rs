@@ -1,7 +1,7 @@
-//! The possible cost of a call, held in the store before the call is made (CX-7).
+//! Holds the possible cost of a call in the store before the call starts (CX-7).
 //!
-//! `endmark_context::budget` defines budgets and when they admit a call. This module estimates the call, requests the
-//! hold, and keeps it until the call has a row of its own.
+//! `endmark_context::budget` defines budgets and decides which calls they admit. This module estimates the cost of
+//! the call and requests the hold. It keeps the hold until the call has its own row.
 
 mod estimate;
 mod parts;
@@ -31,17 +31,17 @@ use crate::work;
 use estimate::Calibrations;
 pub(crate) use estimate::PromptEstimate;
 
-/// The instruction to the agent in it.
+/// The instruction to the model in the closing call of a session.
 pub(crate) const CLOSING_WORDS: &str = "The budget of this session is used up, and this is its last reply. Summarise your \
     findings now, with the data you have: what is established, what is still open, and where to go on. No tools are available.";
 
-/// A generous bound of the tokens that this adds to the prompt.
+/// An upper bound for the tokens of that instruction.
 const CLOSING_PROMPT_TOKENS: u64 = 96;
 
-/// How long a call waits for the store to hold it.
+/// How long a call waits until the store holds it.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The budgets of a gateway, with what their estimates need.
+/// The budgets of a gateway, and the data for its estimates.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     settings: BudgetSettings,
@@ -50,12 +50,12 @@ pub(crate) struct Budgets {
     webhook: Option<Webhook>,
 }
 
-/// What may be spent with a key, and how fast. The default is that of requests without such a key.
+/// The spending and rate limits of a key. The default applies to requests without a key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KeyLimits {
-    /// Its budget.
+    /// The key's budget.
     pub(crate) budget: Option<Rule>,
-    /// Its own rate limits.
+    /// The key's rate limits.
     pub(crate) rates: RateLimits,
 }
 
@@ -66,24 +66,24 @@ impl KeyLimits {
     }
 }
 
-/// A call to be held.
+/// A call for which a hold is requested.
 pub(crate) struct PlannedCall<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) call: u32,
     pub(crate) session: &'a str,
     pub(crate) credential: Option<&'a str>,
-    /// The limits of its key.
+    /// The limits of the call's key.
     pub(crate) limits: KeyLimits,
-    /// Whether it counts as a request in rate limits: the first call for a client's request does.
+    /// Whether the call counts as a request in rate limits. Only the first call of a client's request does.
     pub(crate) is_request: bool,
     pub(crate) model: &'a str,
     pub(crate) format: &'static dyn WireFormat,
-    /// The service that it calls, if it is not for a reply.
+    /// The called service, if the call is not for a reply.
     pub(crate) service: Option<Service>,
     pub(crate) body: &'a [u8],
     /// The body as JSON, if it is already parsed.
     pub(crate) root: Option<Value<'a>>,
-    /// Whether it may be the closing call of its session.
+    /// Whether the call may become the closing call of its session.
     pub(crate) may_close: bool,
 }
 
@@ -111,25 +111,25 @@ impl Budgets {
         limits.rates.or(self.settings.rates)
     }
 
-    /// Returns the id of the model of this name in the table of models or the configuration.
+    /// Returns the id of a model by its name in the price table or the configuration.
     pub(crate) fn model_id(&self, name: &str) -> Option<&str> {
         self.models.find(name).map(|model| model.id.as_str())
     }
 
-    /// Returns the context window of the first of these models that is known.
+    /// Returns the context window of the first known model among these.
     pub(crate) fn window_tokens<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<u64> {
         let model = self.named_model(names)?;
         model.context_tokens.max(model.max_input_tokens)
     }
 
-    /// Returns the first of these models that the table has.
+    /// Returns the first of these models that is in the table.
     fn named_model<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&Model> {
         let mut given = names.into_iter().filter(|name| !name.is_empty());
         given.find_map(|name| self.models.find(name))
     }
 
-    /// Returns the cost of tokens at the current price, in millionths of nano-dollars, or `None` if a price is
-    /// unknown. An unknown tier costs the standard price.
+    /// Returns the current price of tokens in millionths of nano-dollars. Returns `None` if a price is unknown. An
+    /// unknown tier has the standard price.
     pub(crate) fn exact_price<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -144,12 +144,12 @@ impl Budgets {
         Some(cost)
     }
 
-    /// Learns from a reported prompt how far the estimates of a session are off. Only used with budgets.
+    /// Corrects the estimates for a session by the reported size of a prompt. Used only if there are budgets.
     pub(crate) fn learn(&self, session: &str, estimate: &PromptEstimate, prompt_tokens: u64) {
         self.calibrations.learn(session, estimate, prompt_tokens);
     }
 
-    /// Estimates the prompt of a call, and holds the call in each of its budgets before it is made.
+    /// Estimates the prompt of a call, and holds the call in each of its budgets before it starts.
     pub(crate) async fn reserve(
         &self,
         recorder: &Recorder,
@@ -175,7 +175,7 @@ impl Budgets {
             may_close: planned.may_close,
         };
         match self.hold(recorder, wanted_hold).await? {
-            // A late hold is settled with the row of the call.
+            // The row of the call settles a late hold.
             None => reserved.keep(),
             Some(HoldOutcome::Fits { warnings, least_left, rates }) => {
                 for warning in warnings {
@@ -208,7 +208,7 @@ impl Budgets {
         Ok(reserved)
     }
 
-    /// Reports by webhook that a budget is nearly used up.
+    /// Reports through the webhook that a budget is nearly exhausted.
     fn report(&self, claim: &Claim, percent: u8, at: Moment) {
         if let Some(webhook) = &self.webhook {
             webhook.send(&json!({
@@ -224,7 +224,8 @@ impl Budgets {
         }
     }
 
-    /// Asks the store to hold a call. Returns `None` if the store does not answer and the call may be made anyway.
+    /// Requests a hold from the store. Returns `None` if the store does not answer and the settings allow the call
+    /// anyway.
     async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<HoldOutcome>, NotAdmitted> {
         static STORE_FAILURE_LOG: LogThrottle = LogThrottle::new();
         let error = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
@@ -274,7 +275,7 @@ impl Budgets {
         let rates = [(Unit::Requests, requests), (Unit::Tokens, rates.tokens_per_minute)];
         let rates = rates.into_iter().filter_map(|(unit, limit)| Some(rates::rule(unit, limit?)));
         let mut claims = Vec::with_capacity(self.settings.rules.len() + 3);
-        // Rate limits are the first: a request that they refuse may be sent again soon.
+        // Rate limits come first, because a request that they refuse can soon be repeated.
         for rule in rates.chain(of_all.copied()).chain(planned.limits.budget) {
             let (amount, closing_amount) = match rule.unit {
                 Unit::Tokens => (total_tokens(&full), total_tokens(&closing)),
@@ -293,7 +294,7 @@ impl Budgets {
         Ok(claims)
     }
 
-    /// Returns what a call claims by a rule: the possible cost of it, or of the closing call.
+    /// Returns the claim of a call for one rule: its possible cost, and that of a closing call.
     fn claim(
         &self,
         rule: &Rule,
@@ -313,13 +314,13 @@ impl Budgets {
     }
 }
 
-/// Returns the charge of a call in a budget if the store cannot hold it.
+/// Returns the charge of a call in a budget for the case that the store cannot hold it.
 fn charge(claim: &Claim) -> Charge {
     let Claim { scope, unit, window, amount, .. } = claim;
     Charge { scope: *scope, unit: *unit, window: window.clone(), held: *amount }
 }
 
-/// Returns whose spending a rule counts this call to.
+/// Returns the subject to which a rule assigns this call: its session, key or model.
 fn subject(rule: &Rule, planned: &PlannedCall<'_>) -> String {
     match rule.scope {
         Scope::Session => planned.session.to_owned(),

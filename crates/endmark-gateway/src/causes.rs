@@ -5,7 +5,7 @@ use std::error::Error;
 /// hyper-util's message for a name that cannot be resolved.
 const RESOLVER_FAILURE: &str = "dns error";
 
-/// Returns an error with all of its causes in one line, because the innermost cause is the most helpful.
+/// Returns an error with all its causes in one line, because the innermost cause is the most useful.
 ///
 /// ```
 /// let error = std::io::Error::other("the disk is full");
@@ -19,7 +19,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     match causes.iter().position(|cause| cause.starts_with(RESOLVER_FAILURE)) {
-        // The causes add nothing, and "dns error" alone suggests a fault of the server.
+        // The causes add no information, and "dns error" alone suggests a failure of the server.
         Some(at) => format!(
             "DNS failed: the name of the server cannot be resolved ({})",
             causes.get(at + 1..).unwrap_or_default().join(": ")

@@ -1,4 +1,4 @@
-//! Content codings (RFC 9110, section 8.4): which compression a body has, and how to decode it.
+//! Parses and decodes content codings (RFC 9110, section 8.4), which are compressions of a body.
 //!
 //! A [`Decoder`] receives compressed bytes and returns decoded pieces of limited size. A compressed stream
 //! can therefore be forwarded event by event, and a few bytes that expand to many do not fill the memory.
@@ -15,7 +15,7 @@ use http::header::{self, HeaderMap};
 /// The supported codings, as in `Accept-Encoding`.
 pub(crate) const SUPPORTED_CODINGS: &str = "gzip, deflate, br, zstd";
 
-/// Maximum nested codings. Two may be a harmless misconfiguration; more indicate a decompression bomb.
+/// Maximum number of nested codings. Two may be a harmless misconfiguration, but more indicate a decompression bomb.
 const MAX_CODINGS: usize = 3;
 
 /// A compression method.
@@ -27,7 +27,7 @@ pub(crate) enum Coding {
     Zstd,
 }
 
-/// The codings of a body, in the order in which they were applied.
+/// The codings of a body in the order in which they were applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Codings(Vec<Coding>);
 

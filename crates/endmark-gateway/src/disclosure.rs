@@ -1,4 +1,4 @@
-//! What the gateway discloses to a client about the recovery of its reply (PC-9).
+//! Discloses the recovery of a reply to the client (PC-9).
 
 use endmark_context::dollars;
 use endmark_recovery::CutKind;
@@ -30,7 +30,7 @@ const MAX_WORD_BYTES: usize = 64;
 /// Which token counts the client gets for its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
-    /// No counts, because the client did not request them.
+    /// No token counts, because the client did not request them.
     Unreported,
     /// The counts of all calls.
     Whole,
@@ -38,7 +38,7 @@ enum Counts {
     AtLeast,
 }
 
-/// What to disclose about all parts of a reply.
+/// What to disclose about all parts of a reply together.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one reply")]
 pub(crate) struct Disclosure {
@@ -47,10 +47,10 @@ pub(crate) struct Disclosure {
     attempts: u32,
     kind: Option<CutKind>,
     reason: Option<String>,
-    /// Whether a limit of the recovery's cost ended it. Then `reason` names the limit.
+    /// Whether a cost limit ended the recovery. In that case `reason` names the limit.
     is_bounded: bool,
     invalid: bool,
-    /// Whether the reply ended with an unknown finish reason. Then `reason` names it.
+    /// Whether the finish reason is unknown. In that case `reason` contains it.
     is_unknown: bool,
     /// Whether the reply may be incomplete: recovery failed, calls may be missing, or the end is unknown.
     is_incomplete: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Disclosure {
     incomplete: Incomplete,
     omitted_bytes: usize,
     limit_sent: Option<u64>,
-    /// The upstream that continued the reply, if it is not the one that began it.
+    /// The upstream that continued the reply, if another upstream began it.
     upstream: Option<String>,
     /// How complete the counts are that the client gets.
     counts: Counts,
@@ -67,7 +67,7 @@ pub(crate) struct Disclosure {
 }
 
 impl Disclosure {
-    /// Starts with nothing to disclose.
+    /// Creates a disclosure without content.
     pub(crate) fn new(exchange: &Exchange) -> Self {
         let view = exchange.attempt.request.view();
         Self {
@@ -89,7 +89,7 @@ impl Disclosure {
         }
     }
 
-    /// Adds the recovery of one part. The reply gets the worst outcome of all parts.
+    /// Adds the recovery of one part. The outcome of the reply is the worst outcome of its parts.
     pub(crate) fn add(&mut self, mended: &MendedPart, account: &Account) {
         let Some(outcome) = mended.outcome() else { return };
         self.has_content = true;
@@ -112,8 +112,7 @@ impl Disclosure {
         }
     }
 
-    /// Records that a reply ended with an unknown finish reason. It may mean a failure, so the reply does not
-    /// count as whole.
+    /// Records an unknown finish reason. It may mean a failure, so the reply does not count as whole.
     pub(crate) fn note_unknown_end(&mut self, word: &str) {
         self.has_content = true;
         self.outcome = self.outcome.max(Outcome::Cut);
@@ -133,8 +132,7 @@ impl Disclosure {
         self.outcome
     }
 
-    /// Whether the client gets an error instead of the reply, because it is incomplete and the settings
-    /// require an error.
+    /// Whether the client gets an error instead of an incomplete reply, as the settings require.
     pub(crate) fn is_error(&self) -> bool {
         self.is_incomplete && self.incomplete == Incomplete::Error
     }
@@ -237,14 +235,14 @@ impl Disclosure {
         }
     }
 
-    /// Returns why the reply is not whole, for an error message.
+    /// Returns the reason why the reply is not whole, for an error message.
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or("the upstream broke off")
     }
 }
 
-/// Adds the cost of all calls to an `endmark` object, if it is known, since all calls have ended by now. A
-/// cost based on estimated counts is marked, even if the client gets no counts.
+/// Adds the cost of all calls to an `endmark` object, if it is known. All calls have ended at this point. Estimated
+/// costs are marked, even if the client gets no token counts.
 pub(crate) fn with_cost(disclosed: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {

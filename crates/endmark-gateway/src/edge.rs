@@ -1,8 +1,8 @@
 //! The listener: it accepts connections, enforces limits and timeouts, and shuts down gracefully.
 //!
-//! A connection's bytes first pass through its [`doorway`]. [`connections`] tracks what each connection does,
-//! and selects the one to close if there are too many. [`service`] admits a request, passes it to the inner
-//! service, and keeps its place until the reply is complete.
+//! The bytes of a connection first pass its [`doorway`]. [`connections`] tracks the activity of each connection, and
+//! selects one to close if there are too many. [`service`] admits a request, passes it to the inner service, and
+//! keeps its permit until the reply is complete.
 
 mod body;
 mod connection;

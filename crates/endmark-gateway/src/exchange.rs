@@ -34,34 +34,34 @@ pub(crate) struct Exchange {
     pub(crate) client: ClientRequest,
     /// Records the outcome without the request's secrets, which only the upstream may read.
     pub(crate) recorder: Recorder,
-    /// How long the reply may still wait for the store.
+    /// Remaining time that the reply may wait for the store.
     pub(crate) store_patience: StorePatience,
     /// The upstream calls of the request.
     pub(crate) calls: Calls,
-    /// Whether this is the last request of a session whose budget is used up.
+    /// Whether this is the closing request of a session with an exhausted budget.
     pub(crate) is_closing: bool,
-    /// What the client learns about its budgets.
+    /// What to disclose to the client about its budgets.
     pub(crate) budget: BudgetDisclosure,
     /// How the client's request was changed before it was sent upstream.
     pub(crate) changed: Changed,
     /// The schemas of the tools that the request offers.
     pub(crate) tool_schemas: ToolSchemas,
     pub(crate) attempt: Attempt,
-    /// Memory and thread for processing the body, until the reply begins to stream.
+    /// Memory and a thread for processing the body, until the reply begins to stream.
     pub(crate) work: Option<Work>,
 }
 
-/// What the client sent and requires. This never changes.
+/// The request and the requirements of the client. They never change.
 pub(crate) struct ClientRequest {
     /// The id that `endmark log show` accepts.
     pub(crate) id: String,
-    /// The task: named by the client, otherwise the session.
+    /// The task: the client's name for it, or the session.
     pub(crate) task_id: String,
     /// The number of the conversation's turn that the reply answers, from 1.
     pub(crate) turn_number: u32,
-    /// The recovery mode, unless another Endmark answers: see [`Exchange::mode`].
+    /// The recovery mode if no other Endmark answers: see [`Exchange::mode`].
     pub(crate) mode: Mode,
-    /// How often the client has sent this request before.
+    /// How many times the client has already sent this request.
     pub(crate) retries: u32,
     /// The format that the message text must have, if any.
     pub(crate) required_format: Option<Format>,
@@ -69,14 +69,14 @@ pub(crate) struct ClientRequest {
     pub(crate) schema: Option<Schema>,
     /// The deadline for the whole request.
     pub(crate) deadline: Instant,
-    /// The claim to be served. It is kept while any part of the request is in progress, even after the client
-    /// has disconnected.
+    /// The claim of the request. It is kept while any part of the request is in progress, even after the client
+    /// disconnects.
     pub(crate) _claim: Option<Arc<Claim>>,
     /// The memory reserved for the body.
     pub(crate) _holding: BytesReservation,
 }
 
-/// The current attempt to get a reply: the upstream, and the request sent to it.
+/// The current attempt to get a reply: the upstream and the request that is sent to it.
 pub(crate) struct Attempt {
     /// The request for the upstream, without the additions of [`Attempt::asks_usage`].
     pub(crate) request: Request,
@@ -88,27 +88,27 @@ pub(crate) struct Attempt {
     pub(crate) fallback: Option<Destination>,
     /// Whether the upstream that answers is the fallback.
     pub(crate) is_fallback: bool,
-    /// The client's original request, while another upstream gets a modified one.
+    /// The client's original request, while a different request is sent to another upstream.
     pub(crate) saved_request: Option<Request>,
     /// The call that returns the reply, until it is settled.
     pub(crate) call: Option<Call>,
-    /// Whether the gateway requested the usage of the stream although the client did not. The client does not
-    /// get the usage event.
+    /// Whether the gateway requested the usage of the stream although the client did not. The usage event is not
+    /// forwarded.
     pub(crate) asks_usage: bool,
-    /// The request before its older part was condensed, if that happened.
+    /// The request before its older part was condensed.
     pub(crate) uncondensed: Option<Request>,
-    /// Whether the request may be condensed if the provider refuses it as too long. It is condensed only once.
+    /// Whether the request may be condensed if the provider rejects it as too long. This is done only once.
     pub(crate) may_condense: bool,
     /// The number of retries before the reply began.
     pub(crate) retries: u32,
     /// How many of these retries followed a reply that broke off before the client received any of it.
     pub(crate) lost_replies: u32,
-    /// How often the model read omitted parts of results before the reply.
+    /// How often the model has read omitted parts of results so far.
     pub(crate) rounds_of_reading: u32,
 }
 
 impl Exchange {
-    /// Switches to the other upstream with one of its models. A second call switches back.
+    /// Switches to the other upstream and its model. A second call switches back.
     pub(crate) fn toggle_fallback(&mut self) {
         let Some(fallback) = &mut self.attempt.fallback else { return };
         std::mem::swap(fallback, &mut self.attempt.destination);
@@ -125,7 +125,7 @@ impl Exchange {
         }
     }
 
-    /// Condenses a request that the provider refused as too long. Returns whether there is a new request to send.
+    /// Condenses a request that the provider rejected as too long. Returns whether there is a new request to send.
     pub(crate) async fn condense(&mut self) -> bool {
         if !std::mem::replace(&mut self.attempt.may_condense, false) {
             return false;
@@ -148,7 +148,7 @@ impl Exchange {
         true
     }
 
-    /// Returns what is needed to change the request.
+    /// Returns the data for changing the request.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             shaping: &self.gateway.shaping,
@@ -166,13 +166,12 @@ impl Exchange {
         }
     }
 
-    /// Whether the gateway offers the model its tool for reading omitted parts of results. The client must
-    /// not see calls of that tool.
+    /// Whether the model is offered the tool for reading omitted parts of results. Its calls must not reach the client.
     pub(crate) fn offers_reading(&self) -> bool {
         self.changed.offers_reading
     }
 
-    /// Forwards a response unread and returns its body. When it ends, its call is settled with `ending`.
+    /// Forwards a response without parsing it, and returns its body. At its end, the call is settled with `ending`.
     pub(crate) fn pass_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
         self.calls.watch.end(RequestEnd::Unread);
         let body = with_idle_timeout(body, self.gateway.settings.limits.idle);
@@ -182,7 +181,7 @@ impl Exchange {
         }
     }
 
-    /// Like `pass_unread`, for a response that needs no recovery. Only its usage is read.
+    /// Forwards a response that needs no recovery, and reads only its usage.
     pub(crate) fn pass_for_usage(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
         self.calls.watch.end(RequestEnd::Unread);
         let limits = &self.gateway.settings.limits;
@@ -247,9 +246,9 @@ impl Exchange {
         self.attempt.request.view().limit.is_some_and(|limit| !is_cap(limit))
     }
 
-    /// Returns the number of output tokens at which a reply must have been cut, whatever its stop reason states.
+    /// Returns the number of output tokens at which a reply must have been cut, whatever its stop reason is.
     pub(crate) fn single_reply_limit(&self) -> Option<u64> {
-        // With several choices, the reported count is their sum and does not apply to one of them.
+        // With several choices, the reported count is their sum and does not describe a single one.
         let view = self.attempt.request.view();
         if view.choices == 1 { view.limit } else { None }
     }

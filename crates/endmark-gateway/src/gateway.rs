@@ -1,4 +1,4 @@
-//! The shared state of all requests of one gateway.
+//! The state that all requests of a gateway share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::upstream::{Client, ClientError, UpstreamHealth};
 use crate::webhook::WebhookError;
 
 /// A gateway, ready to serve.
-// Fields: what all requests share; no two are used by the same stages alone.
+// Fields: shared by all requests, and each used by different stages.
 pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) client: Client,
@@ -42,7 +42,7 @@ pub struct Gateway {
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) keys: Keys,
-    /// Requests with a key of the gateway that run a model, counted before anything is sent upstream.
+    /// Number of requests with a gateway key that run a model, counted before the upstream call.
     pub(crate) admitted_calls: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
@@ -67,7 +67,7 @@ pub enum BuildError {
         upstream: String,
         /// The name.
         fallback: String,
-        /// What is wrong with it.
+        /// Why it is unusable.
         why: &'static str,
     },
     /// A fallback that no request could reach.
@@ -75,7 +75,7 @@ pub enum BuildError {
     UnfitFallback {
         /// Its name.
         fallback: String,
-        /// What is wrong with it.
+        /// Why the fallback is unusable.
         unfit: UnfitFallback,
     },
     /// A key with a character that headers cannot have.
@@ -100,13 +100,13 @@ pub enum BuildError {
     Schema {
         /// Its name in the configuration.
         name: String,
-        /// What is wrong with it.
+        /// Why the schema is unusable.
         source: SchemaError,
     },
 }
 
 impl Gateway {
-    /// Prepares everything that requests share. It does not listen.
+    /// Creates the shared state of all requests. It does not listen yet.
     ///
     /// # Errors
     /// [`BuildError`] for settings that cannot work.
@@ -114,7 +114,7 @@ impl Gateway {
         Ok(Arc::new(Self::build(settings, store)?))
     }
 
-    /// Adds the number of lost log lines to the metrics, read by this function whenever it is needed.
+    /// Adds the number of lost log lines to the metrics. `lost` is called whenever the number is needed.
     pub fn count_lost_lines(&self, lost: fn() -> u64) {
         self.metrics.count_lost_lines(lost);
     }
@@ -124,8 +124,8 @@ impl Gateway {
         self.settings.limits.drain
     }
 
-    /// Returns this gateway with other settings. Its caches, counters, limits and injected faults continue. The
-    /// health of upstreams is unknown at first. Its address and its store cannot be changed this way.
+    /// Creates this gateway with other settings. Caches, counters, limits and injected faults continue. The health of
+    /// upstreams is unknown at first. The address and the store do not change.
     ///
     /// # Errors
     /// [`BuildError`] for settings that cannot work. This gateway is unchanged.
@@ -200,8 +200,8 @@ impl Gateway {
             .await
     }
 
-    /// Records the client of a request for one of the gateway's own pages in its head. Pages require no key: each
-    /// decides by itself whom it answers.
+    /// Records the client in the head of a request for a gateway page. Pages do not require a key: each page decides
+    /// which clients it serves.
     ///
     /// # Errors
     /// [`Refusal`] for a key that is not valid.
@@ -222,7 +222,7 @@ impl Gateway {
         self.settings.upstreams.iter().filter(|upstream| !upstream.conditions.is_empty())
     }
 
-    /// Returns the upstreams for requests that meet no other upstream's conditions.
+    /// Returns the upstreams without conditions. They serve requests that meet no other upstream's conditions.
     pub(crate) fn unconditional(&self) -> impl Iterator<Item = &Upstream> {
         self.settings.upstreams.iter().filter(|upstream| upstream.conditions.is_empty())
     }

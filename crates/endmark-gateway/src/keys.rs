@@ -1,7 +1,7 @@
-//! The gateway's own keys (CX-7): the identity of a client, and what it may request.
+//! The gateway's own keys (CX-7), which identify a client and determine what it may request.
 //!
-//! `endmark keys` writes keys to the store while the gateway serves. Each secret is looked up at most once a second, so
-//! that a revoked key stops working within a second.
+//! `endmark keys` changes keys in the store while the gateway runs. The result of a lookup is used for at most a
+//! second, so that a revoked key stops working within a second.
 
 pub(crate) mod refused;
 
@@ -21,24 +21,24 @@ use crate::settings::{Pattern, Secret, Settings, SoleKey};
 use crate::upstream::{CREDENTIALS, Credential, find_secrets};
 use refused::KeyRefused;
 
-/// How long the result of a lookup is valid.
+/// How long the result of a lookup is used.
 const LOOKUP_VALIDITY: Duration = Duration::from_secs(1);
 
-/// The most secrets that are remembered. If there are more, all are looked up again.
+/// Maximum number of remembered secrets. When it is exceeded, all are forgotten.
 const MAX_CACHED_SECRETS: usize = 4_096;
 
 /// Hexadecimal digits of a secret.
 const KEY_DIGITS: usize = 64;
 
-/// The most secrets that are looked up at once.
+/// Maximum number of concurrent lookups.
 const MAX_CONCURRENT_LOOKUPS: usize = 2;
 
 /// The secrets that clients sent recently.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// The only accepted key, if there is one. The store is then not used.
+    /// The only accepted key, if there is one. In that case the store is not used.
     sole: Option<(Secret, Arc<OwnKey>)>,
-    /// How long the store's keys are accepted while they cannot be confirmed.
+    /// How long the store's keys are accepted while the database cannot confirm them.
     stale_after: Duration,
     known: Mutex<HashMap<String, KnownKey>>,
     lookups: Semaphore,
@@ -53,7 +53,7 @@ struct KnownKey {
     key: Arc<OwnKey>,
 }
 
-/// A valid key of the gateway's own.
+/// A valid key that the gateway issued.
 #[derive(Debug)]
 pub(crate) struct OwnKey {
     found_key: FoundKey,
@@ -78,12 +78,11 @@ impl Keys {
         self.sole.is_some()
     }
 
-    /// Returns the gateway's own key of a request, at any place where its format has keys. Returns `None` for another
-    /// key or none.
+    /// Returns the gateway's own key in a request. It searches every place where the request's format may have a key.
+    /// Returns `None` if the request has another key or no key.
     ///
-    /// # Errors
-    /// [`Refusal::Key`] if the key is not valid, or if it is missing and one is required. [`Refusal::Store`] if that
-    /// cannot be determined.
+    /// # Errors [`Refusal::Key`] if the key is invalid, or if it is required and missing. [`Refusal::Store`] if the
+    /// key cannot be checked.
     pub(crate) async fn find(
         &self,
         store: &Store,
@@ -125,7 +124,7 @@ impl Keys {
     }
 
     async fn look_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.lookups.acquire().await.map_err(|_| Refusal::Draining)?;
         // Another request may have looked it up in the meantime.
         if let Some(key) = self.cached(store, secret) {
@@ -143,10 +142,10 @@ impl Keys {
     }
 }
 
-/// Whether a key is where it can only be by mistake, and where it would not be removed before the request is sent
-/// upstream.
+/// Whether a key is in a place where keys do not belong, and from which it would not be removed before the request
+/// goes upstream.
 fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
-    // Most paths and names are shorter than a key.
+    // Most paths and header values are shorter than a key.
     let has_key = |text: &str| {
         text.len() > KEY_DIGITS && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRET_PREFIX)
     };
@@ -160,7 +159,7 @@ impl OwnKey {
         Self { found_key: found, models, identity }
     }
 
-    /// Makes the key of a gateway that accepts no other. It never ends.
+    /// Creates the key of a gateway that accepts only this key. It never expires.
     fn only_key(sole: &SoleKey) -> Self {
         let key = Key {
             name: sole.name.clone(),
@@ -174,12 +173,12 @@ impl OwnKey {
         Self::new(FoundKey { key, secret_ends_at: None })
     }
 
-    /// Returns the identity of its client.
+    /// Returns the identity of the key's client.
     pub(crate) fn identity(&self) -> Credential {
         Credential::from_own_key(Arc::clone(&self.identity))
     }
 
-    /// Returns its limits.
+    /// Returns the key's limits.
     pub(crate) fn limits(&self) -> KeyLimits {
         let Key { budget, rates, .. } = &self.found_key.key;
         KeyLimits { budget: budget.map(endmark_store::KeyBudget::rule), rates: *rates }
@@ -190,7 +189,7 @@ impl OwnKey {
         !self.found_key.key.models.is_empty()
     }
 
-    /// Whether a request that names all these models may pass. `None` is a model that cannot be read.
+    /// Checks that the key admits all these models. `None` stands for a model that could not be read.
     ///
     /// # Errors
     /// [`KeyRefused::Model`] for the first model that is not in the key's list, or if none is named.
@@ -199,7 +198,7 @@ impl OwnKey {
         mut named: impl Iterator<Item = Option<Cow<'a, str>>>,
     ) -> Result<(), KeyRefused> {
         let is_listed = |model: &str| self.models.iter().any(|of| of.matches(model));
-        // Gemini's bodies have `models/` before the name.
+        // Gemini's request bodies contain `models/` before the name.
         let is_admitted =
             |model: &str| is_listed(model) || model.strip_prefix("models/").is_some_and(is_listed);
         let mut has_any = false;
@@ -217,7 +216,7 @@ impl OwnKey {
         }
     }
 
-    /// Returns its name.
+    /// Returns the key's name.
     pub(crate) fn name(&self) -> String {
         self.found_key.key.name.clone()
     }
@@ -229,12 +228,12 @@ impl From<KeyRefused> for Refusal {
     }
 }
 
-/// Returns the first secret of the gateway's own in a request.
+/// Returns the first secret in a request that has the form of the gateway's own keys.
 fn find_secret(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let is_in = |value: &http::HeaderValue| {
         value.as_bytes().windows(SECRET_PREFIX.len()).any(|part| part == SECRET_PREFIX.as_bytes())
     };
-    // Most requests have none: nothing is parsed for them.
+    // Most requests contain none, so parse nothing for them.
     if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Records every upstream call: before it is made, and with one row when it has ended.
+//! Records every upstream call before it starts, and writes one row when it has ended.
 
 mod body;
 mod call;

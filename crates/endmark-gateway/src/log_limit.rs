@@ -1,4 +1,4 @@
-//! Limits log lines about a lasting failure that affects every request.
+//! Limits log lines about a permanent failure that affects every request.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Minimum time between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Counts events, of which at most one is logged per interval.
+/// Logs at most one event per interval, and counts the others.
 #[derive(Debug)]
 pub(crate) struct LogThrottle(Mutex<(Option<Instant>, u64)>);
 

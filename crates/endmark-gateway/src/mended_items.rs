@@ -1,6 +1,6 @@
-//! Items of replies that the gateway recovered. A later request may refer to such an item by its id alone,
-//! but its provider stored the cut version. The gateway keeps the complete items in the store for their
-//! owner, like capped outputs.
+//! Keeps the complete items of replies that the gateway recovered. A later request may refer to such an item by its
+//! id alone, but the provider has only the cut version. The complete items are stored for their owner, like capped
+//! outputs.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::exchange::Exchange;
 use crate::gateway::Gateway;
 use crate::shaping::owner;
 
-/// How long to wait for the store. A working store is far faster; if it fails, the request continues without it.
+/// How long to wait for the store. A working store is far faster. If it fails, the request continues without it.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Stores items before the client receives the end of the reply, so that its next request finds them.
+/// Stores items before the client receives the end of the reply, so that the client's next request finds them.
 pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     if items.is_empty() || exchange.attempt.request.declines_storage() {
         return;

@@ -1,7 +1,7 @@
 //! The gateway's metrics in Prometheus's text format.
 //!
-//! All labels have few values: upstreams come from the configuration, and all other words are Endmark's own.
-//! Clients choose the model, so a model is a label only if it is in the table of models.
+//! All labels have few values. Upstreams come from the configuration, models must be in the table of models, and all
+//! other words are Endmark's own. A client could otherwise create any number of series.
 
 mod added;
 mod generative;
@@ -28,7 +28,7 @@ use labels::{
 };
 use path_shapes::PathShapes;
 
-/// Bucket boundaries in seconds: from a reply of a small local model to a long answer of a large one.
+/// Bucket boundaries in seconds, from a short reply of a small local model to a long reply of a large one.
 const LATENCIES: [f64; 14] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
@@ -246,8 +246,8 @@ impl Metrics {
         }
     }
 
-    /// Returns the median and the 95th percentile of the added latency in milliseconds, or `None` before the first
-    /// request.
+    /// Returns the median and the 95th percentile of the added latency in milliseconds. Returns `None` before the
+    /// first request.
     pub(crate) fn added_ms(&self) -> Option<(f64, f64)> {
         self.added_counts.milliseconds()
     }
@@ -320,7 +320,7 @@ impl Metrics {
         self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
     }
 
-    /// Counts a request whose cost was not counted. Returns whether it was the first with a path of this shape.
+    /// Counts a request whose cost was not counted. Returns whether its path was the first of this shape.
     pub(crate) fn note_uncounted(&self, kind: &'static str, path: &str) -> bool {
         self.uncounted.get_or_create(&KindLabels { kind }).inc();
         self.uncounted_paths.note(path)
@@ -350,7 +350,7 @@ impl Metrics {
         set(&store.renewals, condition.renewals);
     }
 
-    /// Sets the function that returns the number of lost log lines. Only the first one is used.
+    /// Sets the function that returns the number of lost log lines. Later calls have no effect.
     pub(crate) fn count_lost_lines(&self, lost: fn() -> u64) {
         // A process has only one log.
         let _ = self.count_lost_lines.set(lost);

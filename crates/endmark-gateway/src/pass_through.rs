@@ -1,4 +1,4 @@
-//! Forwards a path unchanged, except for what a budget or a list of models requires.
+//! Forwards a path unchanged, except for changes that a budget or a list of models requires.
 
 mod counted;
 

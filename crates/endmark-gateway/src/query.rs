@@ -1,20 +1,19 @@
-//! Finds credentials in query parameters, however their names are spelt.
+//! Finds credentials in query parameters, in any spelling of their names.
 
 use std::borrow::Cow;
 
 use endmark_store::SECRET_PREFIX;
 use endmark_wire::percent_decode;
 
-/// Names of query parameters that contain credentials. They are the system parameters of Google's APIs
-/// (<https://cloud.google.com/apis/docs/system-parameters>), optionally prefixed with `$`, and the names that
-/// other servers use. All are in lower case, with `_` for `-`.
+/// Names of query parameters with credentials: the system parameters of Google's APIs
+/// (<https://cloud.google.com/apis/docs/system-parameters>), with or without `$`, and names of other servers. All are
+/// in lower case, with `_` for `-`.
 const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
 /// The parameter that contains an API key.
 const KEY: &str = "key";
 
-/// Parameters that belong to the formats' own URLs. They contain no secrets, and a version may also occur in
-/// a model's name.
+/// Parameters of the formats' own URLs. They are not secrets, and a version may also occur in a model's name.
 const FORMAT_PARAMETERS: [&str; 2] = ["alt", "api-version"];
 
 /// Returns the decoded API key in a query.
@@ -33,7 +32,7 @@ fn is_credential(name: &str) -> bool {
     CREDENTIALS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
 }
 
-/// Returns a query without its credentials, or `None` if nothing else remains.
+/// Returns a query without its credentials. Returns `None` if nothing else remains.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
     let others: Vec<&str> = query
         .split('&')
@@ -47,14 +46,14 @@ fn holds_own_key(pair: &str) -> bool {
     percent_decode(pair).contains(SECRET_PREFIX)
 }
 
-/// Whether a query can override the method or the headers of the request. Rails and similar frameworks read
-/// `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
+/// Whether a query can override the method or the headers. Rails and similar frameworks read `_method`, and Google's
+/// servers read `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
     has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
 }
 
-/// Whether a query affects which costs a response reports. Some system parameters of Google's APIs omit
-/// fields. If a parameter is repeated, servers differ in the value that they use.
+/// Whether a query affects the costs in the response. Some system parameters of Google's APIs omit fields. If a
+/// parameter is repeated, servers differ in which value they use.
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])
@@ -74,7 +73,7 @@ fn has_any(query: &str, names: &[&str]) -> bool {
     query.split(['&', ';']).any(|pair| names.contains(&parameter_name(pair).to_ascii_lowercase().as_str()))
 }
 
-/// Returns the values in a query that may be secrets, both encoded and decoded.
+/// Returns the values of a query that may be secrets, both encoded and decoded.
 pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
     query
         .split('&')

@@ -1,5 +1,5 @@
-//! Recovers one cut part of a reply: whether to recover, how to request the rest, what it may cost, and what
-//! is recorded.
+//! Recovers one cut part of a reply: decides whether and how to request the rest, limits the cost, and records the
+//! outcome.
 
 mod account;
 mod allowance;

@@ -14,7 +14,7 @@ use crate::scrub::{Scrubber, Secrets};
 use crate::stage::identify::new_request_id;
 use crate::upstream::Credential;
 
-/// The facts about a request that are known so far, and the format of its errors.
+/// The known facts about a request, and the format of its errors.
 pub(crate) struct RefusalContext<'a> {
     gateway: &'a Gateway,
     format: &'static dyn WireFormat,
@@ -44,7 +44,8 @@ impl<'a> RefusalContext<'a> {
         session.clone_into(&mut self.refusal.session);
     }
 
-    /// Answers with an error, and adds the request to the list if no upstream was called. A call has its own row.
+    /// Answers with an error. If no upstream was called, adds the request to the list of refused requests, because it
+    /// has no row of its own.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
         let id = self.refusal.request_id.as_str();
         let answer = match id {

@@ -1,4 +1,4 @@
-//! A reply as stages and recovery see it: the parts, the outcome, and the client that reads it.
+//! The data about a reply that stages and recovery share: the parts, the outcome, and the client that reads it.
 
 mod client;
 mod cut_json;

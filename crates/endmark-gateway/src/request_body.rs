@@ -13,19 +13,19 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::upstream::{PartialBody, read_up_to};
 
-/// Decoding steps before another request gets its turn: about a millisecond of work.
+/// Number of decoding steps before another request gets its turn, about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
 
 /// The body of a request on its way through the stages. It is read at most once.
 pub(crate) enum Incoming {
-    /// The body was not needed so far.
+    /// The body was not needed yet.
     Arriving(AnyBody),
     /// The body was read in order to choose an upstream, and is kept in memory.
     Read(RequestBody, BytesReservation),
 }
 
 impl Incoming {
-    /// Whether it is certain that there is no body.
+    /// Whether the request certainly has no body.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Arriving(body) => body.is_end_stream(),
@@ -35,7 +35,7 @@ impl Incoming {
         }
     }
 
-    /// Reads the body to its end. Returns it with the memory reserved for it.
+    /// Reads the body to its end. Returns it with the memory that is reserved for it.
     pub(crate) async fn read(
         self,
         headers: &HeaderMap,
@@ -52,8 +52,8 @@ impl Incoming {
         }
     }
 
-    /// Like `read`, but accepts a body with an unknown encoding or one that cannot be decoded. The gateway
-    /// does not need its content.
+    /// Does the same as `read`, but accepts a body whose encoding is unknown or invalid, because the gateway does not
+    /// need its content.
     pub(crate) async fn read_if_possible(
         self,
         headers: &HeaderMap,
@@ -96,7 +96,7 @@ pub(crate) struct RequestBody {
     pub(crate) encoded: Option<CompressedBody>,
 }
 
-/// A body as the client compressed it. The original upstream gets the same bytes.
+/// A body as compressed by the client. The original upstream gets the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct CompressedBody {
     pub(crate) bytes: Bytes,

@@ -1,4 +1,4 @@
-//! Converts every error of the gateway to an HTTP response in the format that the client's SDK expects.
+//! Converts all errors of the gateway to HTTP responses in the format that the client's SDK expects.
 
 use std::time::{Duration, Instant};
 
@@ -21,15 +21,15 @@ use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 /// The type of the error when a budget refuses a request.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
 
-/// Retry delay in seconds for a request that a budget cannot admit yet, because calls in progress hold the
-/// rest. Large calls take seconds, and official clients retry twice.
+/// Retry delay in seconds for a request that does not fit into a budget because of calls in progress. Large calls
+/// take seconds, and official clients retry twice.
 const HELD_RETRY_SECONDS: u32 = 5;
 
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
-/// Returns the message of a refusal without the gateway's own keys, because some messages quote text from the
-/// client, and a client may put its key anywhere.
+/// Returns the message of a refusal without the gateway's own keys. Messages may quote text of the client, which may
+/// contain a key anywhere.
 pub(crate) fn message(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRET_PREFIX);
@@ -63,7 +63,7 @@ pub(crate) enum Refusal {
     /// The head of the request did not arrive in time.
     #[error("the request's head did not arrive within {0:?}: send it again, at once")]
     HeadTimeout(Duration),
-    /// The client was slow, and another client needed its place.
+    /// The client was slow, and another client needed the connection.
     #[error("the request's head was not there when others needed the place: send it again, at once")]
     GaveWayToOthers,
     /// The request was sent to another host, or by a page of another host.
@@ -80,7 +80,7 @@ pub(crate) enum Refusal {
     /// All connections are busy.
     #[error("every connection is busy: send the request again later, or raise [limits] connections")]
     QueueFull,
-    /// All places and the queue are full.
+    /// All permits are in use, and the queue is full.
     #[error(
         "{served} requests are being served and {queue} wait: send it again later, or raise [limits] requests or queue"
     )]
@@ -114,13 +114,13 @@ pub(crate) enum Refusal {
         "a request body in the encoding `{0}` cannot be read: send it in gzip, deflate, br or zstd, or uncompressed"
     )]
     Encoding(String),
-    /// The connection should switch to another protocol than HTTP.
+    /// The connection should switch to a protocol other than HTTP.
     #[error("{0} is not served here: connect to the upstream itself")]
     Upgrade(String),
     /// The method is not forwarded.
     #[error("the method {0} is not served here: use one of {METHODS}")]
     Method(String),
-    /// The cost of the path is not counted, but a budget applies.
+    /// The path's cost is not counted, but a budget applies.
     #[error(
         "what {path} costs is not counted here, and a budget applies{}: use a key without a budget, or set \
          [budget] unknown_paths = \"pass\" (\"refuse\" by default)", did_you_mean(.suggestion.as_deref())
@@ -133,19 +133,19 @@ pub(crate) enum Refusal {
     /// The path does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// No upstream is configured for the provider that the request and its key belong to.
+    /// No upstream is configured for the provider of the request and its key.
     #[error(
         "no upstream is configured for {titles}, and the request's key is not sent to another provider: add \
          `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
          the path, /u/NAME/…"
     )]
     NoUpstream {
-        /// The titles of the formats that such an upstream would have to support.
+        /// The titles of the formats that such an upstream must support.
         titles: String,
         /// The value of `format` for such an upstream.
         word: &'static str,
     },
-    /// Upstreams of the request's provider exist, but the request does not meet their conditions.
+    /// The provider has upstreams, but the request does not meet their conditions.
     #[error(
         "no upstream is for this request: {0}; send what one of them is for, name the upstream in the path, /u/NAME/…, or \
          add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
@@ -181,7 +181,7 @@ pub(crate) enum Refusal {
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
     NotTheFormat { upstream: String, what: String },
-    /// The model requested omitted parts of a result, which cannot be provided.
+    /// The model requested omitted parts of a result, and they cannot be provided.
     #[error("the model {0}: send the request again, or set [cap] tool = false")]
     Reading(&'static str),
     /// The request needs the store, which fails.
@@ -289,7 +289,7 @@ impl Refusal {
         }
     }
 
-    /// Whether an upstream was called before, so that the request has a call in the ledger.
+    /// Whether an upstream was called before, so that the ledger contains a call of the request.
     pub(crate) fn is_after_call(&self) -> bool {
         matches!(
             self,
@@ -371,8 +371,8 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Refusal::Budget(why) = refusal {
-        // A used-up budget does not recover within seconds. Without this header, an official client would
-        // keep retrying.
+        // An exhausted budget does not recover within seconds. Without this header, an official client would keep
+        // retrying.
         let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
         why.write_rate(format, response.headers_mut());

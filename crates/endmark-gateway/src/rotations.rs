@@ -1,7 +1,7 @@
-//! Warns about sessions whose credential changes, for example that of an OAuth client every hour.
+//! Warns if the credential of a session changes. An OAuth client, for example, changes it every hour.
 //!
-//! The gateway cannot know that two tokens belong to the same client, because only the issuer can verify
-//! them. So each new token starts a new session. The user would not notice this, so a warning is occasionally logged.
+//! Only the issuer can verify that two tokens belong to the same client. Therefore the gateway starts a new session
+//! for each new token. A user would not notice this, so the gateway logs an occasional warning.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -9,10 +9,10 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of remembered sessions. Beyond it, all are forgotten.
+/// Maximum number of remembered sessions. When it is exceeded, all are forgotten.
 const MAX_SESSIONS: usize = 4_096;
 
-/// Minimum time between two warnings of the gateway. A warning for each session would add nothing.
+/// Minimum time between two warnings of the gateway. More warnings would add no information.
 const WARNING_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Remembers the last credential of each named session.
@@ -30,7 +30,7 @@ struct Known {
 }
 
 impl Rotations {
-    /// Records the credential of a named session, and logs a warning if it has changed.
+    /// Records the credential of a named session, and logs a warning if it changed.
     pub(crate) fn note(&self, session: &str, credential: &str) {
         if self.needs_warning(session, credential, Instant::now()) {
             tracing::warn!(

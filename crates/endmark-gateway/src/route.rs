@@ -1,4 +1,4 @@
-//! Routes a request: to the gateway's own pages, or to an upstream in a format.
+//! Routes a request to the gateway's own pages, or to an upstream in a format.
 
 mod model;
 mod provider;
@@ -23,7 +23,7 @@ pub(crate) enum Route<'a> {
     PassThrough(Target<'a>),
     /// An unknown path below `/u/`.
     Unknown(String),
-    /// A request with a key for a provider that has no upstream.
+    /// The key of the request belongs to a provider without an upstream.
     Unserved(Refusal),
 }
 
@@ -50,7 +50,7 @@ impl Target<'_> {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// Returns the target without the client's key in the query, if the upstream has its own key.
+    /// Returns the target. The query does not contain the client's key if the upstream has its own key.
     pub(crate) fn without_credential(&self) -> Self {
         let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
         let path_and_query = match with_query {
@@ -86,8 +86,8 @@ impl Target<'_> {
     }
 }
 
-/// Paths outside of all providers' APIs where a person or a monitor looks for the gateway's own pages. At a
-/// named upstream, below `/u/NAME/`, they are forwarded.
+/// Paths outside of all providers' APIs at which people and monitors expect the gateway's own pages. With the prefix
+/// of a named upstream (`/u/NAME/`), they are forwarded.
 pub(crate) const WELL_KNOWN_PATHS: [&str; 3] = ["/", "/health", "/metrics"];
 
 /// Whether the gateway answers this path itself.
@@ -95,8 +95,8 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/") || WELL_KNOWN_PATHS.contains(&path)
 }
 
-/// Finds the destination of a request with this method, URI, headers and model. Upstreams come only from the
-/// configuration; a request cannot name another host.
+/// Finds the destination of a request by method, URI, headers and model. Only configured upstreams are used: a
+/// request cannot name another host.
 pub(crate) fn find<'a>(
     gateway: &'a Gateway,
     method: &Method,
@@ -152,8 +152,8 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Returns the format of a request, whether it is for a reply or for another service of the same provider. If
-/// nothing indicates a format, it is the first one.
+/// Returns the format of a request for a reply or for another service. Without any indication, returns the first
+/// format.
 pub(crate) fn detect_format(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     IntendedProvider::new(model::upstream_path(uri.path()), uri.query(), headers).format()
 }
@@ -163,8 +163,8 @@ fn no_upstream(format: &dyn WireFormat) -> Refusal {
     Refusal::NoUpstream { titles: titles.join(" or "), word: format.provider().name }
 }
 
-/// Whether a path contains a dot segment in any spelling that a server may accept. Servers resolve dot
-/// segments differently, so no rule can be applied safely.
+/// Whether a path contains a dot segment in any spelling that a server may accept. Servers resolve dot segments
+/// differently, so no rule can be applied safely.
 fn has_dot_segment(path_and_query: &str) -> bool {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if !path.contains(['.', '%']) {

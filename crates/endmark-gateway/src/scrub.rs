@@ -1,7 +1,7 @@
-//! Removes known secrets, in any encoding, from everything that Endmark writes. It is the last line of defence.
+//! Removes known secrets in any encoding from everything that Endmark writes. It is the last line of defence.
 //!
-//! The first line is the type `Secret`, which cannot be printed. This module handles text from others: an
-//! upstream that repeats a key in an error, or a library that logs what it sends.
+//! The first line of defence is the type `Secret`, which cannot be printed. This module handles text from elsewhere:
+//! an upstream that repeats a key in an error, or a library that logs what it sends.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,10 +17,10 @@ use memchr::memmem;
 /// Replaces a secret.
 const REPLACEMENT: &str = "***";
 
-/// Minimum length of a secret. A shorter one is not realistic and would match everywhere.
+/// Minimum length of a secret. Shorter ones are not realistic, and would match everywhere.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// Minimum length of a text for which building an automaton pays off.
+/// Minimum length of a text for which an automaton is worth building.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
 /// How many layers of percent-encoding are decoded. A URL inside another URL is encoded twice.
@@ -30,19 +30,18 @@ const PERCENT_LAYERS: usize = 2;
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
-    /// The length of the shortest secret in bytes. All encodings are at least as long, so a shorter text
-    /// contains no secret.
+    /// The length of the shortest secret in bytes. Encodings are not shorter, so a shorter text contains no secret.
     shortest: usize,
     /// The encodings of all secrets, computed for the first text that may contain one.
     forms: OnceLock<Vec<String>>,
-    /// Finds all encodings in one pass. Building it takes longer than reading a request, so it is built only
-    /// for a long text, or after a secret was found.
+    /// Finds all encodings in one pass. Building it takes longer than reading a request. It is built only for a long
+    /// text, or after a secret was found.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
-    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded
-    /// once or twice.
+    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded once or
+    /// twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -53,7 +52,7 @@ impl Scrubber {
         let mut known: Vec<String> = Vec::new();
         for secret in secrets {
             let secret = secret.as_ref();
-            // A client's key is often the same as the upstream's.
+            // The keys of client and upstream are often equal.
             if secret.len() >= MIN_SECRET_BYTES && !known.iter().any(|other| other == secret) {
                 known.push(secret.to_owned());
             }
@@ -70,7 +69,7 @@ impl Scrubber {
         }
     }
 
-    /// Like `scrub`, for bytes that need not be text.
+    /// Does the same as `scrub`, for bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return Cow::Borrowed(bytes);
@@ -116,7 +115,7 @@ impl Scrubber {
 /// Percent-decoded bytes, and the position of each byte in the encoded text.
 struct DecodedBytes {
     bytes: Vec<u8>,
-    /// The start of each byte in the encoded text. An additional last element is the end of the text.
+    /// The offset of each byte in the encoded text, followed by the length of that text.
     starts: Vec<usize>,
 }
 
@@ -166,7 +165,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The secrets of the configuration and of one request, none of which may be stored, logged or traced.
+/// The secrets of the configuration and of one request. They may not be stored, logged or traced.
 #[derive(Debug, Clone)]
 pub(crate) struct Secrets {
     pub(crate) settings_secrets: Arc<Scrubber>,
@@ -182,8 +181,8 @@ impl Scrub for Secrets {
     }
 }
 
-/// Returns the encodings of a secret other than percent-encoding, without duplicates. Most keys are equal in
-/// both base64 alphabets, and each form costs a search in everything that is written.
+/// Returns the encodings of a secret without percent-encodings and duplicates. Most keys are equal in both base64
+/// alphabets, and each encoding costs a search in all output.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());
@@ -195,7 +194,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the part of the base64 text that does not depend on the context: for three alignments and two alphabets.
+/// Returns the part of the base64 text that does not depend on the context, for three alignments and two alphabets.
 fn base64_forms(secret: &str) -> impl Iterator<Item = String> {
     let shifted = [&[0, 0], secret.as_bytes()].concat();
     (0..3).flat_map(move |before| {
@@ -252,7 +251,7 @@ mod tests {
 
     #[test]
     fn each_encoding_is_listed_once() {
-        // The secret has only letters and digits, which are equal in both base64 alphabets.
+        // The secret contains only letters and digits, which are equal in both base64 alphabets.
         assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
         let forms = forms(SECRET);
         assert!(forms.iter().enumerate().all(|(at, form)| !forms[..at].contains(form)), "{forms:?}");

@@ -1,4 +1,4 @@
-//! The gateway's settings, already parsed: every value here is valid.
+//! The gateway's settings. They are already parsed and valid.
 
 mod authorities;
 mod base_url;
@@ -66,22 +66,23 @@ pub const DEFAULT_PORT: u16 = 4141;
 // Fields: one for each section of the configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where it listens, and whom it admits.
+    /// Where the gateway listens, and which clients it admits.
     pub listener: ListenerSettings,
     /// The files for TLS. Without them it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Who may read the metrics. Without a value they are open, unless a key is required and there is no admin key.
+    /// Which clients may read the metrics. By default all clients may, unless a key is required and there is no admin
+    /// key.
     pub metrics: MetricsSettings,
     /// The gateway's own keys.
     pub keys: KeySettings,
-    /// The only accepted key, instead of those in the store. Such a gateway has no page except its health.
+    /// The only accepted key, instead of those in the store. Such a gateway serves no page except its health.
     pub sole_key: Option<SoleKey>,
-    /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, otherwise for
-    /// the first without conditions that speaks its format.
+    /// The upstreams by name; never empty. A request goes to the first one whose conditions it meets, or else to the
+    /// first unconditional one that supports its format.
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,
-    /// What corrections of a reply's form may do (PC-6).
+    /// What a correction of a reply's form may do (PC-6).
     pub correct: CorrectSettings,
     /// The handling of the tool calls of a reply (PC-9).
     pub tools: ToolSettings,
@@ -93,7 +94,7 @@ pub struct Settings {
     pub cap: CapSettings,
     /// When conversations are compacted (CX-1, CX-2).
     pub compact: CompactSettings,
-    /// The table of models, instead of the built-in one.
+    /// The table of models that replaces the built-in one.
     pub models: Option<Arc<Models>>,
     /// The budgets (CX-7).
     pub budget: BudgetSettings,
@@ -103,7 +104,7 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// Limits in bytes, counts and time.
     pub limits: Limits,
-    /// Faults to inject; none by default.
+    /// Faults to inject. By default the list is empty.
     pub faults: FaultSettings,
     /// Answers requests for the other pages below `/endmark/`.
     pub console: Option<Arc<Console>>,
@@ -115,7 +116,7 @@ impl Settings {
         self.models.as_deref().unwrap_or_else(|| Models::builtin())
     }
 
-    /// Makes a scrubber with every secret in these settings.
+    /// Creates a scrubber for all secrets in these settings.
     pub fn scrubber(&self) -> Scrubber {
         let keys = self.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref()).cloned();
         let passwords =

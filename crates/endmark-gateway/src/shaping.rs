@@ -1,6 +1,6 @@
-//! Changes a conversation on its way to an upstream: caps tool results (CX-5), and condenses the older part
-//! (CX-1, CX-2). The omitted content is kept in the store. The replacements are remembered, so that the same
-//! conversation has the same bytes in every later request.
+//! Changes a conversation on its way to an upstream: caps tool results (CX-5) and condenses the older part (CX-1,
+//! CX-2). The omitted content is stored. Replacements are remembered, so that later requests of the same conversation
+//! contain the same bytes.
 
 mod keep;
 mod read;
@@ -18,7 +18,7 @@ pub(crate) use results::{CappedRequest, cap_results};
 pub(crate) use summaries::{Compaction, CondensedRequest, Summary, compact, compact_refused};
 pub(crate) use summariser::Summariser;
 
-/// What the gateway remembers about all conversations.
+/// Remembers data about all conversations.
 #[derive(Default)]
 pub(crate) struct Shaping {
     results: results::Memory,
@@ -39,12 +39,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) session: &'a str,
     /// The upstream that the request is for.
     pub(crate) upstream: &'a str,
-    /// The model that may summarise a part that is condensed.
+    /// The model that may summarise a condensed part.
     pub(crate) summariser: Option<Summariser<'a>>,
 }
 
 impl Subject<'_> {
-    /// Returns the owner of the kept parts, who alone can read them.
+    /// Returns the owner of the stored parts. Only the owner can read them.
     fn owner(&self) -> String {
         owner(self.credential)
     }

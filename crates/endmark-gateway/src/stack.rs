@@ -1,6 +1,6 @@
-//! The request path from top to bottom: each line of [`answer_reply_request`] is a stage, a module of `stage`.
+//! The request path from top to bottom. Each line of [`answer_reply_request`] is a stage, which is a module of `stage`.
 //!
-//! A stage takes the result of the previous one and does not use later ones. After the head of a stream, the
+//! A stage takes the result of the previous stage and does not use later ones. After the head of a stream, the
 //! remaining stages run while its body is read: see [`stream`].
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::stage::{disclose, mend, observe, settle};
 use crate::upstream::{Credential, remove_replaced_body_headers};
 use crate::work::LARGE_BYTES;
 
-/// Answers one request to an upstream. Errors have the form of `format`.
+/// Answers one request to an upstream. Errors have the format `format`.
 pub(crate) async fn respond(
     gateway: Arc<Gateway>,
     mut request: Request<AnyBody>,
@@ -89,7 +89,7 @@ pub(crate) async fn respond(
     answered.unwrap_or_else(|refusal| refusable.refuse(&refusal))
 }
 
-/// Whether a client with this key may make this request, and what remains to be checked in the body.
+/// Checks whether a client with this key may make this request, and what remains to check in the body.
 fn check_admission(
     gateway: &Gateway,
     key: Option<&OwnKey>,
@@ -108,7 +108,7 @@ fn check_admission(
     Ok(passage)
 }
 
-/// Whether a request runs a model, judging by its head.
+/// Whether a request runs a model, according to its head.
 fn is_call(method: &Method, path: &str) -> bool {
     method == Method::POST
         && !paths::read("POST", path, None).is_ok_and(|known| matches!(known.cost, Cost::Free))
@@ -151,8 +151,8 @@ enum UnmendedReply {
     Whole(Box<ObservedReply>),
 }
 
-/// Requests replies until one is for the client. A lost reply is requested again, and the gateway answers the
-/// model's calls of `endmark_read`.
+/// Requests replies until one can be sent to the client. A lost reply is requested again. Calls of `endmark_read` are
+/// answered by the gateway.
 async fn request_reply(reserved: Box<Exchange>) -> Result<UnmendedReply, Refusal> {
     let mut delivered = deliver(reserved).await?;
     loop {
@@ -180,20 +180,20 @@ async fn request_reply(reserved: Box<Exchange>) -> Result<UnmendedReply, Refusal
     }
 }
 
-/// Responds at once with the head of a stream. The body follows as it arrives.
+/// Responds with the head of a stream at once. The body follows as it arrives.
 fn start_stream(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let (mut head, upstream) = answer.into_parts();
-    // The end of the stream is unknown, so headers must not describe the whole body.
+    // The end of the stream is unknown, so remove headers that describe the complete body.
     remove_replaced_body_headers(&mut head.headers);
     if exchange.work.take().is_some() && exchange.attempt.request.body().len() >= LARGE_BYTES {
-        // Parse the tool schemas now, on a separate thread.
+        // Parse the tool schemas on this separate thread, before they are needed.
         let _ = exchange.tool_schema("");
     }
     let body = body_from(exchange.gateway.settings.limits.stream_bytes, |outlet| {
         let relaying = async move {
             let mut client = ClientStream::new(outlet);
             match stream(&mut exchange, upstream, &mut client).await {
-                // An error breaks off the stream, so no client takes it for a whole reply.
+                // An error breaks off the stream, so that no client mistakes it for a whole reply.
                 Ok(StreamEnd::Broken) => Err("the upstream broke off".into()),
                 Ok(StreamEnd::Normal) | Err(ClientGone) => Ok(()),
             }

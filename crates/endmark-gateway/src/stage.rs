@@ -1,4 +1,4 @@
-//! The stages of the request path, in order. Each takes the result of the previous one and does not use later ones.
+//! The stages of the request path, in order. Each takes the result of the previous stage and does not use later ones.
 
 pub(crate) mod admit;
 pub(crate) mod deliver;

@@ -14,11 +14,11 @@ use crate::work;
 /// The stages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// No new work begins.
+    /// No new work starts.
     Draining = 1,
-    /// Work in progress ends now, with a message to the client if possible.
+    /// Work in progress is aborted, if possible with a message to the client.
     Interrupted = 2,
-    /// Every connection ends, whatever it is doing.
+    /// All connections are closed, regardless of their activity.
     Stopped = 3,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Stopping {
     reached: watch::Sender<()>,
 }
 
-/// Error: the gateway was stopped before the work was done.
+/// Error: the gateway stopped before the work was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
@@ -52,7 +52,7 @@ impl Stopping {
         self.stage.load(Ordering::Acquire) >= stage as u8
     }
 
-    /// Runs this work, and abandons it if the gateway is interrupted meanwhile.
+    /// Runs this work. Aborts it if the gateway is interrupted meanwhile.
     pub(crate) async fn unless_interrupted<F>(&self, mut work: Pin<&mut F>) -> Result<F::Output, Interrupted>
     where
         F: Future,

@@ -1,5 +1,5 @@
-//! Maps the ids of responses that were completed by another response. The client of a stream knows the id at
-//! the beginning, but the server has the complete reply under the id of the response that completed it.
+//! Maps the ids of responses to the responses that completed them. The client of a stream knows the id at its
+//! beginning. The server has the complete reply under the id of the completing response.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,16 @@ const MAX_RESPONSES: usize = 8_192;
 /// Maximum length of a remembered id in bytes. Real ids are shorter.
 const MAX_ID_BYTES: usize = 256;
 
-/// A response id with its owner. The id means nothing for other clients.
+/// A response id with its owner. The id has no meaning for other clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ResponseOwner {
     upstream: String,
-    /// The hash of the credential in the request, if there was one.
+    /// The hash of the credential in the request, if any.
     credential: Option<String>,
     id: String,
 }
 
-/// Responses that were completed by another one.
+/// The responses that another response completed.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
     known_successors: Mutex<KnownSuccessor>,
@@ -57,7 +57,7 @@ impl Successors {
     }
 
     fn lock(&self) -> MutexGuard<'_, KnownSuccessor> {
-        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.known_successors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! Spans of requests and upstream calls, for trace collectors.
 //!
-//! The spans have a separate target, so that logs do not contain them. Without a collector, each costs one
-//! check. Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain
-//! no text of a conversation, no header, no query and no message of an upstream.
+//! The spans have a separate target, so that they do not appear in logs. Without a collector, each costs one check.
+//! Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain no
+//! conversation text, headers, queries or upstream messages.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
@@ -13,11 +13,11 @@ use tracing::field::Empty;
 
 use crate::api::Api;
 
-/// The target of every span that is only for traces.
+/// The target of the spans that are only for traces.
 pub const SPANS: &str = "telemetry";
 
-/// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the
-/// client's own trace, if there is one.
+/// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the client's
+/// trace, if any.
 pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
@@ -143,7 +143,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     }
 }
 
-/// Records the stop reasons. They are a list, which a span's field cannot be.
+/// Records the stop reasons. They are a list, which the field of a span cannot contain.
 #[cfg(feature = "otel")]
 fn record_finish_reasons(span: &Span, words: &[String]) {
     use opentelemetry::{Array, Value};

@@ -14,10 +14,10 @@ use crate::settings::TlsFiles;
 /// Why a listener cannot use TLS. Each message contains the file and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or is not PEM.
+    /// A file cannot be read or is not PEM.
     #[error("the {what} `{}` cannot be read: {why}", path.display())]
     Unreadable {
-        /// Describes which of the two files it is.
+        /// Which of the two files is meant.
         what: &'static str,
         /// The path of the file.
         path: PathBuf,

@@ -1,8 +1,7 @@
-//! Schedules work so that it causes few wake-ups: timers that do not wake a task, and work that is polled
-//! inside the connection that waits for it.
+//! Reduces wake-ups: timers that do not wake a task, and work that is polled inside the connection that waits for it.
 //!
-//! Passing a small request between tasks, and setting timers that are the next to fire, costs more than all
-//! other work for it. `bench/gateway` measures the savings.
+//! Moving a small request between tasks, and setting a timer that fires next, cost more than all other work for it.
+//! `bench/gateway` measures the savings.
 
 mod alarm;
 mod companion;

@@ -1,4 +1,4 @@
-//! Calls to upstreams: the HTTP client, and the headers in both directions.
+//! Calls upstreams: the HTTP client, and the headers in both directions.
 
 mod claims;
 mod client;

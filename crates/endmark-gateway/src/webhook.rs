@@ -1,4 +1,4 @@
-//! Sends events to the user's address: budgets that are nearly used up, and reports of supervised programs.
+//! Sends events to the user's URL: budgets that are nearly exhausted, and reports of supervised programs.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,8 +28,8 @@ const RETRY_DELAYS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs
 /// The header with the HMAC-SHA256 of the body: `sha256=` and hexadecimal digits.
 const SIGNATURE: &str = "x-endmark-signature";
 
-/// Sends events as JSON by POST, in order. The caller never waits: an event is queued, and retried if that
-/// may help. Otherwise it is dropped and logged.
+/// Sends events as JSON by POST, in order. The caller never waits. A failed event is retried if that may help, and
+/// otherwise dropped and logged.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +55,7 @@ struct Inner {
     pending: watch::Sender<usize>,
 }
 
-/// Sends events to one address.
+/// Sends the events for one URL.
 #[derive(Clone)]
 struct Sender {
     client: legacy::Client<Connector, Full<Bytes>>,
@@ -69,7 +69,7 @@ struct Sender {
 /// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The address is invalid. The error does not repeat it, because it may contain a secret.
+    /// The URL is invalid. The error does not contain it, because it may contain a secret.
     #[error("the address of the webhook cannot be used ({0}): use one like https://example.com/hook")]
     Address(&'static str),
     /// Connections cannot be prepared.
@@ -78,7 +78,7 @@ pub enum WebhookError {
 }
 
 impl Webhook {
-    /// Creates a webhook for this address. Bodies are signed if there is a secret.
+    /// Creates a webhook for this URL. Bodies are signed if there is a secret.
     ///
     /// # Errors
     /// [`WebhookError`] if the address cannot be used.
@@ -102,7 +102,7 @@ impl Webhook {
         Ok(Self(Arc::new(Inner { sender, queue: OnceLock::new(), pending: watch::Sender::new(0) })))
     }
 
-    /// Queues an event and returns at once. Must be called in a tokio runtime.
+    /// Queues an event and returns at once. Requires a tokio runtime.
     pub fn send(&self, event: &Value) {
         let queue = self.0.queue.get_or_init(|| {
             let (queue, events) = mpsc::channel(QUEUE);
@@ -116,7 +116,7 @@ impl Webhook {
         }
     }
 
-    /// Waits until all queued events were sent or dropped, but at most this long. Returns whether all were.
+    /// Waits until all queued events were sent or dropped, but at most this long. Returns whether all of them were.
     pub async fn flush(&self, within: Duration) -> bool {
         let mut pending = self.0.pending.subscribe();
         tokio::time::timeout(within, pending.wait_for(|pending| *pending == 0))
@@ -125,7 +125,7 @@ impl Webhook {
     }
 }
 
-/// Sends events one after the other, until the queue is closed.
+/// Sends events one after another, until the queue is closed.
 async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: watch::Sender<usize>) {
     while let Some(event) = events.recv().await {
         let mut waits = sender.waits.into_iter();
@@ -171,7 +171,7 @@ impl Sender {
         let exchange = async {
             let answer = self.client.request(request).await.map_err(|error| broken(with_causes(&error)))?;
             let status = answer.status();
-            // Read the body so that the connection can be used again. Its content does not matter.
+            // Read the body so that the connection can be reused. Its content does not matter.
             drop(answer.into_body().frame().await);
             if status.is_success() {
                 return Ok(());

@@ -1,10 +1,9 @@
 //! Runs work on large inputs away from the threads that serve other connections.
 //!
-//! A future that runs in [`PooledFuture`] can declare at any point that its input is [`large`]. From then on it is
-//! polled on a thread of a pool, until the guard is dropped. So every stage remains ordinary code, and none
-//! can delay other clients. The process has one pool with a permit for each processor. When a client
-//! disconnects, its future is dropped. Work that checks [`is_stopped`] then ends soon and releases its
-//! permit. Small inputs cause no overhead.
+//! A future in [`PooledFuture`] can declare at any point that its input is [`large`]. From then on it is polled on a
+//! thread of a pool, until the guard is dropped. Thus all stages are ordinary code, and none can delay other clients.
+//! The process has one pool with a permit for each processor. When a client disconnects, its future is dropped. Work
+//! that checks [`is_stopped`] then ends soon and releases its permit. Small inputs cause no overhead.
 
 mod pooled;
 
@@ -22,16 +21,16 @@ pub(crate) use pooled::PooledFuture;
 /// milliseconds.
 pub(crate) const LARGE_BYTES: usize = 256 * 1024;
 
-/// How many times longer counting tokens and shortening results take per byte than reading and editing.
+/// How many times longer counting tokens and shortening results takes per byte than reading and editing.
 pub(crate) const SLOW_FACTOR: usize = 8;
 
-/// What the current thread does.
+/// The activity of the current thread.
 enum Current {
-    /// Nothing that could be moved to the pool.
+    /// The thread has no activity that could move to the pool.
     Nothing,
-    /// It polls a future on an async worker. The future may have asked to be moved to the pool.
+    /// The thread polls a future on an async worker. The future may have asked to move to the pool.
     OnThread { is_requested: bool },
-    /// It belongs to the pool, and polls the future of this scope.
+    /// The thread belongs to the pool, and polls the future of this scope.
     InPool(Arc<Scope>),
 }
 
@@ -41,7 +40,7 @@ thread_local! {
 
 /// State that a future shares with the pool.
 struct Scope {
-    /// The number of guards that the future holds.
+    /// Number of guards that the future holds.
     large: AtomicUsize,
     /// Whether nothing waits for the future any more.
     is_stopped: AtomicBool,
@@ -53,7 +52,7 @@ struct Scope {
 
 impl Scope {
     fn task(&self) -> MutexGuard<'_, Waker> {
-        // The waker is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The waker is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,7 +69,7 @@ impl Wake for Scope {
     }
 }
 
-/// A guard: while it exists, its future is polled in the pool.
+/// A guard. While it exists, its future is polled in the pool.
 #[must_use]
 pub(crate) struct LargeInput(Option<Arc<Scope>>);
 
@@ -82,7 +81,7 @@ impl Drop for LargeInput {
     }
 }
 
-/// Polls the current future in the pool from now on if `bytes` is large. Has no effect outside of [`PooledFuture`].
+/// Polls the current future in the pool from now on if `bytes` is large. Has no effect outside [`PooledFuture`].
 pub(crate) async fn large(bytes: usize) -> LargeInput {
     if bytes < LARGE_BYTES {
         return LargeInput(None);
@@ -104,7 +103,7 @@ pub(crate) async fn large(bytes: usize) -> LargeInput {
     .await
 }
 
-/// Whether the client has disconnected for which this thread works.
+/// Whether the client for which this thread works has disconnected.
 pub(crate) fn is_stopped() -> bool {
     CURRENT.with_borrow(|current| match current {
         Current::InPool(scope) => scope.is_stopped.load(Ordering::Relaxed),
@@ -117,10 +116,10 @@ pub(crate) fn is_in_pool() -> bool {
     CURRENT.with_borrow(|current| matches!(current, Current::InPool(_)))
 }
 
-/// Counts events that futures must notice without being woken. A future that is being polled is polled again.
+/// Counts events that futures must notice without being woken. If it changes during a poll, the future is polled again.
 static NUDGES: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes every future in the pool be polled again.
+/// Causes all futures in the pool to be polled again.
 pub(crate) fn wake_pool() {
     NUDGES.fetch_add(1, Ordering::AcqRel);
 }

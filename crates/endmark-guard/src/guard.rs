@@ -6,7 +6,7 @@ use crate::criteria::{Criteria, Template};
 use crate::finding::Assessment;
 use crate::phrases::Bank;
 
-/// Checks artifacts against the same criteria, one after the other (CG-2).
+/// Checks artifacts against the same criteria, one after another (CG-2).
 ///
 /// ```
 /// use endmark_guard::{Artifact, Criteria, Guard, Verdict};

@@ -12,12 +12,12 @@ use crate::signals::Signals;
 /// Bytes of standard error that are kept for an error message.
 const ERROR_BYTES: usize = 16 << 10;
 
-/// How much is kept and how much passed on, in bytes.
+/// How many bytes to store, and how many to forward.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureLimits {
-    /// Of standard output, in memory.
+    /// Bytes of standard output that are stored in memory.
     pub output: usize,
-    /// Of standard error, passed on.
+    /// Bytes of standard error that are forwarded.
     pub passed_errors: u64,
     /// Whether all of standard output is also copied into an unnamed file.
     pub copies_output: bool,
@@ -28,7 +28,7 @@ pub struct CaptureLimits {
 pub struct FinishedCommand {
     /// How its process ended.
     pub end: End,
-    /// Why it was made to end, if it was.
+    /// Why the command was forced to end, if it was.
     pub forced: Option<ForcedEnd>,
     /// Its standard output.
     pub output: Captured,

@@ -1,4 +1,4 @@
-//! Runs a command in a process group and passes on its output, in bounded memory and time. (EN-1, CG-3)
+//! Runs a command in a process group and forwards its output, in bounded memory and time. (EN-1, CG-3)
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -78,7 +78,7 @@ pub enum ListenerDecision {
 pub struct CommandEnd {
     /// How its process ended.
     pub end: End,
-    /// Why it was made to end, if it was.
+    /// Why the command was forced to end, if it was.
     pub forced: Option<ForcedEnd>,
     /// The state of its standard output when reading stopped.
     pub output_left: OutputLeft,

@@ -1,9 +1,9 @@
-//! Ends a process group when its supervisor is gone, even one that was killed. (CG-4)
+//! Ends a process group after its supervisor ended, even if the supervisor was killed. (CG-4)
 //!
-//! A keeper is a small process that leads the group and waits for the end of a pipe whose other end only its
-//! supervisor has open. The system closes that end however the supervisor dies. The keeper then asks the processes of
-//! the group to end, and kills them two seconds later. Commands are started in the keeper's group, so that they are
-//! never outside of a kept group. While the keeper lives, its process id cannot be reused.
+//! A keeper is a small process that leads the group and waits for the end of a pipe. Only its supervisor has the
+//! other end open, and the system closes it however the supervisor dies. The keeper then asks the processes of the
+//! group to end, and kills them two seconds later. Commands are started in the keeper's group, so that they never run
+//! outside of it. While the keeper lives, its process id cannot be reused.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Waits for the end of its input, then ends its group. It ignores the signals that ask the others to end.
+/// Waits for the end of its input, and then ends its group. It ignores the signals that ask the other processes to end.
 const SCRIPT: &str =
     "trap '' HUP INT TERM; while read -r line; do :; done; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
@@ -49,7 +49,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Its id cannot be reused before it is waited for.
+        // Its id cannot be reused before the wait.
         if let Some(group) = Pid::from_raw(self.group) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! A child process in its group. Its output is passed on as it arrives, time and silence are limited, it is asked to
+//! A child process in its group. Its output is forwarded as it arrives, time and silence are limited, it is asked to
 //! end and then killed, and it never outlives its supervisor, even one that is killed.
 //!
 //! [`run`] runs one child to its end and passes its output to a [`Listener`]. [`run_captured`] keeps the head and the

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-/// The most pieces in the queue.
+/// Maximum number of pieces in the queue.
 const QUEUE: usize = 64;
 /// How long the end waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Writes to standard error from a thread of its own.
+/// Writes to standard error from a separate thread.
 #[derive(Debug)]
 pub struct ErrorWriter {
     pieces: SyncSender<Vec<u8>>,
@@ -24,7 +24,7 @@ pub struct ErrorWriter {
 }
 
 impl ErrorWriter {
-    /// Starts to pass on at most `limit` bytes.
+    /// Starts to forward at most `limit` bytes.
     pub fn start(limit: u64) -> io::Result<Self> {
         let (pieces, to_write) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
         let (done, written) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! How long to wait for a command, and what to do afterwards.
+//! Decides how long to wait for a command, and what to do afterwards.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::Instant;
 
-/// How long an output may stay open in silence after the command has ended. A process that the command left running
-/// may hold it forever.
+/// How long an output may stay open without data after the command has ended. A process that the command left running
+/// could keep it open forever.
 const OPEN_OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// The time limits of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// For the whole command; `None` for no limit.
+    /// Limit for the whole command. `None` means no limit.
     pub total: Option<Duration>,
     /// For silence; `None` for no limit.
     pub silence: Option<Duration>,
@@ -31,7 +31,7 @@ pub enum End {
     Exited(i32),
     /// By this signal.
     Killed(i32),
-    /// Not even after a kill, or in an unknown way.
+    /// The command did not end even after a kill, or ended in an unknown way.
     Unknown,
 }
 
@@ -48,14 +48,14 @@ impl End {
     }
 }
 
-/// Why a command was made to end.
+/// Why a command was forced to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForcedEnd {
-    /// It exceeded its time limit.
+    /// The command exceeded its time limit.
     TimedOut,
-    /// It was silent for too long.
+    /// The command was silent for too long.
     Silent,
-    /// It did not end after its output was complete.
+    /// The command did not end after its output was complete.
     OutputHeldOpen,
     /// The listener requested it.
     Stopped,
@@ -81,7 +81,7 @@ pub(crate) enum Next {
     Stop,
 }
 
-/// What is being waited for.
+/// The event that is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The command.
@@ -94,13 +94,13 @@ enum Phase {
     Killed,
 }
 
-/// What is being waited for, and until when.
+/// The awaited event and its deadlines.
 #[derive(Debug)]
 pub(crate) struct Patience {
     group: Option<Pid>,
     times: Times,
     phase: Phase,
-    /// Of every phase except the first.
+    /// The deadline of each phase except the first.
     deadline: Option<Instant>,
     /// Until when the command may run, be silent, and continue after its output was complete.
     total_deadline: Option<Instant>,
@@ -257,7 +257,7 @@ impl Patience {
         }
     }
 
-    /// Sends a signal, unless the group is gone.
+    /// Sends a signal, unless the group has ended.
     fn send(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);

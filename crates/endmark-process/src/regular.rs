@@ -1,4 +1,4 @@
-//! Opens and reads files at given paths without ever blocking.
+//! Opens and reads files at given paths without blocking.
 //!
 //! A named pipe without a writer blocks the process that opens it, and a device may block or be endless. A command
 //! that handles timers and signals, or a path from another program, must not block. So only regular files are read,
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// The largest file that a person writes, such as a configuration, a template or a certificate.
+/// Maximum size of a file that a person writes, such as a configuration, a template or a certificate.
 pub const MAX_WRITTEN_BYTES: u64 = 16 << 20;
 
 /// Opens a regular file for reading, without blocking.
@@ -22,7 +22,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     // Devices are not even opened: opening alone may have an effect.
     check(fs::metadata(path)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(non_blocking()).open(path)?;
-    // It may be another file than the one that was checked.
+    // It may be a different file than the one that was checked.
     check(file.metadata()?.file_type())?;
     Ok(file)
 }
@@ -42,8 +42,7 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most `limit` bytes as text, without blocking.
 ///
-/// # Errors
-/// As [`read_regular`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
+/// # Errors The same as [`read_regular`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
     let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
     String::from_utf8(read_regular(path, limit)?).map_err(not_utf8)

@@ -1,4 +1,4 @@
-//! The signals that ask this process to end, and are passed on to the tool.
+//! The signals that ask this process to end, and are forwarded to the tool.
 
 use std::io;
 

@@ -19,12 +19,12 @@ pub struct Transcript {
     remaining: u64,
     tail: Ring,
     omitted_bytes: u64,
-    /// Why nothing more is written, if so.
+    /// Why writing has stopped, if it has.
     failure: Option<io::Error>,
 }
 
 impl Transcript {
-    /// Creates a file for its owner alone. Its beginning takes at most this many bytes.
+    /// Creates a file that only its owner can read. Its beginning has at most this many bytes.
     pub fn create(path: &Path, limit_bytes: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);

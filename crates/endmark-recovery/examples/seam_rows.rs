@@ -1,6 +1,8 @@
-//! What the stitcher judges seams by, for `cargo xtask fit`: cases of `bench/recovery` in, one JSON array a line out.
+//! Computes the features by which the stitcher judges seams, for `cargo xtask fit`. Reads cases of `bench/recovery`,
+//! and writes one JSON array a line.
 //!
-//! The first line has the names. Each other one has 1 or 0, for a seam that is right or wrong, and the values.
+//! The first line contains the names of the features. Each other line contains 1 for a right seam or 0 for a wrong
+//! one, and then the values.
 
 use std::error::Error;
 use std::io::{self, BufRead as _, BufWriter, Write as _};
@@ -21,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(output.flush()?)
 }
 
-/// Returns the row of one case, or `None` for cases whose intended text is unknown.
+/// Returns the row of one case. Returns `None` if the intended text is unknown.
 fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let word = |name: &str| case[name].as_str().unwrap_or_default();
     let format = Format::parse(word("format"), None)?;
@@ -32,7 +34,7 @@ fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let Some(judged) = seam_features(first, second, &format, from).filter(|_| !is_blind) else {
         return Ok(None);
     };
-    // A result that is not whole cannot be called wrong if no text was intended.
+    // If the intended text is unknown, a result that is not whole cannot be called wrong.
     if case["truth"].is_null() && !judged.is_whole {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! `stitch --batch` without the rest of the command: JSON Lines in, JSON Lines out, for `bench/recovery`.
+//! Runs only `stitch --batch` of the command, for `bench/recovery`: JSON Lines in, JSON Lines out.
 //!
 //!     cargo build --release -p endmark-recovery --example stitch_batch
 //!     python3 bench/recovery/run.py --command target/release/examples/stitch_batch

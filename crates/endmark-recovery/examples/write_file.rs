@@ -1,4 +1,4 @@
-//! A tool call that was cut in the middle of a file, with raw line feeds in its string, from detection to the whole document.
+//! Recovers a tool call that was cut in the middle of a file. Its string contains raw line feeds.
 //!
 //!     cargo run -p endmark-recovery --example write_file
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The whole document, and the prompt that asks for its rest.
+/// Returns the whole document, and the prompt that requested its rest.
 fn recover() -> Result<(String, String), Box<dyn std::error::Error>> {
     let Verdict::Truncated(truncation) = detect(CUT.as_bytes(), &Format::Json).verdict else {
         return Err("it is not seen to be cut".into());

@@ -10,14 +10,14 @@ use crate::SchemaProblem;
 use endmark_text::detect::detect;
 use endmark_text::{Format, Open, Truncation, Verdict};
 
-/// The most problems that a prompt lists. A model that corrects these corrects the others as well.
+/// Maximum number of problems that a prompt lists. A model that corrects these corrects the others as well.
 const MAX_PROBLEMS: usize = 20;
 
-/// The longest message that a prompt quotes, in characters: some validators quote the whole document.
+/// Maximum number of characters of a validator's message in a prompt. Some validators quote the whole document.
 const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Returns the prompt that requests a corrected document. It lists the validator's messages, sorted by path and then
-/// message, and demands nothing but the whole document (PC-6).
+/// message, and requests only the whole document (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{SchemaProblem, build_correction_prompt};
@@ -29,7 +29,7 @@ pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
     let mut prompt = String::from("The JSON in your last reply is not what was asked for:\n");
     for problem in sorted.iter().take(MAX_PROBLEMS) {
         let line = problem.to_string();
-        // A message of several lines could be taken for several problems.
+        // A message of several lines could look like several problems.
         let mut line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some((end, _)) = line.char_indices().nth(MAX_MESSAGE_CHARS) {
             line.truncate(end);
@@ -47,16 +47,16 @@ pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
     prompt
 }
 
-/// Returns problems sorted by path and then message, each once.
+/// Returns problems sorted by path and then message, without duplicates.
 pub(crate) fn sort_problems(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProblem> {
     problems.sort();
     problems.dedup();
     problems
 }
 
-/// Returns the only whole JSON document in a reply: the reply itself, the content of its only code fence with one, or
-/// the text between its first and last bracket (PC-6). Returns `None` if there is no such document, or if several
-/// fences have one.
+/// Returns the only whole JSON document in a reply: the reply itself, the content of the only code fence with a
+/// document, or the text from the first to the last bracket (PC-6). Returns `None` if there is no such document, or
+/// if several fences contain one.
 ///
 /// ```
 /// use endmark_recovery::extract_json;
@@ -83,8 +83,8 @@ fn is_whole(text: &str) -> bool {
     detect(text.as_bytes(), &Format::Json).verdict.is_whole()
 }
 
-/// Returns the contents of the closed code fences. A JSON string has no line breaks, so no line of a document begins
-/// like a fence.
+/// Returns the contents of the closed code fences. A line of a document never begins like a fence, because JSON
+/// strings contain no line breaks.
 fn fenced_blocks(reply: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
     let mut open: Option<usize> = None;
@@ -105,7 +105,7 @@ fn fenced_blocks(reply: &str) -> Vec<&str> {
     blocks
 }
 
-/// Returns why a text is not a whole document, or `None` if it is one.
+/// Returns why a text is not a whole document. Returns `None` if it is one.
 pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
     let message = match detect(text.as_bytes(), &Format::Json).verdict {
         Verdict::Whole => return None,
@@ -117,8 +117,8 @@ pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
     Some(SchemaProblem { path: String::new(), message })
 }
 
-/// Closes everything open in the valid beginning of a text, so that a schema can report what is missing. Only
-/// validators see the result, since its end is invented.
+/// Closes all open elements of a valid beginning, so that a schema can report what is missing. The invented end is
+/// used only for validation.
 pub(crate) fn close_for_validation(text: &str) -> Option<String> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let cut = match verdict {
@@ -144,7 +144,7 @@ fn close(settled: &str, cut: &Truncation) -> Option<String> {
             Open::Object => brackets.push('}'),
             Open::Array => brackets.push(']'),
             Open::String => quote = "\"",
-            // Never open in JSON.
+            // JSON never has these open elements.
             Open::Fence { .. } | Open::Link | Open::Row | Open::Tag(_) | Open::Markup(_) => return None,
         }
     }
@@ -153,7 +153,7 @@ fn close(settled: &str, cut: &Truncation) -> Option<String> {
         return None;
     }
     let without_comma = beginning.strip_suffix(',').unwrap_or(beginning);
-    // In an open string the settled part is closed unchanged. A key or a colon before the cut gets a value.
+    // In an open string, the settled part is closed unchanged. A key or a colon before the cut gets a value.
     let stem = if quote.is_empty() { without_comma } else { settled };
     ["", "null", ":null"]
         .into_iter()

@@ -1,13 +1,13 @@
-//! How a reply's bytes ended, and what the provider reported about it.
+//! How the bytes of a reply ended, and the provider's report about it.
 
-/// How the stream of a reply ended. Every verdict is computed from it.
+/// How the stream of a reply ended. All verdicts depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The protocol's own end arrived.
     Clean,
     /// The upstream reported an error in the middle of the reply.
     UpstreamError,
-    /// No byte arrived for longer than the idle limit.
+    /// No byte arrived within the idle limit.
     Stalled,
     /// The bytes stopped without a terminal event: a reset or a close.
     Dropped,
@@ -15,7 +15,7 @@ pub enum Ending {
     Cancelled,
     /// The reply exceeded the configured size.
     OverCap,
-    /// The process that passes it on was stopped before it ended.
+    /// The process that forwarded the reply was stopped.
     Interrupted,
 }
 
@@ -36,7 +36,7 @@ impl Ending {
 
 /// The provider's reason for stopping, independent of the words of its wire format (PC-8).
 ///
-/// It is a hint: providers sometimes report it wrongly, and the text decides.
+/// The reason is a hint. Providers sometimes report a wrong one, and the text decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// The model ended its turn, or completed a tool call.
@@ -51,7 +51,7 @@ pub enum Stop {
     Paused,
     /// The server stopped a reply that repeated itself: cut, and never resumed.
     Repetition,
-    /// An unknown reason: passed on, disclosed, and never resumed.
+    /// An unknown reason. It is forwarded and disclosed, and the reply is never resumed.
     Unknown,
 }
 

@@ -1,11 +1,11 @@
-//! What to do if an upstream fails: retry, fall back to another upstream, or pass the error on.
+//! Decides what to do if an upstream fails: retry, use another upstream, or forward the error.
 //!
-//! Four state machines without a clock, threads or randomness of their own. A driver passes the time since its start
-//! and random numbers:
-//! - [`Delivery`]: what follows a failed try.
-//! - [`RetryBudget`]: whether a further try is within the permitted share of the traffic.
-//! - [`Circuit`]: whether an upstream that failed recently is tried at all.
-//! - [`Finishing`]: which upstream is asked for the rest of a cut reply.
+//! Four state machines without clock, threads or randomness. The driver passes the time since its start and random
+//! numbers:
+//! - [`Delivery`]: what follows a failed attempt.
+//! - [`RetryBudget`]: whether another attempt is within the permitted share of the traffic.
+//! - [`Circuit`]: whether to try an upstream that failed recently.
+//! - [`Finishing`]: which upstream completes a cut reply.
 
 mod backoff;
 mod budget;

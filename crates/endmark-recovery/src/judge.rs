@@ -1,4 +1,4 @@
-//! Whether a reply is whole, cut, or to be passed on: the table of PC-8 as one function.
+//! Whether a reply is whole, cut, or to be forwarded: the table of PC-8 as one function.
 
 use endmark_text::Verdict;
 
@@ -68,7 +68,7 @@ pub enum Judgement {
     },
     /// Something is missing.
     Cut(CutKind),
-    /// Refused, filtered, paused, or ended for an unknown reason: passed on unchanged, never resumed.
+    /// Refused, filtered, paused, or ended for an unknown reason: forwarded unchanged, never resumed.
     Passed,
 }
 

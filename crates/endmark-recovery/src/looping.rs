@@ -1,15 +1,15 @@
-//! Whether a continuation repeats itself without end (PC-9).
+//! Detects a continuation that repeats itself endlessly (PC-9).
 
-/// A text loops if it ends with this many repetitions of one part. Lists and tables repeat a line a few times.
+/// A text loops if it ends with this many repetitions of one part. Lists and tables may repeat a line a few times.
 const MIN_REPETITIONS: usize = 6;
-/// The least bytes of the repeated parts together. A rule, a row of zeros or an indentation is shorter.
+/// Minimum total size of the repeated parts in bytes. A rule, a row of zeros or an indentation is shorter.
 const MIN_BYTES: usize = 1_024;
-/// Bytes at the end that are examined. The longest recognised part has a sixth of it.
+/// Number of bytes at the end that are examined. The longest detectable part is a sixth of this.
 const WINDOW_BYTES: usize = 8 * 1_024;
-/// Bytes that must arrive before the end is examined again.
+/// Number of new bytes before the end is examined again.
 const STEP_BYTES: usize = 512;
 
-/// Detects a text that repeats one part without end while it arrives. The cost is linear in the text.
+/// Detects, while a text arrives, that it repeats one part endlessly. The cost is linear in the text.
 ///
 /// ```
 /// use endmark_recovery::LoopDetector;
@@ -25,7 +25,7 @@ pub struct LoopDetector {
 }
 
 impl LoopDetector {
-    /// Examines the whole text so far.
+    /// Examines all text received so far.
     pub fn is_looping(&mut self, text: &str) -> bool {
         if text.len() < self.checked_bytes.saturating_add(STEP_BYTES) {
             return false;
@@ -39,7 +39,8 @@ impl LoopDetector {
 pub fn ends_in_a_loop(text: &str) -> bool {
     let bytes = text.as_bytes();
     let backwards: Vec<u8> = bytes.iter().rev().take(WINDOW_BYTES).copied().collect();
-    // The longest border of each prefix (Knuth, Morris and Pratt): the prefix without it is the shortest period.
+    // The longest border of each prefix (Knuth, Morris and Pratt). The prefix without its border is its shortest
+    // period.
     let mut borders = vec![0; backwards.len()];
     for end in 1..backwards.len() {
         let mut border = borders[end - 1];

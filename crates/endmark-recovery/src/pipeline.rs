@@ -20,11 +20,11 @@ use endmark_text::{Format, Verdict, escape_control_characters};
 /// Reports what is wrong with a document. Can be shared between threads.
 type Validator = Box<dyn Validate + Send + Sync>;
 
-/// The problem of an exhausted text that is a valid document.
+/// The problem of a text whose resume was exhausted although it is a valid document.
 const UNCERTAIN_SEAM_PROBLEM: &str =
     "it came in pieces, and where they meet something may be missing or there twice";
 
-/// The problem of a document that is whole only if raw control characters in strings are accepted.
+/// The problem of a document that is whole only if strings may contain raw control characters.
 pub const CONTROL_CHARACTERS: &str = "control_characters";
 
 /// Processes one reply in these stages, always in this order (PC-6):
@@ -57,14 +57,14 @@ pub struct Pipeline {
     required_format: Option<Format>,
     validator: Option<Validator>,
     resume: Resume,
-    /// How the resume ended; `None` until then.
+    /// How the resume ended. `None` before its end.
     draft: Option<Draft>,
     corrections: u32,
     correction_pieces: Vec<PieceRecord>,
     step: PipelineStep,
 }
 
-/// The reply that is delivered unless a correction is better.
+/// The reply to deliver unless a correction is better.
 #[derive(Debug, Clone)]
 struct Draft {
     text: String,
@@ -76,7 +76,7 @@ struct Draft {
 }
 
 impl Pipeline {
-    /// Judges the first reply. If `json` is required, the text is validated: that it is well-formed, and by the
+    /// Judges the first reply. If `json` is required, the text must be well-formed, and is also checked by the
     /// `validator`, if any.
     pub fn new(
         policy: PipelinePolicy,
@@ -90,7 +90,7 @@ impl Pipeline {
             may_change: policy.may_change,
             required_format: demanded,
             validator,
-            // Replaced before it is read.
+            // This value is replaced before it is read.
             step: PipelineStep::Correct(CorrectionAsk {
                 attempt: 0,
                 prompt: String::new(),
@@ -151,24 +151,24 @@ impl Pipeline {
         }
     }
 
-    /// Records that the client has the first `bytes` of the text; see [`Resume::mark_sent`].
+    /// Records that the client has the first `bytes` of the text. See [`Resume::mark_sent`].
     pub fn mark_sent(&mut self, bytes: usize) {
         self.resume.mark_sent(bytes);
     }
 
-    /// Returns what was received so far: the first reply and its continuations.
+    /// Returns all received pieces: the first reply and its continuations.
     pub fn pieces(&self) -> &[PieceRecord] {
         self.resume.history()
     }
 
-    /// Whether the last answer could be joined, but in several ways or not certainly. That is no evidence about how
-    /// its server continues a message.
+    /// Whether the last answer could be joined in several ways, or not with certainty. In that case it does not show
+    /// how the server continues a message.
     pub fn is_in_doubt(&self) -> bool {
         self.resume.is_in_doubt()
     }
 
-    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first because a cut reply fails every schema for a reason
-    /// other than its form, and a correction would invent the missing end.
+    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first, because a cut reply violates every schema, and a
+    /// correction would invent the missing end.
     fn check_schema(&mut self) {
         match self.resume.step().clone() {
             ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
@@ -195,16 +195,16 @@ impl Pipeline {
         }
     }
 
-    /// Stage 2, schema validation [3_MCP-TAS-071]: of whole texts only.
+    /// Stage 2, schema validation [3_MCP-TAS-071]. It applies only to whole texts.
     fn validate(&mut self, mut draft: Draft) {
         if self.required_format != Some(Format::Json) {
             return self.finish(draft);
         }
         if let Verdict::Truncated(_) = detect(draft.text.as_bytes(), &Format::Json).verdict {
-            // It is whole only because the client's own stop sequence ended it: what the client requested.
+            // The text is whole only because the client's own stop sequence ended it, as requested.
             return self.finish(draft);
         }
-        // Models write raw line feeds into strings. Escaped ones mean the same, so the model need not correct them.
+        // Models write raw line feeds into strings. Escaping them keeps the value, so the model need not correct them.
         let received = std::mem::take(&mut draft.text);
         let (escaped, controls) = escape_control_characters(&received);
         let is_escaped = controls > 0 && malformation(&received).is_none();
@@ -228,7 +228,7 @@ impl Pipeline {
         self.correct(draft, text);
     }
 
-    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]: the received text may still be
+    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]. The received text may still be
     /// recoverable, and the schema's messages state what is missing.
     fn escalate(&mut self, exhausted: ResumeExhausted) {
         let tried = self.resume.history().len() > 1;
@@ -245,7 +245,7 @@ impl Pipeline {
         }
         draft.problems = self.problems(&raw);
         if draft.problems.is_empty() {
-            // A document, but joined at an uncertain seam.
+            // The text is a document, but a seam is uncertain.
             draft
                 .problems
                 .push(SchemaProblem { path: String::new(), message: UNCERTAIN_SEAM_PROBLEM.to_owned() });
@@ -253,8 +253,8 @@ impl Pipeline {
         self.correct(draft, raw);
     }
 
-    /// Returns what is wrong with a text: that it is not a document, and the validator's problems with the document
-    /// or its valid beginning.
+    /// Returns the problems of a text: that it is not a document, and the validator's problems with the document or
+    /// its valid beginning.
     fn problems(&self, text: &str) -> Vec<SchemaProblem> {
         let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
         if let (Some(validator), Some(document)) = (&self.validator, close_for_validation(text)) {
@@ -263,7 +263,7 @@ impl Pipeline {
         sort_problems(problems)
     }
 
-    /// Stage 3, formatting correction [3_MCP-TAS-071]. It is the last, since the model writes the whole document
+    /// Stage 3, formatting correction [3_MCP-TAS-071]. It comes last, because the model writes the whole document
     /// again.
     fn correct(&mut self, draft: Draft, text: String) {
         if self.corrections >= self.max_corrections {
@@ -304,8 +304,7 @@ impl Pipeline {
             let why = format!("the corrected document still has {} problems: {first}", problems.len());
             self.record(reply, whole, why);
             if self.corrections < self.max_corrections {
-                // The next correction starts from the better document. What is delivered if that fails, and its
-                // problems, stay the same.
+                // The next correction starts from the better document. The fallback and its problems do not change.
                 let prompt = build_correction_prompt(&problems);
                 let attempt = self.corrections + 1;
                 self.step = PipelineStep::Correct(CorrectionAsk { attempt, prompt, text: document });
@@ -330,8 +329,7 @@ impl Pipeline {
         self.finish(draft);
     }
 
-    /// Returns the first part of the verified text that a valid corrected document does not keep, although no schema
-    /// requires that.
+    /// Returns the first verified value that a valid corrected document loses although no schema requires that.
     fn first_lost(&self, draft: &Draft, document: &str) -> Option<String> {
         if self.may_change {
             return None;

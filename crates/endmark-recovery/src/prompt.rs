@@ -2,9 +2,9 @@
 
 use endmark_text::Format;
 
-/// The placeholder for the last valid token in a configured prompt; required.
+/// The placeholder for the last valid token in a configured prompt. It is required.
 pub const TOKEN_PLACEHOLDER: &str = "{last_valid_token}";
-/// The placeholder for the format's instruction in a configured prompt; optional.
+/// The placeholder for the format's instruction in a configured prompt. It is optional.
 pub const INSTRUCTION_PLACEHOLDER: &str = "{instruction}";
 
 /// The default prompt.
@@ -14,17 +14,18 @@ const DEFAULT_TEMPLATE: &str =
 /// Error of a configured prompt that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptTemplateError {
-    /// It has no placeholder for the last valid token, which shows the model where to continue.
+    /// The placeholder for the last valid token is missing, so the model does not know where to continue.
     #[error("the resume prompt needs the placeholder {TOKEN_PLACEHOLDER}")]
     NoToken,
-    /// It has an unknown placeholder.
+    /// The prompt has an unknown placeholder.
     #[error(
         "the resume prompt has an unknown placeholder {0}: use {TOKEN_PLACEHOLDER} or {INSTRUCTION_PLACEHOLDER}"
     )]
     UnknownPlaceholder(String),
 }
 
-/// Checks a configured prompt: it has the placeholder for the last valid token, and no unknown one (PC-3).
+/// Checks a configured prompt. It must have the placeholder for the last valid token, and no unknown placeholder
+/// (PC-3).
 ///
 /// ```
 /// use endmark_recovery::{PromptTemplateError, check_prompt_template};
@@ -35,7 +36,7 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     let mut rest = template;
     while let Some(start) = rest.find('{') {
         rest = rest.get(start..).unwrap_or_default();
-        // Only a name in braces is a placeholder: a prompt may show JSON.
+        // Only a name in braces is a placeholder, because a prompt may contain JSON.
         let name_len = rest.chars().skip(1).take_while(|c| c.is_ascii_lowercase() || *c == '_').count();
         let end = name_len + 2;
         match rest.get(..end) {
@@ -51,8 +52,8 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     if template.contains(TOKEN_PLACEHOLDER) { Ok(()) } else { Err(PromptTemplateError::NoToken) }
 }
 
-/// Returns the prompt that asks for the rest of a cut reply: the exact last valid token and the exact instruction of
-/// the format, never the whole reply (PC-3).
+/// Returns the prompt that requests the rest of a cut reply. It contains the exact last valid token and the exact
+/// instruction of the format, but never the whole reply (PC-3).
 ///
 /// A template that [`check_prompt_template`] refuses is replaced by the default.
 ///
@@ -69,7 +70,7 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
 pub fn build_resume_prompt(last_valid_token: &str, format: &Format, template: Option<&str>) -> String {
     let template =
         template.filter(|template| check_prompt_template(template).is_ok()).unwrap_or(DEFAULT_TEMPLATE);
-    // The token is inserted last: it comes from outside, and braces in it are not placeholders.
+    // Insert the token last. It comes from outside, and braces in it are not placeholders.
     template
         .replace(INSTRUCTION_PLACEHOLDER, &instruction(format))
         .replace(TOKEN_PLACEHOLDER, last_valid_token)
@@ -86,7 +87,7 @@ fn instruction(format: &Format) -> String {
         Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
     };
     let anchored = match format {
-        // The quotation is the end of a row or a member. To repeat it would duplicate it.
+        // The quotation is the end of a row or a member, so a repetition would duplicate it.
         Format::Json | Format::Jsonl => "",
         Format::Markdown | Format::Tags | Format::Text | Format::Auto | Format::Marker(_) => {
             " Begin your answer with exactly the text of the last valid token, as it stands above, and go on from there."

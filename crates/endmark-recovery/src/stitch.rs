@@ -1,8 +1,8 @@
 //! Joins a cut reply with its continuation, and is never silently wrong (PC-4). Each way to join the two parts is a
-//! candidate with a story (`propose`): unchanged, after an announcement, a fence or dots, after a repeated part of
-//! any length, or at the last settled token. Each candidate runs on from the detector's saved state at the cut
-//! (`survivor`). Those that the grammar accepts are weighed against each other (`evidence`). Text without the grammar
-//! of JSON follows its own rules (`plain`). If the evidence does not decide, the result is ambiguous.
+//! candidate with a story (`propose`): unchanged, after an announcement, a fence or dots, after a repetition of any
+//! length, or at the last settled token. For each candidate the detector continues from its saved state at the cut
+//! (`survivor`). Candidates that the grammar accepts are weighed against each other (`evidence`). Text without the
+//! grammar of JSON has rules of its own (`plain`). If the evidence does not decide, the result is ambiguous.
 
 mod batch;
 mod candidate;
@@ -63,8 +63,8 @@ use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
 ///
-/// `from` is where the model was asked to continue. For a format with a grammar, `Ok` means that the text is whole.
-/// For text without one, it means that the join is certain; the continuation may itself be cut.
+/// `from` is the position at which the model was asked to continue. For a format with a grammar, `Ok` means that the
+/// text is whole. For text without one, it means that the join is certain, although the continuation may be cut.
 ///
 /// # Errors
 /// [`MergeError`] states the reason and carries everything received.
@@ -91,7 +91,7 @@ pub fn merge_chunks(
     merge_knowing(initial, continuation, format, from, ReasoningSigns::default())
 }
 
-/// As [`merge_chunks`], for a request with these signs of reasoning.
+/// Does the same as [`merge_chunks`], for a request with these signs of reasoning.
 pub(crate) fn merge_knowing(
     initial: &str,
     continuation: &str,
@@ -108,9 +108,9 @@ pub(crate) fn merge_knowing(
 
 /// Joins a cut text with what its server added to the same message (PC-3, PC-4).
 ///
-/// As [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message. The
-/// request had no instruction. So in text without grammar nothing is an announcement, a wrapper or a remark: a
-/// sentence that reads like one is the model's own and stays.
+/// Joins like [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message.
+/// The request had no instruction. Therefore text without grammar contains no announcements, wrappers or remarks: a
+/// sentence that reads like one is the model's own and is kept.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -127,7 +127,7 @@ pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> R
     continue_message_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// As [`continue_message`], for a request with these signs of reasoning.
+/// Does the same as [`continue_message`], for a request with these signs of reasoning.
 pub(crate) fn continue_message_knowing(
     initial: &str,
     continuation: &str,
@@ -142,8 +142,8 @@ pub(crate) fn continue_message_knowing(
 /// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether
 /// the server continued that message (PC-3, PC-4).
 ///
-/// As [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message. So in
-/// text without grammar what reads like a closing remark is the model's own and stays.
+/// Joins like [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message.
+/// Therefore, in text without grammar, a sentence that reads like a closing remark is the model's own and is kept.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -151,7 +151,7 @@ pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Res
     continue_shown_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// As [`continue_shown`], for a request with these signs of reasoning.
+/// Does the same as [`continue_shown`], for a request with these signs of reasoning.
 pub(crate) fn continue_shown_knowing(
     initial: &str,
     continuation: &str,
@@ -184,7 +184,8 @@ pub(crate) fn without_reasoning<'c>(
     continuation.split_at(lead.length().unwrap_or(continuation.len()))
 }
 
-/// As `without_reasoning`, for a continuation that is still arriving. Returns `None` until enough has arrived.
+/// Does the same as `without_reasoning` for a continuation that is still arriving. Returns `None` until enough has
+/// arrived.
 pub(crate) fn partial_without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
@@ -198,7 +199,7 @@ pub(crate) fn partial_without_reasoning<'c>(
 }
 
 /// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
-/// finished JSON document does not.
+/// finished JSON document does not belong to it.
 pub(crate) fn without_closing_remark<'c>(initial: &str, continuation: &'c str) -> &'c str {
     let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut)
         .with_mode(ContinuationMode::ByMessage);
@@ -206,18 +207,18 @@ pub(crate) fn without_closing_remark<'c>(initial: &str, continuation: &'c str) -
     end.unwrap_or(continuation)
 }
 
-/// Returns the state of a detector after a text without grammar that is the beginning of a JSON document.
+/// Returns the state of a detector after a text without grammar that begins a JSON document.
 pub fn json_state_after(text: &str) -> Option<Detector> {
     plain::json_state_after(&Format::Text, text)
 }
 
-/// Whether added text has signs of reasoning that neither the text nor the request has.
+/// Whether added text contains signs of reasoning that neither the text nor the request contains.
 pub(crate) fn has_new_reasoning_signs(initial: &str, added: &str, known: ReasoningSigns) -> bool {
     reasoning::has_sign(added, known.union(ReasoningSigns::from_text(initial)))
 }
 
-/// Joins a cut text with a continuation that is itself cut. A truncated continuation has no closing remark, so the
-/// last lines of a text without grammar are its own (PC-4, PC-5).
+/// Joins a cut text with a continuation that is itself cut. Such a continuation has no closing remark, so the last
+/// lines of a text without grammar belong to it (PC-4, PC-5).
 pub(crate) fn merge_unfinished(
     initial: &str,
     continuation: &str,
@@ -281,14 +282,14 @@ fn merge_joint(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<M
 }
 
 /// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of
-/// a fraction do not count.
+/// a fraction are ignored.
 pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
     let identity = |text| identity::text_identity(text, units::Reading::Structure);
     left == right || identity(left) == identity(right)
 }
 
-/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. Then the
-/// position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
+/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. In that
+/// case the position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
 fn merge_if_readings_agree(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
     if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
         return None;
@@ -300,12 +301,12 @@ fn merge_if_readings_agree(joint: &Joint<'_>, initial: &str, continuation: &str)
     let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known_signs).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
     let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
-    // Each reading was accepted at a lower threshold, as if it had been requested.
+    // Each reading was accepted at a lower threshold, as if its position had been requested.
     let is_sure = decision::settles(confidence, decision::COST_OF_WRONG_ONCE_SENT);
     (is_sure && at_cut.text == behind_token.text).then_some(behind_token)
 }
 
-/// Returns the likeliest candidate that the grammar accepts, and how likely it is.
+/// Returns the likeliest candidate that the grammar accepts, and its probability.
 fn best_candidate(joint: &Joint<'_>) -> Option<(Survivor, SupportedValue)> {
     let (mut survivors, weighed) = weigh_candidates(joint)?;
     Some((survivors.swap_remove(weighed.best), weighed))
@@ -325,8 +326,8 @@ fn weigh_candidates(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)
     Some((survivors, weighed))
 }
 
-/// Whether a survivor contains reasoning that the first part and the request do not have, or has lost line breaks to
-/// it.
+/// Whether a survivor contains reasoning that the first part and the request do not contain, or has lost line breaks
+/// to reasoning.
 fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let added = survivor.candidate.added_text(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
@@ -334,7 +335,7 @@ fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
         || joint.has_reasoning_sign(survivor.candidate.start, survivor.candidate.end)
 }
 
-/// Returns why the grammar rejects every candidate.
+/// Returns why the grammar rejects all candidates.
 fn rejection_reason(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());

@@ -1,8 +1,8 @@
 //! Supervises an agent's command until its artifact is finished or there is a reason to release it (CG-3 to CG-5).
 //!
-//! [`supervise()`] drives `endmark_guard::Run`. It starts the command in a process group, which a keeper process ends if
-//! the supervisor is killed, and reads the agent's stream. After each attempt it judges the artifact, and restarts the
-//! agent with a list of what is missing. It writes events to the store and reports them to a [`Watch`].
+//! [`supervise()`] drives `endmark_guard::Run`. It starts the command in a process group, which a keeper process ends
+//! if the supervisor is killed, and reads the agent's stream. After each attempt it judges the artifact, and restarts
+//! the agent with a list of what is missing. It writes events to the store and reports them to a [`Watch`].
 
 mod artifact;
 mod call;

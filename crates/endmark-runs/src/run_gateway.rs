@@ -22,7 +22,7 @@ pub trait RunGateway: Debug {
     /// answers it.
     fn request_count(&self) -> u64;
 
-    /// Whether the gateway refused a call because the run's budget is used up. It then admits no further call.
+    /// Whether the gateway refused a call because the run's budget is exhausted. It then admits no further call.
     fn has_refused_for_budget(&self) -> bool;
 
     /// Returns the usage of the attempt that has just ended. `None` if none of its calls used the gateway.

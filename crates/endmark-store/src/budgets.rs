@@ -1,15 +1,15 @@
-//! Budget requests and results (CX-7): what a call holds before it is made, and the state of budgets.
+//! Budget requests and results (CX-7): what a call holds before it starts, and the state of budgets.
 
 use endmark_context::budget::{Account, Level, RateLeft, Scope, Unit};
 
-/// One budget that a call counts in, and the maximum cost of the call in it.
+/// A budget to which a call counts, and the maximum cost of the call in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Scope of the budget.
     pub scope: Scope,
-    /// The session, key or model; empty for all.
+    /// The session, key or model. Empty if the budget applies to all.
     pub subject: String,
-    /// The window that the call is in.
+    /// The window in which the call counts.
     pub window: String,
     /// Unit of the budget.
     pub unit: Unit,
@@ -17,27 +17,27 @@ pub struct Claim {
     pub limit: u64,
     /// Maximum cost of the call.
     pub amount: u64,
-    /// Maximum cost as the closing call of its session.
+    /// Maximum cost if this is the closing call of its session.
     pub closing_amount: u64,
 }
 
-/// A request to hold a call in all its budgets or in none.
+/// A request to hold a call in all its budgets, or in none of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The id of the request.
     pub request_id: String,
     /// Number of the call in the request, from 1.
     pub call: u32,
-    /// Its budgets.
+    /// The budgets of the call.
     pub claims: Vec<Claim>,
-    /// Whether it may be the closing call of a session whose budget does not admit it.
+    /// Whether it may become the closing call of its session if the session's budget does not admit it.
     pub may_close: bool,
 }
 
 /// A budget that does not admit a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusingBudget {
-    /// The budget, and what the call would hold.
+    /// The budget, and the amount that the call would hold.
     pub claim: Claim,
     /// State of the budget.
     pub account: Account,
@@ -61,17 +61,17 @@ pub enum HoldOutcome {
         warnings: Vec<BudgetWarning>,
         /// The remaining amount of the tightest budget, with its scope and unit.
         least_left: Option<(Scope, Unit, u64)>,
-        /// Its rate limits, with the amounts left after it.
+        /// The rate limits of the call, with the amounts that remain after it.
         rates: Vec<RateLeft>,
     },
-    /// The call does not fit, but is the one closing call of its session: it is held beyond the budget.
+    /// The call does not fit, but it is the only closing call of its session. It is held beyond the budget.
     Closing,
     /// The call does not fit, and nothing is held.
     Exhausted(RefusingBudget),
 }
 
 impl HoldOutcome {
-    /// Returns the outcome of a hold that fits into these accounts, as they were before it.
+    /// Returns the outcome of a hold that fits. `accounts` have the state before the hold.
     pub(crate) fn fits<'a>(
         warnings: Vec<BudgetWarning>,
         accounts: impl Iterator<Item = (&'a Claim, Account)> + Clone,
@@ -80,14 +80,14 @@ impl HoldOutcome {
         let rates = rates.map(|(claim, account)| RateLeft {
             unit: claim.unit,
             limit: account.limit,
-            // Other instances use the rest, too, but only as far as they need it.
+            // Other instances share the rest, but take only what they need.
             left: account.remaining_anywhere().saturating_sub(claim.amount),
         });
         Self::Fits { warnings, rates: rates.collect(), least_left: Self::tightest_budget(accounts) }
     }
 
-    /// Returns the remaining amount of the tightest budget, before the hold of a call: most calls cost far less than
-    /// they hold. What other instances may use counts as left, as in rate limits.
+    /// Returns the remaining amount of the tightest budget before the hold of a call, because most calls cost far
+    /// less than they hold. Amounts that other instances may use count as remaining, as in rate limits.
     fn tightest_budget<'a>(
         accounts: impl Iterator<Item = (&'a Claim, Account)>,
     ) -> Option<(Scope, Unit, u64)> {
@@ -101,22 +101,22 @@ impl HoldOutcome {
     }
 }
 
-/// The most that can be added to the limit of a budget, in tokens or nano-dollars.
+/// Maximum total addition to the limit of a budget, in tokens or nano-dollars.
 pub const MAX_RAISE: u64 = 1 << 60;
 
 /// Outcome of raising the budget of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Raised {
-    /// This was added to the configured limit, together with earlier additions.
+    /// The total of this and earlier additions to the configured limit.
     To(u64),
-    /// At most this much more can be added.
+    /// The maximum that can still be added.
     TooMuch(u64),
     /// The session has no budget in this unit.
     Unknown,
 }
 
 impl Raised {
-    /// Decides whether `by` is added to earlier additions; `None` if there is no budget.
+    /// Decides whether `by` is added to earlier additions. `extra` is `None` if there is no budget.
     pub(crate) fn of(extra: Option<u64>, by: u64) -> Self {
         let Some(extra) = extra else { return Self::Unknown };
         let most = MAX_RAISE.saturating_sub(extra);
@@ -137,12 +137,12 @@ pub struct BudgetRow {
     pub unit: String,
     /// Cost of finished calls.
     pub spent: u64,
-    /// Amount held by calls under way.
+    /// Amount held by calls in progress.
     pub held: u64,
     /// Amount added to its limit.
     pub extra: u64,
     /// Whether its closing call was granted.
     pub is_closed: bool,
-    /// The sums of its entries: equal to `spent` and `held`, unless the tables were modified from outside.
+    /// Sums of the budget's entries. They equal `spent` and `held` unless the tables were modified from outside.
     pub recomputed: (u64, u64),
 }

@@ -4,27 +4,27 @@ use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-/// A word from a fixed list, or one that was read from the database.
+/// A word from a fixed list, or a word read from the database.
 pub type Word = Cow<'static, str>;
 
 /// Why an upstream was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
-    /// The client's request itself.
+    /// To answer the client's request.
     Reply,
-    /// The same request, repeated at the same upstream.
+    /// To repeat the request at the same upstream.
     Retry,
-    /// The request, sent to the fallback upstream.
+    /// To send the request to the fallback upstream.
     Fallback,
-    /// The rest of a cut reply.
+    /// To get the rest of a cut reply.
     Resume,
-    /// The same content in the required format.
+    /// To get the same content in the required format.
     Correction,
-    /// The same reply again, after the model has read an omitted part of a result (CX-5).
+    /// To get the reply again after the model has read an omitted part of a result (CX-5).
     Read,
-    /// The last call of a session whose budget is used up, for its summary (CX-7).
+    /// To get a summary in the last call of a session whose budget is exhausted (CX-7).
     Closing,
-    /// A summary of the condensed part of a conversation, written by a model (CX-4).
+    /// To summarise the condensed part of a conversation (CX-4).
     Summary,
 }
 
@@ -41,7 +41,7 @@ impl Purpose {
         Self::Summary,
     ];
 
-    /// Returns the word in the table.
+    /// Returns the word that the table stores.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reply => "reply",
@@ -56,7 +56,7 @@ impl Purpose {
     }
 }
 
-/// An upstream call that is about to be made. Texts from outside are shortened before they are stored.
+/// An upstream call that is about to start. Texts from outside are shortened before they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallStarted {
     /// The id that the client sees in `x-endmark-request`.
@@ -77,7 +77,7 @@ pub struct CallStarted {
     pub model: String,
     /// Whether a stream was requested.
     pub streamed: bool,
-    /// The mode in which cut replies of this request are treated: `auto`, `on`, `warn` or `off`.
+    /// How cut replies of this request are treated: `auto`, `on`, `warn` or `off`.
     pub mode: Word,
     /// Start time in milliseconds since 1970, UTC.
     pub started_ms: u64,
@@ -146,8 +146,7 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the response body.
     pub received_bytes: u64,
-    /// Estimate of tokens that may be billed but were not fully reported; `None` if there is nothing to
-    /// estimate.
+    /// Estimate of tokens that may be billed but were not fully reported. `None` if nothing has to be estimated.
     pub estimate: Option<Estimate>,
     /// Time from the start to the first byte of the response body, in microseconds.
     pub first_byte_us: Option<u64>,
@@ -184,13 +183,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Whether the provider reported both the prompt and the output. Missing counts are estimated.
+    /// Whether the provider reported both prompt and output tokens. Missing counts are estimated.
     pub fn are_complete(&self) -> bool {
         self.prompt.is_some() && self.output.is_some()
     }
 
-    /// Returns the tokens of the prompt and of the output, with estimates for counts that were not reported.
-    /// Returns `None` if the call costs nothing.
+    /// Returns the tokens of the prompt and of the output, with estimates for missing counts. Returns `None` if the
+    /// call costs nothing.
     ///
     /// ```
     /// use endmark_store::{Estimate, Tokens};
@@ -276,7 +275,7 @@ pub struct UsageRow {
     pub total_ms: Option<f64>,
 }
 
-/// A call and its end. `settled` is `None` if the process was killed before the end.
+/// A call and its end. `settled` is `None` if the process was killed before the call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) started: CallStarted,
@@ -284,8 +283,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the cost of a call in this unit. `held` is the amount reserved for it, which is also the cost
-    /// of a killed call.
+    /// Returns the cost of a call in this unit. `held` is the reserved amount, which is charged for a killed call.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
         let tokens = settled.tokens.with_estimate(settled.estimate);

@@ -1,7 +1,7 @@
-//! Copies a store between one machine and several: from a SQLite file into a PostgreSQL database, and back.
+//! Copies a store from a SQLite file into a PostgreSQL database, or back.
 //!
-//! In the database the file is an instance that has ended. Its rows have keys and its costs are absolute numbers, as in
-//! the report of any instance, so a copy that is repeated or was interrupted changes nothing twice.
+//! In the database, the file becomes an instance that has ended. Its rows have keys and its costs are absolute
+//! numbers, as in the reports of other instances. Therefore a copy can be interrupted and repeated.
 
 use endmark_context::budget::{ShareReport, pace};
 use tokio_postgres::Client;
@@ -19,7 +19,7 @@ use crate::shared::{copying, database};
 
 /// Copies a SQLite store into a PostgreSQL database, or back, and compares both afterwards.
 ///
-/// `progress` is called after each transaction, of at most 512 rows.
+/// `progress` is called after each transaction of at most 512 rows.
 ///
 /// # Errors
 /// [`CopyError`] if a process uses the source, the target holds other records, or a store fails.
@@ -59,12 +59,12 @@ async fn into_database(
         return Err(CopyError::OtherContents { target: address.to_string() });
     }
     if known.is_none() {
-        // The database must not know an id that the file could lose.
+        // Commit first: the database must not know an id that the file could lose.
         file.set_mark(ID, &id)?;
         file.commit()?;
         file.begin()?;
     }
-    // One process copies the file at a time, so one token is enough.
+    // Only one process copies the file at a time, so one token is enough.
     let instance = Instance { token: id.clone(), pending: id.clone(), id, ..Instance::default() };
     database::register(&mut client, &instance, true).await.map_err(failed)?;
     let mut after = (String::new(), 0);
@@ -151,7 +151,7 @@ async fn into_file(
     Ok(CopyResult { source: sums, target, differing_keys, omitted: Vec::new() })
 }
 
-/// Error if gateways use the database, or if one may have costs that it has not reported.
+/// Fails if gateways use the database, or if one of them may have unreported costs.
 async fn check_unused(client: &Client, address: &PostgresAddress) -> Result<(), CopyError> {
     let users = copying::count_users(client).await.map_err(|error| address.statement_error(&error))?;
     match users {

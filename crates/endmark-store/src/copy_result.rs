@@ -15,9 +15,9 @@ pub struct CopySums {
     pub output_tokens: u64,
     /// Number of budgets with spending, counting each window.
     pub budgets: u64,
-    /// Total spending in budgets of tokens.
+    /// Total spending in token budgets.
     pub spent_tokens: u64,
-    /// Total spending in budgets of dollars, in nano-dollars.
+    /// Total spending in dollar budgets, in nano-dollars.
     pub spent_nano_usd: u64,
     /// Number of the gateway's keys, including revoked ones.
     pub keys: u64,
@@ -30,14 +30,14 @@ pub struct CopyResult {
     pub source: CopySums,
     /// The sums of the copied records in the target.
     pub target: CopySums,
-    /// Keys that already existed in the target and differ: they have other secrets, or only one of the two is revoked.
+    /// Keys that already existed in the target and differ. Their secrets differ, or only one of the two is revoked.
     pub differing_keys: Vec<String>,
-    /// Kinds of records that are not copied, with their number. They remain in the source.
+    /// Kinds of records that are not copied, with their counts. They remain in the source.
     pub omitted: Vec<(&'static str, u64)>,
 }
 
 impl CopyResult {
-    /// Whether the target contains everything that had to be copied. It may contain more keys.
+    /// Whether the target contains everything that had to be copied. The target may contain more keys.
     pub fn is_whole(&self) -> bool {
         let keys = self.source.keys;
         let target = CopySums { keys, ..self.target };

@@ -1,4 +1,4 @@
-//! Sums over calls. Calls are counted together if every price is the same for all of them.
+//! Sums of calls. Calls are counted together if all prices are the same for them.
 
 use crate::calls::UsageRow;
 
@@ -26,7 +26,7 @@ pub struct CallClass {
     pub answered_model: String,
     /// The kinds of tokens in the calls, as one bit each; 0 means no tokens.
     pub kinds: u8,
-    /// The largest of [`PROMPT_EDGES`] that the prompts exceed; 0 if they exceed no edge.
+    /// The largest of [`PROMPT_EDGES`] that the prompts exceed. 0 if they exceed none.
     pub above_tokens: u64,
     /// The first minute of the calls' part of the day, in UTC.
     pub from_minute: u16,

@@ -38,7 +38,7 @@ pub enum StoreError {
         "cannot open the store `{path}` for reading and writing ({detail}): check the permissions of the file and its folder, or name another file with `--store` or the key `store`"
     )]
     Denied {
-        /// The file in question.
+        /// The affected file.
         path: PathBuf,
         /// The operating system's or SQLite's message.
         detail: String,
@@ -257,7 +257,7 @@ pub enum StoreError {
     /// Any other error that SQLite or the operating system reports.
     #[error("the store `{path}` failed: {detail}")]
     Failed {
-        /// The file in question.
+        /// The affected file.
         path: PathBuf,
         /// SQLite's or the operating system's message.
         detail: String,

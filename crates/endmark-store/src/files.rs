@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Suffixes of the database, its write-ahead log, and the memory that readers and writers share.
 const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Device and inode number of a file. Another file at the same path has different numbers.
+/// Device and inode number of a file. They differ for another file at the same path.
 type Identity = (u64, u64);
 
 /// The files of one open connection.

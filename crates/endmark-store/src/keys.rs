@@ -1,6 +1,8 @@
-//! The gateway's own keys (CX-7): which clients are admitted, for which models, with which budget, and until when.
+//! The gateway's own keys (CX-7). A key decides which client is admitted, for which models, with which budget, and
+//! until when.
 //!
-//! A secret is random and long, so its plain hash reveals nothing. It is shown once, and only the hash is kept.
+//! A secret is long and random, so its unsalted hash reveals nothing. The secret is shown once, and only the hash is
+//! stored.
 
 mod kept;
 mod key_changes;
@@ -41,7 +43,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Error if the key is not valid.
+    /// Checks that the key is valid.
     pub(crate) fn check(&self) -> Result<(), KeyError> {
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if self.name.is_empty() || self.name.len() > MAX_NAME_BYTES || !self.name.bytes().all(is_of_name) {
@@ -100,7 +102,7 @@ pub struct Key {
     pub revoked_at: Option<u64>,
 }
 
-/// Whether a key is accepted.
+/// Whether a key or secret is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
     /// It is accepted.
@@ -121,19 +123,19 @@ impl Key {
         }
     }
 
-    /// Returns the client's identity in usage, in budgets, and as the owner of kept data. It is the same for each
-    /// secret of the key. No hash of a credential looks like it.
+    /// Returns the client's identity in usage, in budgets, and as the owner of kept data. It is the same for all
+    /// secrets of the key, and never equals the hash of a credential.
     pub fn identity(&self) -> String {
         format!("key:{}", self.name)
     }
 }
 
-/// A key, found by one of its secrets.
+/// A key that was found by one of its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundKey {
     /// The key.
     pub key: Key,
-    /// Expiry time of the secret in seconds since 1970, set when the key was rotated.
+    /// Expiry time of the secret in seconds since 1970. It is set when the key is rotated.
     pub secret_ends_at: Option<u64>,
 }
 
@@ -148,12 +150,12 @@ impl FoundKey {
 }
 
 impl KeyBudget {
-    /// Returns the budget of a table row; `None` without a limit.
+    /// Builds the budget from the columns of a table row. Returns `None` if the row has no limit.
     pub(crate) fn from_columns(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
         limit.map(|limit| Self {
             unit: unit.map_or(Unit::Tokens, Unit::from_name),
             limit,
-            // The tables contain no other values; if they did, the longest window is the strictest.
+            // The tables contain no other values. If they did, use the longest window, which is the strictest.
             period: Period::ALL
                 .into_iter()
                 .find(|known| period == Some(known.name()))
@@ -162,7 +164,7 @@ impl KeyBudget {
     }
 }
 
-/// A secret, to be shown once. `Debug` does not print it.
+/// A secret, which is shown once. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
@@ -179,7 +181,7 @@ impl KeySecret {
         Ok(Self(SECRET_PREFIX.chars().chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// The value that the client sends.
+    /// Returns the value that the client sends.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -199,10 +201,11 @@ pub enum KeyError {
         "`{0}` is not a valid name of a key: use letters, digits, `-`, `_` and `.`, at most {MAX_NAME_BYTES}"
     )]
     BadName(String),
-    /// A key of this name exists or existed: data kept for it must not become another key's.
+    /// A key of this name exists or existed. Names are not reused, because data of the old key would belong to the
+    /// new one.
     #[error("there is a key `{0}` already, or was: choose another name")]
     NameTaken(String),
-    /// No key of this name is accepted.
+    /// No valid key has this name.
     #[error("no key `{0}` exists, or it is revoked")]
     Unknown(String),
     /// The pattern of a model is not valid.

@@ -1,4 +1,5 @@
-//! The leases of this process, and the calls that are held in them: a hold takes a lock instead of a transaction.
+//! Keeps the leases of this process and the calls that are held in them. A hold in a lease takes a lock instead of a
+//! transaction.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use crate::budgets::{Claim, Hold, HoldOutcome};
 use crate::calls::Call;
 use crate::ledger::encoding::clip;
 
-/// Maximum amount held in a lease. A call that costs more is left to the store, which limits it.
+/// Maximum amount of a call that is held in a lease. The store handles larger calls and limits their amount.
 const MAX_AMOUNT: u64 = 1 << 46;
 
 /// Interval between searches for unused leases.
@@ -49,11 +50,11 @@ impl BudgetKey {
 pub(crate) struct LeasedAmount {
     pub(crate) key: Arc<BudgetKey>,
     pub(crate) held: u64,
-    /// Its cost, once the call is over.
+    /// The actual cost, set when the call ends.
     pub(crate) cost: u64,
 }
 
-/// A call under way that is held in leases.
+/// A call in progress that is held in leases.
 pub(crate) struct LeasedCall {
     pub(crate) request_id: String,
     pub(crate) call: u32,
@@ -69,7 +70,7 @@ pub(crate) struct Leases {
 #[derive(Default)]
 struct State {
     leases: HashMap<Arc<BudgetKey>, Entry>,
-    /// Held calls, by the id of their request.
+    /// Held calls, by request id.
     calls: HashMap<String, Vec<LeasedCall>>,
     /// Leases that changed since they were last planned.
     touched_keys: Vec<Arc<BudgetKey>>,
@@ -91,8 +92,8 @@ impl Leases {
         Self { origin: Instant::now(), state: Mutex::default() }
     }
 
-    /// Holds a call if a lease of each of its budgets has room for it; `None` if the store has to decide. Also
-    /// returns whether the writer has to be woken, so that readers of the file see the hold.
+    /// Holds a call if a lease of each of its budgets has room for it. Returns `None` if the store has to decide.
+    /// Also returns whether to wake the writer, so that readers of the file see the hold.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<(HoldOutcome, bool)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -104,7 +105,7 @@ impl Leases {
         let mut found = Vec::with_capacity(hold.claims.len());
         for claim in &hold.claims {
             let (key, entry) = leases.get_key_value(&BudgetKey::new(claim))?;
-            // A longer name is stored shortened: the next start would charge another budget.
+            // The store shortens a longer name, so the next start would charge a different budget.
             let is_usual = claim.amount <= MAX_AMOUNT && clip(&claim.subject).len() == claim.subject.len();
             let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
             found.push((claim, Arc::clone(key), account));
@@ -125,7 +126,7 @@ impl Leases {
         Some((outcome, was_quiet))
     }
 
-    /// Notes the cost of a finished call. The result is empty if the call is not held in leases.
+    /// Records the cost of a finished call. The result is empty if the call is not held in leases.
     pub(crate) fn settle(&self, over: &Call) -> Vec<LeasedAmount> {
         self.end(&over.started.request_id, over.started.call, |amount| {
             over.cost(amount.key.unit.name(), amount.held).min(MAX_AMOUNT)
@@ -133,7 +134,7 @@ impl Leases {
         .unwrap_or_default()
     }
 
-    /// Releases a call that was not made. Returns whether it was held in leases.
+    /// Releases a call that did not start. Returns whether it was held in leases.
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
         self.end(request_id, call, |_| 0).is_some()
     }
@@ -162,8 +163,8 @@ impl Leases {
         Some(amounts)
     }
 
-    /// Reclaims the free part of a lease, for a decision of the store. Returns the costs that the store does not have
-    /// yet, and the amount that calls under way hold.
+    /// Reclaims the free part of a lease, so that the store can decide. Returns the costs that were not yet written,
+    /// and the amount that calls in progress hold.
     pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
         self.recall_key(&BudgetKey::new(claim))
     }
@@ -176,7 +177,7 @@ impl Leases {
         }
     }
 
-    /// Does the same as [`Self::recall`], by the budget's key.
+    /// Does the same as [`Self::recall`] for a budget key.
     pub(crate) fn recall_key(&self, key: &BudgetKey) -> (u64, u64) {
         let mut state = self.lock();
         let State { leases, touched_keys: touched, .. } = &mut *state;
@@ -188,12 +189,12 @@ impl Leases {
         })
     }
 
-    /// Returns the same amounts as [`Self::recall_key`], and leaves the lease as it is.
+    /// Returns the same amounts as [`Self::recall_key`] without changing the lease.
     pub(crate) fn uncommitted(&self, key: &BudgetKey) -> (u64, u64) {
         self.lock().leases.get(key).map_or((0, 0), |entry| entry.lease.uncommitted())
     }
 
-    /// Has the current transaction plan a lease, because its budget has changed.
+    /// Schedules a lease for planning in the current transaction, because its budget has changed.
     pub(crate) fn touch(&self, key: &BudgetKey) {
         let mut state = self.lock();
         let State { leases, touched_keys: touched, .. } = &mut *state;
@@ -205,7 +206,7 @@ impl Leases {
         }
     }
 
-    /// Notes a call that the store holds: a budget in which calls are often held gets a lease.
+    /// Counts a call that the store holds. A budget in which calls are often held gets a lease.
     pub(crate) fn note(&self, claim: &Claim, amount: u64) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -216,7 +217,7 @@ impl Leases {
         entry.touch(&key, touched);
     }
 
-    /// Whether this window of a rate limit is newer than all before.
+    /// Whether this window of a rate limit is newer than all earlier ones.
     pub(crate) fn is_new_window(&self, window: &str) -> bool {
         let mut state = self.lock();
         let is_new = *window > *state.window;
@@ -226,7 +227,7 @@ impl Leases {
         is_new
     }
 
-    /// Notes that the current transaction writes these costs.
+    /// Records that the current transaction writes these costs.
     pub(crate) fn flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
         let mut state = self.lock();
         let State { leases, touched_keys: touched, .. } = &mut *state;
@@ -263,8 +264,8 @@ impl Leases {
         changed
     }
 
-    /// Plans the size that a lease will have after the commit. Returns its amount, and the part that calls under way
-    /// hold, or `None` if the store has both already.
+    /// Plans the size of a lease after the commit. Returns its amount and the part that calls in progress hold.
+    /// Returns `None` if the store already has both.
     pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> Option<(u64, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -272,7 +273,7 @@ impl Leases {
         Some(lease.plan(now_ms, standing)).filter(|planned| !lease.is_in_store(*planned))
     }
 
-    /// Notes the end of the current transaction.
+    /// Records that the current transaction ended.
     pub(crate) fn finish(&self, is_committed: bool) {
         let mut state = self.lock();
         let State { leases, touched_keys: touched, planned_keys: planned, .. } = &mut *state;
@@ -293,7 +294,7 @@ impl Leases {
         }
     }
 
-    /// Marks unused leases, so that they are returned, and drops budgets without data.
+    /// Marks unused leases for return, and drops budgets without data.
     pub(crate) fn sweep(&self) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -310,13 +311,13 @@ impl Leases {
         });
     }
 
-    /// Clears all leases after the store was recreated, which then knows no lease. Calls under way are charged when
-    /// their rows are written.
+    /// Clears all leases after the store was recreated, because the new store has none. Calls in progress are charged
+    /// when their rows are written.
     pub(crate) fn clear(&self) {
         *self.lock() = State::default();
     }
 
-    /// Removes and returns the calls that are still under way at the end.
+    /// Removes and returns the calls that are still in progress at shutdown.
     pub(crate) fn take_calls(&self) -> Vec<LeasedCall> {
         std::mem::take(&mut *self.lock()).calls.into_values().flatten().collect()
     }
@@ -326,7 +327,7 @@ impl Leases {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
+        // The state is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

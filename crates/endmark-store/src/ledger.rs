@@ -1,4 +1,4 @@
-//! The ledger of upstream calls. Each call is recorded before it is made, and has one row after it has ended.
+//! The ledger of upstream calls. Each call is recorded before it starts, and has one row after it has ended.
 
 pub(crate) mod encoding;
 mod patience;
@@ -48,7 +48,7 @@ impl Ledger {
         }
     }
 
-    /// Records a call that is about to be made. Waits for a slot as long as the store accepts rows.
+    /// Records a call that is about to start. Waits for a slot as long as the store accepts rows.
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut started: CallStarted,
@@ -106,7 +106,7 @@ impl Ledger {
         Some(outcome)
     }
 
-    /// Releases a call that was not made. Returns whether it was held in leases.
+    /// Releases a call that did not start. Returns whether it was held in leases.
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
         let released = self.leases.release(request_id, call);
         if released {
@@ -135,12 +135,12 @@ impl Ledger {
 #[derive(Debug)]
 pub(crate) struct SlotPermit {
     pub(crate) slot: u32,
-    /// Which data of the call the slot contains.
+    /// The content of the call's slot.
     pub(crate) content: SlotContent,
     _room: OwnedSemaphorePermit,
 }
 
-/// Which data of a call its slot contains for the next start.
+/// The data of a call that its slot contains for the next start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotContent {
     /// No data: the slate did not accept it.

@@ -6,21 +6,20 @@
 //! queue, and it commits all waiting rows in one transaction (group commit). An answer means *committed*, and
 //! committed rows survive `kill -9`. When the queue is full, the request waits: no row is dropped to save time.
 //!
-//! An upstream call is noted on a slate beside the file before it is made ([`Recorder::open_call`]). That takes
-//! microseconds, and the note survives the process. When the call is over, its one row of `usage` is committed with
-//! others. The next [`Store::open`] turns the slate of a killed process into rows.
+//! An upstream call is recorded on a slate next to the file before it starts ([`Recorder::open_call`]). That takes
+//! microseconds, and the record survives the process. After the call has ended, its row of `usage` is committed
+//! together with others. The next [`Store::open`] turns the slate of a killed process into rows.
 //!
 //! A cut reply is written twice. [`Recorder::begin_cut`] writes a durable intent before the first continuation is
-//! requested, and [`Recorder::settle_cut`] turns it into one row of `partial_completion_log` when the outcome is
-//! known (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the reply as
-//! `EXHAUSTED`. It leaves the intents of living processes alone, so several gateways can share a file.
+//! requested. [`Recorder::settle_cut`] turns it into one row of `partial_completion_log` when the outcome is known
+//! (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the reply as
+//! `EXHAUSTED`. It does not touch the intents of living processes, so several gateways can share a file.
 //!
 //! All records go through a [`Recorder`], which knows the secrets that texts from outside may contain, and removes
 //! them.
 //!
-//! With a PostgreSQL URL the file is the journal of one of several instances. They share budgets and keys, and their
-//! rows are copied into the database. The database grants shares of a budget first, and the journal records them
-//! then.
+//! With a PostgreSQL URL, the file is the journal of one of several instances. They share budgets and keys, and their
+//! rows are copied into the database. The database grants shares of a budget before the journal records them.
 //!
 //! A [`Reader`] only reads, creates nothing, and blocks. `endmark log` uses it.
 

@@ -16,15 +16,15 @@ pub use keeper::Keeper;
 pub use reading::{note_read, read_failure};
 pub use share::{MIN_SHARE, share, size};
 
-/// A new output to be stored.
+/// A new output to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOutput {
     /// The handle under which it can be read.
     pub handle: Handle,
-    /// The owner, who alone can read it.
+    /// The owner. Only the owner can read the output.
     pub owner: String,
     /// Days after the last use when it is deleted; 0 means never.
     pub keep_days: u32,
-    /// Maximum size of all kept outputs in bytes; others are removed to make room. 0 means unlimited.
+    /// Maximum total size of kept outputs in bytes. Others are removed to make room. 0 means unlimited.
     pub max_bytes: u64,
 }

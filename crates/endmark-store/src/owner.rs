@@ -34,8 +34,8 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Creates a new owner and its lock file. The caller holds the database's write lock, so that no other
-    /// process takes the file for that of a dead owner before it is locked.
+    /// Creates a new owner and its lock file. The caller holds the database's write lock. Otherwise another process
+    /// could take the file for that of a dead owner before it is locked.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Owner {
 
     /// Recreates the file with the content of the old one, after that was removed.
     pub(crate) fn renew(&self) -> io::Result<()> {
-        // Until the new file is locked and complete, it has a name that is not that of a lock file.
+        // Until the new file is locked and complete, its name is not that of a lock file.
         let mut name = OsString::from("new-");
         name.push(self.path.file_name().unwrap_or_default());
         let beside = self.path.with_file_name(name);

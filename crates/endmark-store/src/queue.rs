@@ -1,4 +1,4 @@
-//! The queue of the writer thread: writes, whose callers wait for an answer, and rows, for which no caller waits.
+//! The queue of the writer thread. Callers wait for the answers to writes, but not for rows.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,19 +13,20 @@ use crate::error::StoreError;
 use crate::ledger::Row;
 use crate::records::Leftover;
 
-/// Maximum writes in one transaction: enough to make its cost negligible, and few enough to answer within milliseconds.
+/// Maximum writes in one transaction. Their number makes the cost of the transaction negligible, and the answer still
+/// takes only milliseconds.
 const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
 /// Maximum rows in one transaction. A row costs less than a write.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. A lease knows the costs of
-/// such calls before the store does, so a hold counts them in any case.
+/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. Holds do not depend on
+/// these rows, because a lease already knows the costs of its calls.
 const MAX_LEASED_ROWS_BESIDE_WRITES: usize = 128;
 
-/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it
-/// is on the slate. A transaction costs as much as the rows of many requests. Readers of the ledger do not
-/// notice the delay.
+/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it is
+/// already on the slate. A transaction costs as much as the rows of many requests, and readers do not notice the
+/// delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
 /// How often the idle thread checks whether the store's files are still in place.
@@ -79,7 +80,7 @@ pub(crate) struct Work {
     pub(crate) rows: Vec<Row>,
     /// Whether the queue accepts no more work.
     pub(crate) is_closing: bool,
-    /// Whether the queue is also empty.
+    /// Whether the queue is closed and this is its last work.
     pub(crate) is_last: bool,
 }
 
@@ -123,7 +124,7 @@ impl Queue {
         None
     }
 
-    /// Makes the thread write other changes soon, together with the next rows.
+    /// Schedules other changes to be written with the next rows.
     pub(crate) fn request_write(&self) {
         let mut state = self.lock();
         if state.due_at.is_none() {
@@ -172,7 +173,7 @@ impl Queue {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
         let writes: Vec<_> = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
-        // Also write rows that are not due yet, unless they wait after a failure.
+        // Also write rows that are not due yet, unless they are waiting after a failure.
         let rests = state.failure.is_some() && state.due_at.is_some_and(|due| Instant::now() < due);
         let most = if rests && !state.closing { 0 } else { MAX_ROWS_PER_TRANSACTION };
         let plain = state.rows.len().min(most);
@@ -231,7 +232,7 @@ impl Queue {
         (state.writes.len(), state.rows.len() + state.leased_rows.len())
     }
 
-    /// Ends the queue, which then accepts no rows. Returns the remaining rows.
+    /// Ends the queue, which then accepts no more rows. Returns the remaining rows.
     pub(crate) fn end(&self) -> VecDeque<Row> {
         let mut state = self.lock();
         state.closing = true;
@@ -242,20 +243,20 @@ impl Queue {
         rows
     }
 
-    /// Records what became of the remaining rows. Returns the callers that wait for the end.
+    /// Records which rows remained. Returns the callers that wait for the end.
     pub(crate) fn finish_with(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
     }
 
-    /// Returns what the thread could not commit; all counts are zero before its end.
+    /// Returns what the thread could not commit. All counts are zero until it ends.
     pub(crate) fn leftover(&self) -> Leftover {
         self.lock().leftover
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is consistent after every single operation, so a panic elsewhere cannot have corrupted it.
+        // The state is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

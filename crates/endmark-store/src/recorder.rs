@@ -1,4 +1,4 @@
-//! The handle that writes records, for one request or one program.
+//! Writes the records of one request or one program.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,30 +24,30 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a text without secrets, as it would be stored.
+    /// Removes secrets from a text, as before it is stored.
     pub fn clean(&self, text: &str) -> String {
         self.secrets.scrub(text).into_owned()
     }
 
-    /// Keeps a request that was refused before any call, in memory.
+    /// Keeps a request that was refused before any call. It is kept only in memory.
     pub fn note_refusal(&self, refused: RefusedRequest) {
         self.store.refusals.add(clean(refused, &*self.secrets));
     }
 
-    /// Notes an upstream call that is about to be made. Once this returns, the call gets its row in any case: when it
-    /// is settled or dropped, or as interrupted at the next start. It waits only while every slot is in use, and
-    /// never fails, since a reply is worth more than its row.
+    /// Records an upstream call that is about to start. Once this returns, the call certainly gets a row: when it is
+    /// settled or dropped, or as interrupted at the next start. This waits only while every slot is in use. It never
+    /// fails, because a reply is worth more than its row.
     pub async fn open_call(&self, started: CallStarted) -> OpenCall {
         let started = clean(started, &*self.secrets);
         self.store.ledger.open(started, Arc::clone(&self.secrets)).await
     }
 
-    /// Holds a call that is about to be made in all its budgets (CX-7), or returns the budget that does not admit it.
-    /// Returns once committed data covers the hold; in a busy budget a committed lease covers it at once. The hold is
-    /// settled with the row of the call.
+    /// Holds a call in all its budgets before it starts (CX-7), or returns the budget that does not admit it. It
+    /// returns after committed data covers the hold. In a busy budget a committed lease already covers it. The hold
+    /// is settled with the row of the call.
     ///
-    /// If instances share the budgets, the hold needs a share of each, and only one of them makes the closing call of a
-    /// session.
+    /// If instances share the budgets, the hold needs a share of each budget. Only one instance makes the closing
+    /// call of a session.
     pub async fn hold(&self, hold: Hold) -> Result<HoldOutcome, StoreError> {
         let Some(shared) = &self.store.shared else { return self.hold_here(&hold).await };
         let since = tokio::time::Instant::now();
@@ -57,7 +57,7 @@ impl Recorder {
             shared.request(&hold.claims).await?;
             shared.admit()?;
         }
-        // Without a share no hold fits, and the writer need not find that out. If the database fails, it does.
+        // Without a share no hold fits, so request one before asking the writer.
         let mut has_asked = shared.lacks_share(&hold.claims) && shared.request(&hold.claims).await.is_ok();
         loop {
             let outcome = self.hold_here(&hold).await?;
@@ -80,8 +80,8 @@ impl Recorder {
         }
     }
 
-    /// Holds a call as the closing one of its session, if no other instance had one. Returns `refused` otherwise. If this
-    /// ends between its steps, the session has no closing call, rather than two.
+    /// Holds a call as the closing call of its session, unless another instance already made one. Returns `refused`
+    /// otherwise. If the process stops between the steps, the session has no closing call rather than two.
     async fn close(
         &self,
         shared: &Shared,
@@ -104,11 +104,12 @@ impl Recorder {
         let closed =
             shared.look_up(async |client| closings::close(client, &session, &request_id).await).await;
         if closed != Ok(true) {
-            // Without an answer, the next report to the database tells whether the session is closed.
+            // Without an answer, the next report to the database shows whether the session is closed.
             self.release_here(&request_id, call, closed.is_err()).await?;
             return closed.map(|_| refused);
         }
-        // A report that was sent before has opened it again here. If the database fails now, the next report closes it.
+        // A report that was sent earlier may have reopened the session here. If the database fails now, the next
+        // report closes it.
         let _ = shared.request(&of_session).await;
         Ok(outcome)
     }
@@ -123,8 +124,8 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }
 
-    /// Releases the holds of a call that was never made. If it was to close its session (`closes`), the session stays
-    /// open.
+    /// Releases the holds of a call that did not start. If it was to be the closing call of its session (`closes`),
+    /// the session stays open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
         self.release_here(request_id, call, closes).await?;
         match &self.store.shared {
@@ -143,7 +144,8 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }
 
-    /// Writes a durable intent: a reply was cut, and its outcome will follow. Returns once it is committed.
+    /// Writes a durable intent, which states that a reply was cut and that its outcome will follow. Returns after the
+    /// commit.
     pub async fn begin_cut(&self, cut: CutStarted) -> Result<CutId, StoreError> {
         let cut = clean(cut, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
@@ -151,18 +153,17 @@ impl Recorder {
     }
 
     /// Writes the outcome with its pieces and removes the intent, in one transaction (PC-7). Returns the row's number
-    /// once it is committed; [`StoreError::NoSuchCut`] if it was settled before.
+    /// after the commit. Fails with [`StoreError::NoSuchCut`] if the cut was already settled.
     pub async fn settle_cut(&self, id: CutId, settled: CutSettled) -> Result<i64, StoreError> {
         let settled = clean(settled, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::settle(connection, &owner, id, &settled)).await
     }
 
-    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The returned
-    /// future does the work and has to be spawned. The record is kept without its texts. At most 1,024 records are
-    /// kept at once. Further records are lost, as are those that [`Store::close`](crate::Store::close) cannot write
-    /// because the store still fails. Lost records are counted in
-    /// [`Condition::cuts_lost`](crate::Condition::cuts_lost).
+    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The caller must
+    /// spawn the returned future. The record is kept without its texts. At most 1,024 records are kept. Further
+    /// records are lost, and so are those that [`Store::close`](crate::Store::close) cannot write.
+    /// [`Condition::cuts_lost`](crate::Condition::cuts_lost) counts the lost records.
     #[must_use = "nothing is tried before it is polled"]
     pub fn keep_cut(
         &self,
@@ -172,7 +173,7 @@ impl Recorder {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (writer, late) = (Arc::clone(&self.store.writer), Arc::clone(&self.store.late_records));
         let owner = Arc::clone(&self.store.owner);
-        // Before anything is polled, so that a close in between waits for it.
+        // Take the place before the future is polled, so that a close in between waits for it.
         let place = late.place();
         let (cut, mut settled) = (clean(cut, &*self.secrets), clean(settled, &*self.secrets));
         for piece in &mut settled.pieces {
@@ -212,13 +213,13 @@ impl Recorder {
         }
     }
 
-    /// Returns what was learned about prefill at this upstream with this model, if anything.
+    /// Returns the known prefill capability of this upstream with this model, if any.
     pub async fn capability(&self, upstream: &str, model: &str) -> Result<Option<String>, StoreError> {
         let (upstream, model) = (upstream.to_owned(), self.clean(model));
         self.store.writer.write(move |connection| capabilities::prefill(connection, &upstream, &model)).await
     }
 
-    /// Stores what was learned about prefill, and replaces earlier knowledge.
+    /// Stores the prefill capability, and replaces an earlier one.
     pub async fn remember_capability(
         &self,
         upstream: &str,

@@ -5,7 +5,7 @@ mod recorded;
 
 pub use fleet::FleetRuns;
 
-/// A run as it is stored. The supervisor defines the values of its text fields.
+/// A stored run. The supervisor defines the values of its text fields.
 // Fields: one for each column of `runs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunRecord {
@@ -105,8 +105,8 @@ pub struct RunMachine {
     pub name: String,
     /// Its instance, which distinguishes the journals of one host.
     pub instance: String,
-    /// Time of its last report in UTC, if it has been silent since and the run is not over: the run is shown as it
-    /// was then.
+    /// Time of its last report in UTC, if it has been silent since and has not ended. The run is shown in its state
+    /// of that time.
     pub last_known_at: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! The data that several instances share in PostgreSQL: budgets, keys, and the rows of all calls.
+//! Shares data between instances in PostgreSQL: budgets, keys, and the rows of all calls.
 //!
-//! The SQLite file of an instance stays its durable store, and is the journal of what the database does not have yet.
-//! One thread reports everything to the database, in one transaction at a time ([`database::exchange`]): rows, costs,
-//! and requests for shares of budgets. The database grants a share first, and the journal records it then
+//! The SQLite file of an instance stays its durable store, and is the journal of unreported data. One thread reports
+//! everything to the database, one transaction at a time ([`database::exchange`]): rows, costs, and requests for
+//! shares of budgets. The database grants a share before the journal records it
 //! ([`journal`](crate::engine::journal)), so a hold needs only the journal.
 
 pub(crate) mod address;
@@ -48,20 +48,20 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::writer::Writer;
 
-/// Pause between two requests.
+/// Pause before a call requests shares again, so that other instances can return theirs.
 const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_PAUSE_MS);
 
-/// The connection of one open store to its shared database.
+/// Connects one open store to its shared database.
 pub(crate) struct Shared {
     state: Arc<State>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Held for its lock: one process per journal.
+    /// The locked journal file: only one process may use a journal.
     lock: Mutex<Option<File>>,
-    /// Taken by one lookup at a time.
+    /// Held by the lookup that is running.
     lookups: tokio::sync::Mutex<()>,
 }
 
-/// State that the thread and the requests share.
+/// State that the thread and the callers share.
 pub(crate) struct State {
     address: PostgresAddress,
     path: PathBuf,
@@ -69,14 +69,14 @@ pub(crate) struct State {
     wake: Notify,
     requests: Mutex<Requests>,
     tenure: Mutex<Tenure>,
-    /// The last error of the database, if it fails.
+    /// The database's last error, while it fails.
     failure: Mutex<Option<StoreError>>,
     /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database confirmed it.
     keys_version: AtomicI64,
     keys_checked_ms: AtomicU64,
     /// Whether outputs or summaries were kept since the last upload.
     has_uploads: AtomicBool,
-    /// Days for which the database keeps rows and ended budgets, while older ones are to be deleted; otherwise 0.
+    /// Days for which the database keeps rows and ended budgets. It is 0 while nothing needs to be deleted.
     keep_days: AtomicU32,
     is_closing: AtomicBool,
     writer: Arc<Writer>,
@@ -84,7 +84,7 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    /// Starts the thread. Error if the database rejects this instance. If the database does not answer, the instance
+    /// Starts the thread. Fails if the database rejects this instance. If the database does not answer, the instance
     /// starts without it.
     pub(crate) fn start(
         address: &PostgresAddress,
@@ -131,16 +131,16 @@ impl Shared {
         }
     }
 
-    /// Error if this instance may not hold calls, because the database has not confirmed it lately.
+    /// Fails if the database has not confirmed this instance recently, so that it may not hold calls.
     pub(crate) fn admit(&self) -> Result<(), StoreError> {
         let state = &self.state;
         let is_valid = lock_state(&state.tenure).is_valid(state.clock.now_ms());
         if is_valid { Ok(()) } else { Err(state.unreachable()) }
     }
 
-    /// Requests shares of a call's budgets from the database, and waits for its answer.
+    /// Requests shares of a call's budgets from the database, and waits for the answer.
     pub(crate) async fn request(&self, claims: &[Claim]) -> Result<(), StoreError> {
-        // While the database fails, a caller does not wait for the next attempt.
+        // While the database fails, callers do not wait for the next attempt.
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
@@ -151,14 +151,14 @@ impl Shared {
         answer.await.map_err(|_| self.state.unreachable())?
     }
 
-    /// Whether this instance has no share of one of these budgets, because no call of it used the budget lately.
+    /// Whether this instance lacks a share of one of these budgets, because none of its calls used the budget recently.
     pub(crate) fn lacks_share(&self, claims: &[Claim]) -> bool {
         let requests = lock_state(&self.state.requests);
         claims.iter().any(|claim| !requests.is_known(&BudgetKey::new(claim)))
     }
 
-    /// Requests shares again for a call that does not fit, if it may fit soon, once others return unused shares. Returns
-    /// whether it may.
+    /// Requests shares again for a call that does not fit, if others may soon return unused shares. Returns whether
+    /// the call may fit now.
     pub(crate) async fn wait_for_share(
         &self,
         claims: &[Claim],
@@ -176,43 +176,43 @@ impl Shared {
             }
             self.request(claims).await
         });
-        // If the database is slow, the call is refused for what is known now.
+        // If the database is slow, decide from what is known now.
         requested.await.unwrap_or(Ok(())).map(|()| true)
     }
 
-    /// Notes that budgets are in use, so that their shares are not returned.
+    /// Records that budgets are in use, so that their shares are not returned.
     pub(crate) fn note_use(&self, claims: &[Claim]) {
         lock_state(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
     }
 
-    /// Returns the error of the database, if it fails.
+    /// Returns the database's error while it fails.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         lock_state(&self.state.failure).clone()
     }
 
-    /// Returns the version of the keys. When it changes, cached data about keys may be wrong.
+    /// Returns the version of the keys. Cached data about keys is outdated when it changes.
     pub(crate) fn keys_version(&self) -> i64 {
         self.state.keys_version.load(Ordering::Acquire)
     }
 
-    /// Error if the database has not confirmed the keys for this long: a key may have been revoked since.
+    /// Fails if the database has not confirmed the keys for this long, because a key may have been revoked since.
     pub(crate) fn check_keys_age(&self, stale_after: Duration) -> Result<(), StoreError> {
         let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
         let age = Duration::from_millis(self.state.clock.now_ms().saturating_sub(checked_ms));
         if age > stale_after || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
     }
 
-    /// Has rows and ended budgets that are older than this deleted from the database soon.
+    /// Schedules the deletion of rows and ended budgets that are older than this from the database.
     pub(crate) fn forget_after(&self, days: u32) {
         self.state.keep_days.store(days, Ordering::Release);
     }
 
-    /// Reports what is left to the database, and returns unspent shares. The thread ends soon after.
+    /// Reports the remaining data to the database, and returns unspent shares. The thread ends soon after.
     pub(crate) async fn close(&self) {
         self.stop();
         let thread = lock_state(&self.thread).take();
         if let Some(thread) = thread {
-            // A panic of the thread was reported where it happened.
+            // A panic of the thread was already reported.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
@@ -232,7 +232,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.stop();
         if let Some(thread) = lock_state(&self.thread).take() {
-            // A panic of the thread was reported where it happened.
+            // A panic of the thread was already reported.
             let _ = thread.join();
         }
     }
@@ -260,7 +260,7 @@ fn lock_journal(path: &Path) -> Result<File, StoreError> {
 }
 
 fn lock_state<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
+    // The value is consistent after each operation, so a panic elsewhere cannot have corrupted it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

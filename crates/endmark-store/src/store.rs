@@ -29,8 +29,7 @@ use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
-/// Call [`Store::close`] before the process ends. Dropping the last clone also writes what is queued, but blocks
-/// meanwhile.
+/// Call [`Store::close`] before the process ends. Dropping the last clone also writes the queue, but blocks.
 ///
 /// ```
 /// use endmark_store::{CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Store, StoreLocation};
@@ -218,7 +217,7 @@ impl Store {
         Ok(summed)
     }
 
-    /// Adds to the budget of a session (CX-7) and reopens the session if its budget was used up.
+    /// Raises the budget of a session (CX-7), and reopens the session if its budget was exhausted.
     pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.look_up(async |client| database::raise(client, session, unit, by).await).await;

@@ -119,7 +119,7 @@ async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
     assert_eq!(steps, [512, 1_024, 1_100], "transactions are bounded");
     assert_eq!((first.source.rows, first.source.prompt_tokens, first.source.keys), (1_100, 110_000, 2));
     assert_eq!(first.source.budgets, 401);
-    // Every column is there: as many rows have the values that only some rows have.
+    // All columns are present: as many rows have the values that only some rows have.
     let written =
         "SELECT count(*), sum(cache_written_tokens), min(started_at AT TIME ZONE 'UTC') FROM em_usage";
     assert_eq!(postgres.query(written), "1100|3303|2026-09-21 14:13:20.123");
@@ -127,7 +127,7 @@ async fn a_copy_to_postgresql_and_back_keeps_all_sums() {
     assert_eq!(postgres.query(spent), format!("{0}|{0}", first.source.spent_tokens));
     assert_eq!(postgres.query("SELECT count(*) FROM em_instances WHERE expires > now()"), "0");
 
-    // The same again changes nothing, and what was added since is added once.
+    // A repeated copy changes nothing, and later records are added once.
     assert_eq!(copy_quietly(&file, &database).await.unwrap(), first);
     let store = Store::open(&file).unwrap();
     make_calls(&store, 1_100..1_200).await;
@@ -242,7 +242,7 @@ async fn row_sizes_match_the_simulation() {
     let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let mut logged = Vec::new();
     copy_store(&file, &database, |step| logged.push((step.rows, postgres.number(log)))).await.unwrap();
-    // The first pages after a checkpoint are logged as a whole.
+    // The first pages after a checkpoint are logged completely.
     let (from, to) = (logged[logged.len() / 2], logged[logged.len() - 1]);
     let row = postgres.number("SELECT pg_total_relation_size('em_usage')") / CALLS;
     let log = (to.1 - from.1) / (to.0 - from.0);

@@ -12,7 +12,7 @@ use endmark_store::{
 };
 
 const CHILD_STORE_VARIABLE: &str = "ENDMARK_TEST_STORE_OF_CHILD";
-/// Number of kills; five if it is not set.
+/// Environment variable with the number of kills. The default is five.
 const KILLS: &str = "ENDMARK_TEST_KILLS";
 const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
 

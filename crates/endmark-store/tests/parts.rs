@@ -1,4 +1,4 @@
-//! Parts of a kept output: the same for every reader (CX-5).
+//! Parts of a kept output are the same for all readers (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use endmark_context::cap::Limits;

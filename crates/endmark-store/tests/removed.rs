@@ -1,4 +1,4 @@
-//! Files of an open store that are removed or replaced: calls under way are written into the new files.
+//! Files of an open store that are removed or replaced: calls in progress are written into the new files.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;

@@ -169,7 +169,7 @@ async fn instances_work_through_a_transaction_pooler() {
     assert_exact(&postgres, &stores, 20_000, spent).await;
 }
 
-/// A standby takes over. One instance knows both hosts; the address of the other one leads to the standby then.
+/// A standby takes over. One instance knows both hosts. The address of the other one then leads to the standby.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_promoted_standby_gets_each_row_once() {
     let Some(mut primary) = Postgres::start() else { return };
@@ -238,7 +238,8 @@ async fn calls_continue_within_their_grants_during_an_outage() {
         calls += 1;
     }
     postgres.stop();
-    // A share for some calls is available. Calls beyond it are not admitted: another instance may have the rest.
+    // A share for some calls is available. Calls beyond it are not admitted, because another instance may have the
+    // rest.
     let mut has_failed = false;
     for nth in 0..2_000 {
         match call(&store, &format!("em_gone_{nth}"), "s", 1_000_000, 50, 50).await {
@@ -290,7 +291,7 @@ async fn a_raised_budget_applies_to_all_instances() {
     let of_session = budgets.all().await.unwrap();
     assert_eq!((of_session[0].extra, of_session[0].held), (500, 900), "{of_session:?}");
     assert!(call(&stores[1], "em_3", 200).await, "1,100 of 1,500");
-    // The other instance may have to return what it was granted beyond its call.
+    // The other instance may have to return the part of its grant that exceeds its call.
     let mut tries = 0;
     while !call(&stores[0], &format!("em_4_{tries}"), 400).await {
         tries += 1;
@@ -303,7 +304,7 @@ async fn a_raised_budget_applies_to_all_instances() {
     }
 }
 
-/// Asks for a call in a session with a budget of 100 tokens, beside a large one of all requests.
+/// Requests a call in a session with a budget of 100 tokens, in addition to a large budget of all requests.
 async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> HoldOutcome {
     let mut wanted_hold = hold(request_id, session, 100, amount);
     wanted_hold.claims[0].limit = 1_000_000;
@@ -356,14 +357,14 @@ async fn a_session_has_one_closing_call_across_instances() {
         }
         assert_eq!(closing, 1, "{session}");
     }
-    // After it, even what fits is refused, on every instance.
+    // After the closing call, even calls that fit are refused on all instances.
     for store in &stores {
         let held = ask_in_session(store, "em_small", "s0", 1).await;
         assert!(matches!(&held, HoldOutcome::Exhausted(used_up) if used_up.account.is_closed), "{held:?}");
     }
     let closed = postgres.number("SELECT count(DISTINCT closed_by) FROM em_budgets WHERE closed_by <> ''");
     assert_eq!(closed, SESSIONS);
-    // A closing call that is never made leaves the session to the next one, of any instance.
+    // If a closing call does not start, the next one of any instance can be made.
     assert!(matches!(ask_in_session(&stores[0], "em_first", "again", 90).await, HoldOutcome::Fits { .. }));
     settle(&stores[0], "em_first", "again", 90).await;
     postgres.becomes("SELECT spent FROM em_budgets WHERE subject = 'again'", 90).await;
@@ -408,7 +409,7 @@ async fn a_released_instance_does_not_spend_grants_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
     let (first, second) = (open("a.db"), open("b.db"));
-    // A call under way holds half of the budget.
+    // A call in progress holds half of the budget.
     let recorder = first.recorder(NoSecrets);
     assert!(matches!(
         recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(),
@@ -429,7 +430,7 @@ async fn a_released_instance_does_not_spend_grants_of_others() {
     let other = second.recorder(NoSecrets);
     assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), HoldOutcome::Fits { .. }));
     let since = other.open_call(call_started("em_other", "t")).await;
-    // The instance comes back: its call is charged, and no further call is admitted.
+    // The instance returns: its call is charged, and no further call is admitted.
     let cost = |output| CallSettled {
         http_status: Some(200),
         ending: "clean".into(),
@@ -523,7 +524,7 @@ async fn a_copied_journal_is_refused_while_its_instance_lives() {
     postgres.query(alive);
     let store = open(&original).unwrap();
     store.close().await;
-    // Closed properly: an older copy may continue, and knows what was spent since.
+    // After a proper close, an older copy may continue, and knows the amounts spent since.
     let store = open(&early).unwrap();
     postgres.becomes(SPENT, 450).await;
     assert!(!call(&store, "em_4", "s", LIMIT, 600, 600).await.unwrap());

@@ -141,7 +141,7 @@ async fn outputs_written_during_an_outage_arrive_once_later() {
     instances.postgres.restart();
     let second = instances.open("b.db");
     instances.postgres.becomes(COMPLETE, 2).await;
-    // It knows of the failure until its next attempt.
+    // It notices the failure at its next attempt.
     while first.condition().failure.is_some() {
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
@@ -275,7 +275,7 @@ async fn instances_share_summaries_by_owner_and_conversation() {
     assert_eq!(find(OWNER, digests("one", 12), 9).await.unwrap(), None, "it has this one");
     assert_eq!(find(OWNER, digests("one", 8), 0).await.unwrap(), Some(summary("one", 4)));
     assert_eq!(find(OWNER, digests("one", 12), 4).await.unwrap(), Some(summary("one", 9)));
-    // It has them from now on, also without the database.
+    // From now on it has them even without the database.
     instances.is_uploaded("b.db").await;
     instances.postgres.stop();
     let mut own = second.summaries(OWNER, "one 1").await.unwrap();
@@ -295,7 +295,7 @@ async fn outputs_kept_before_a_kill_arrive() {
     let first = instances.open("a.db");
     instances.postgres.stop();
     let handle = keep(&first, b"kept").await;
-    // A copy of the files is what a killed process leaves.
+    // A copy of the files has the state that a killed process leaves.
     let killed = instances.folder.path().join("killed");
     std::fs::create_dir(&killed).unwrap();
     for name in ["a.db", "a.db-wal"] {

@@ -1,4 +1,4 @@
-//! Instances over one PostgreSQL show each other's runs, through a pooler.
+//! Instances with one PostgreSQL show the runs of each other, through a pooler.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_store::{
@@ -65,7 +65,7 @@ async fn a_run_shows_its_last_report_until_it_is_deleted() {
     let after = Fleet::of(&gateway).runs(Some(cursor), 10).await.unwrap().runs;
     assert_eq!(after.iter().map(|run| run.run.id.as_str()).collect::<Vec<_>>(), ["run_1"]);
 
-    // A silent run is shown as it was, until its supervisor is heard of again.
+    // A silent run is shown in its last state until its supervisor reports again.
     let mut silent = seen(&here).await.remove(0);
     // The supervisors report every five seconds, perhaps just before the runs are read.
     for _ in 0..10 {

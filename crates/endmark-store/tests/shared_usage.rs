@@ -100,7 +100,7 @@ async fn older_tables_get_columns_and_their_calls_are_summed() {
     let summed = "SELECT count(*), sum(calls) FROM em_usage_sums";
     assert_eq!(postgres.query(summed), "4|4", "the call of this hour is not summed yet");
     assert_eq!(calls_in_sums(&location).await, 5, "whether they are summed or not");
-    // A row that comes late is summed at once, and a row that is there already is not summed again.
+    // A late row is summed at once, and an existing row is not summed again.
     let store = Store::open(&location).unwrap();
     call(&store, "em_late", now_ms() - 3 * DAY_MS, &["ever"]).await;
     store.close().await;
@@ -140,7 +140,7 @@ async fn old_rows_and_ended_budgets_are_deleted() {
     assert_eq!(postgres.number("SELECT count(*) FROM em_budgets WHERE subject = 'open'"), 1);
     assert_eq!(calls_in_sums(&location).await, 1, "the sums forget them, too");
     store.close().await;
-    // An instance that comes back does not report deleted rows again.
+    // An instance that returns does not report deleted rows again.
     let store = Store::open(&location).unwrap();
     call(&store, "em_newer", now, &["ever"]).await;
     store.close().await;

@@ -13,14 +13,15 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// Closes a cut JSON text: keeps its settled beginning unchanged, and adds only what closes it (PC-1).
 ///
 /// The complete text never contradicts the closed one, if marked values are read as unfinished. A cut string keeps
-/// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, since
+/// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, because
 /// nothing true can replace them. An open list or object is a beginning of the complete one. Each of them is one of
 /// [`CompletedText::unfinished`].
 ///
-/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`CompletedText::escaped`] counts them.
+/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`CompletedText::escaped`]
+/// counts them.
 ///
-/// A whole text is returned unchanged, with nothing unfinished. In JSON Lines only the last value is cut. In
-/// [`Format::Auto`] the text must be JSON from its beginning on. The cost is linear in the text, at any depth.
+/// A whole text is returned unchanged. In JSON Lines only the last value is cut. With [`Format::Auto`] the text must
+/// be JSON from its beginning. The cost is linear in the text, at any depth.
 ///
 /// ```
 /// use endmark_text::{Format, UnfinishedKind, complete};
@@ -52,7 +53,7 @@ fn close(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
     };
     match detect(raw, values).verdict {
         Verdict::Malformed { index, reason } => Err(CompleteError::Malformed { index, reason }),
-        // At the end of a whole text a digit can only belong to a number outside of any bracket.
+        // At the end of a whole text, a digit can only belong to a number outside all brackets.
         Verdict::Whole if raw.last().is_some_and(u8::is_ascii_digit) => {
             let value = Walk::new(raw).values().saturating_sub(1);
             let number = UnfinishedPlace { end: 0, kind: UnfinishedKind::Number, is_omitted: false };
@@ -105,10 +106,11 @@ fn to_text(settled: &[u8]) -> Result<String, CompleteError> {
     }
 }
 
-/// A closed text, and what in it is unfinished (PC-1).
+/// A closed text, with its unfinished values (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CompletedText {
-    /// The closed text: whole in its format, and a beginning of the given text, apart from what closes it.
+    /// The closed text. It is whole in its format, and a beginning of the given text apart from the added closing
+    /// characters.
     pub text: String,
     /// The index of the value with the unfinished places, from 0; in JSON always 0. If that value itself is left out,
     /// the text has this many values.
@@ -136,8 +138,8 @@ impl CompletedText {
         self.places.is_empty()
     }
 
-    /// Returns what is unfinished, outermost first: each open object and array, then what was cut in the innermost
-    /// one or must still follow there.
+    /// Returns the unfinished values, outermost first: each open object and array, and then what is cut or missing in
+    /// the innermost one.
     pub fn unfinished(
         &self,
     ) -> impl DoubleEndedIterator<Item = UnfinishedPart<'_>> + ExactSizeIterator + Clone + '_ {
@@ -152,10 +154,10 @@ impl CompletedText {
 /// A place in a closed text that differs from the complete one (PC-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedPart<'a> {
-    /// Its JSON Pointer (RFC 6901) within the value. If an object has a name twice, the last one is meant. A lone
-    /// surrogate in a name is U+FFFD here.
+    /// The JSON Pointer (RFC 6901) of the unfinished part within the value. If an object has a name twice, the last
+    /// one is meant. A lone surrogate in a name becomes U+FFFD.
     pub pointer: &'a str,
-    /// The kind of the place.
+    /// The kind of the unfinished part.
     pub kind: UnfinishedKind,
     /// Whether it is left out of the closed text.
     pub is_omitted: bool,
@@ -170,15 +172,14 @@ pub enum UnfinishedKind {
     Array,
     /// An open object, with its first members.
     Object,
-    /// A number at the cut, which may continue. It is left out, unless it is the whole value: then the text is whole,
-    /// and the number is only marked.
+    /// A number at the cut, which may continue. It is omitted unless it is the whole value. In that case the text is
+    /// whole, and the number is only marked.
     Number,
     /// An incomplete `true`, `false` or `null`, left out.
     Literal,
     /// A name whose value had not begun; both are left out. The pointer ends in the name.
     Key,
-    /// A member that must follow, of which not even the name is complete, left out. The pointer is that of its
-    /// object.
+    /// A member that must follow and whose name is incomplete. It is omitted, and the pointer is that of its object.
     Member,
     /// An element that must follow a comma and had not begun, left out. The pointer is its own.
     Element,
@@ -200,22 +201,22 @@ impl UnfinishedKind {
     }
 }
 
-/// Why a text cannot be closed.
+/// The reason why a text cannot be closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompleteError {
-    /// No continuation could make it valid, so it has no verified beginning either.
+    /// No continuation can make the text valid, so it has no verified beginning.
     #[error("malformed at byte {index}: {reason}")]
     Malformed {
         /// Byte offset of the first byte that is not permitted there.
         index: usize,
-        /// What is wrong with it: a lowercase fragment.
+        /// The reason as a lower-case fragment.
         reason: String,
     },
     /// No part of a value is settled, so nothing true can be kept.
     #[error("nothing of a value is settled yet")]
     NoValue,
-    /// The text, whose format is to be detected, is not JSON from its beginning on. JSON after prose or in a fence is
-    /// only a part of it, and closing that part would not give a beginning of the text.
+    /// The format should be detected, but the text is not JSON from its beginning. JSON after prose or in a fence is
+    /// only a part of the text, and closing that part would not give a beginning of the text.
     #[error("the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone")]
     NotJson,
     /// A format in which nothing can be closed.

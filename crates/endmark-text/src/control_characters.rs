@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::json::append_escaped;
 
-/// Escapes the raw control characters in the strings of a JSON text, and counts them. Every other byte stays. The last string
-/// may be open.
+/// Escapes the raw control characters in the strings of a JSON text, and counts them. Every other byte stays. The
+/// last string may be open.
 ///
 /// ```
 /// use endmark_text::escape_control_characters;

@@ -17,9 +17,9 @@ pub enum Format {
     Json,
     /// Several JSON values: JSON Lines, or concatenated.
     Jsonl,
-    /// Markdown; truncated only by what is certain, such as an open fence.
+    /// Markdown. Only certain evidence makes it truncated, such as an open fence.
     Markdown,
-    /// Tags as in XML, with any text in and around them; whole when every tag is closed.
+    /// Tags as in XML, with any text in and around them. Whole if all tags are closed.
     Tags,
     /// Text without a grammar; only incomplete UTF-8 is a cut.
     Text,
@@ -82,10 +82,9 @@ impl Format {
         self.has_grammar() || *self == Self::Markdown
     }
 
-    /// Whether a verdict is evidence about a text if the format is required (PC-8). A verdict that the text is cut
-    /// always is. A verdict that it is whole counts only if nothing can follow: after a JSON document other than a
-    /// number, after one element that encloses all others, and after a marker. More rows or elements may follow
-    /// otherwise.
+    /// Whether a verdict counts as evidence about a text if the format is required (PC-8). A cut always does. A whole
+    /// text does only if nothing can follow: after a JSON document other than a number, after one element that
+    /// encloses all others, and after a marker. In other cases more rows or elements may follow.
     ///
     /// ```
     /// use endmark_text::{Format, Verdict};
@@ -111,7 +110,7 @@ fn is_a_number_alone(text: &str) -> bool {
         && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
 }
 
-/// Whether one element encloses a whole text. If its tags also occur in comments, it does not count.
+/// Whether one element encloses a whole text. It does not count if its tags also occur in comments.
 fn is_one_element(text: &str) -> bool {
     let mut text = text.trim();
     // `<?xml version="1.0"?>`, `<!DOCTYPE html>`

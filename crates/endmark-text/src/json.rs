@@ -1,8 +1,8 @@
 //! Reads JSON in place: values are spans of the bytes, without a tree.
 //!
-//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion; everything
-//! after that only walks over bytes that are known to be valid. If a key is repeated in an object, the
-//! last one counts, as in most parsers.
+//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion. Everything after that
+//! only walks over bytes that are known to be valid. If a key is repeated in an object, the last one counts, as in
+//! most parsers.
 
 mod path;
 mod scan;
@@ -159,7 +159,7 @@ impl<'a> Value<'a> {
         (self.kind() == Kind::Bool).then(|| self.raw() == "true")
     }
 
-    /// Returns a non-negative whole number, or `None` for another value. `4096.0` and `4e3` are whole numbers, too.
+    /// Returns a non-negative integer. Returns `None` for other values. `4096.0` and `4e3` are integers.
     pub fn as_u64(self) -> Option<u64> {
         if self.kind() != Kind::Number {
             return None;
@@ -300,7 +300,7 @@ impl<'a> Fields<'a> {
             let name = field.key.inside();
             NamedField { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
         };
-        // Enough for most objects. Growing the vector repeatedly would cost more than finding the fields.
+        // Enough capacity for most objects. Growing the vector repeatedly would cost more than finding the fields.
         let mut all = Vec::with_capacity(8);
         all.extend(object.fields().map(named));
         Self(all)

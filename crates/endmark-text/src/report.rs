@@ -1,4 +1,4 @@
-//! Detections and closed texts as JSON. Commands and packages answer them as they are.
+//! Detections and closed texts as JSON, in the form in which commands and packages return them.
 
 use std::borrow::Cow;
 
@@ -10,28 +10,28 @@ use crate::{CompletedText, Detection, Format, Hint, InToken, Verdict};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DetectionReport<'d> {
-    /// `whole`, `truncated` or `malformed`; the command also answers `undecided`.
+    /// `whole`, `truncated` or `malformed`. The command may also return `undecided`.
     pub verdict: &'static str,
     /// Up to here every token is settled.
     pub truncation_index: Option<usize>,
-    /// The last offset at which every bracket opened so far is closed; 0 if there is no such offset.
+    /// The last offset at which all brackets are closed. 0 if there is no such offset.
     pub balanced_index: Option<usize>,
     /// The raw source of the last settled token.
     pub last_valid_token: Option<&'d str>,
-    /// The opening signs of what is still open, outermost first.
+    /// The opening signs of the open elements, outermost first.
     pub open: Vec<Cow<'static, str>>,
     /// The kind of token the cut goes through.
     pub in_token: Option<&'static str>,
-    /// Of a malformed text: the first byte that is not allowed at its place.
+    /// For malformed text: the first invalid byte.
     pub index: Option<usize>,
-    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped, as `--lenient` reads it.
+    /// For malformed text: whether it is whole or cut after escaping its raw control characters, as with `--lenient`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repairable: Option<bool>,
-    /// Of a text that is malformed, undecided or empty: why.
+    /// The reason, if the text is malformed, undecided or empty.
     pub reason: Option<&'d str>,
     /// `mid_sentence` or `control_characters`.
     pub hint: Option<&'static str>,
-    /// What the format `auto` took the text for.
+    /// The format that `auto` detected.
     pub detected: Option<&'static str>,
 }
 
@@ -79,8 +79,8 @@ impl<'d> DetectionReport<'d> {
     }
 }
 
-/// The pointers of a [`CompletionReport`] have at most this many bytes in all. If brackets are nested so deeply that they have
-/// more, those nearest to the root are listed, and the innermost.
+/// Maximum total size of the pointers in a [`CompletionReport`], in bytes. If nested brackets exceed it, those
+/// nearest to the root and the innermost one are listed.
 const MAX_POINTER_BYTES: usize = 1 << 17;
 
 /// A closed text as JSON.
@@ -89,11 +89,11 @@ const MAX_POINTER_BYTES: usize = 1 << 17;
 pub struct CompletionReport {
     /// The closed text.
     pub text: String,
-    /// Which value of the text the unfinished places are in, from 0.
+    /// Index of the value that contains the unfinished parts, from 0.
     pub value: usize,
     /// The unfinished places, outermost first.
     pub unfinished: Vec<UnfinishedReport>,
-    /// How many open brackets are not listed, all on the way to the last one.
+    /// Number of omitted open brackets between the listed ones.
     pub unfinished_omitted: usize,
 }
 
@@ -103,7 +103,7 @@ pub struct CompletionReport {
 pub struct UnfinishedReport {
     /// A JSON Pointer; empty for the root.
     pub pointer: String,
-    /// Its kind, such as `string` or `array`.
+    /// The kind of the part, such as `string` or `array`.
     pub kind: &'static str,
     /// Whether it is left out of the closed text.
     pub left_out: bool,

@@ -7,9 +7,9 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 
 /// Replaces each escape of a lone surrogate in JSON by `\ufffd`, so that parsers with Unicode strings accept it.
 ///
-/// Half a surrogate pair is grammatical JSON (RFC 8259, section 8.2) but not a character; models and tools that cut text in
-/// UTF-16 write it. The result has the length of the input: every offset stays valid. JSON without lone surrogates is
-/// borrowed. Linear time.
+/// Half a surrogate pair is grammatical JSON (RFC 8259, section 8.2) but not a character; models and tools that cut
+/// text in UTF-16 write it. The result has the length of the input: every offset stays valid. JSON without lone
+/// surrogates is borrowed. Linear time.
 ///
 /// ```
 /// use endmark_text::replace_lone_surrogates;
@@ -24,7 +24,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for JSON whose bytes were not yet checked to be UTF-8.
+/// Does the same for JSON whose bytes may not be UTF-8.
 pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
     let mut replaced = Cow::Borrowed(json);
     let mut at = 0;
@@ -38,7 +38,7 @@ pub fn replace_lone_surrogate_bytes(json: &[u8]) -> Cow<'_, [u8]> {
                 }
                 REPLACEMENT.len()
             }
-            // Of another escape the second byte must not be taken for the beginning of one.
+            // The second byte of another escape must not be mistaken for the beginning of an escape.
             _ => 2,
         };
         at += length;

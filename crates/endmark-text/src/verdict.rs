@@ -13,11 +13,11 @@ pub enum Verdict {
     Whole,
     /// A valid beginning of something longer.
     Truncated(Truncation),
-    /// No continuation could make it valid.
+    /// No continuation could make the text valid.
     Malformed {
         /// Byte offset of the first byte that is not permitted there.
         index: usize,
-        /// What is wrong with it: a lowercase fragment.
+        /// The reason as a lower-case fragment.
         reason: String,
     },
 }
@@ -37,7 +37,7 @@ impl Verdict {
         matches!(self, Self::Whole)
     }
 
-    /// Where and how the text is cut, if it is.
+    /// Returns where and how the text is cut. Returns `None` if it is not.
     pub fn truncation(&self) -> Option<&Truncation> {
         match self {
             Self::Truncated(truncation) => Some(truncation),
@@ -49,16 +49,16 @@ impl Verdict {
 /// Where and how a text is cut (PC-1). Offsets are UTF-8 bytes from the beginning of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truncation {
-    /// Up to here every token is settled: none of them can change, whatever follows.
+    /// Length of the text in which all tokens are settled, so that no continuation can change them.
     pub truncation_index: usize,
-    /// The last offset at which every bracket opened so far is closed; 0 without any.
+    /// The last offset at which all brackets are closed. 0 if there is no such offset.
     pub balanced_index: usize,
-    /// The raw source of the last settled token; inside a string its settled part from the opening
-    /// quote, at most its last 200 characters. Empty only if the text is.
+    /// The raw source of the last settled token. Within a string it is the settled part from the opening quote, at
+    /// most its last 200 characters. Empty only if the text is empty.
     pub last_valid_token: String,
-    /// What is still open, outermost first.
+    /// The open elements, outermost first.
     pub open: OpenStack,
-    /// The kind of token the cut goes through, if it goes through one.
+    /// The kind of the token at the cut, if the cut is within one.
     pub in_token: Option<InToken>,
 }
 
@@ -75,7 +75,7 @@ pub enum Open {
     Fence {
         /// A backtick or a tilde.
         sign: char,
-        /// How many of them open it, and have to close it at least.
+        /// Number of signs that open it, and that must at least close it.
         length: usize,
     },
     /// The text of a Markdown link whose destination is open.
@@ -84,11 +84,11 @@ pub enum Open {
     Row,
     /// A tag of this name.
     Tag(String),
-    /// Markup that ends in signs of its own.
+    /// Markup with its own end sequence.
     Markup(Markup),
 }
 
-/// Markup with an end sequence of its own, whatever its content.
+/// Markup with its own end sequence, whatever its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Markup {
     /// `<!--`, up to `-->`
@@ -109,7 +109,7 @@ pub enum Markup {
     TextArea,
 }
 
-/// How many signs of a fence are shown at most.
+/// Maximum number of displayed signs of a fence.
 const MAX_SHOWN_FENCE_SIGNS: usize = 100;
 
 impl Open {
@@ -144,7 +144,7 @@ impl Markup {
         }
     }
 
-    /// What a cut in it goes through.
+    /// Returns the kind of token of a cut in it.
     pub(crate) fn in_token(self) -> InToken {
         match self {
             Self::Comment => InToken::Comment,
@@ -163,7 +163,7 @@ pub enum InToken {
     String,
     /// Inside an escape sequence of a string, or between the halves of a surrogate pair.
     Escape,
-    /// Inside a number, or right after one that may still go on.
+    /// Within a number, or directly after one that may continue.
     Number,
     /// Inside `true`, `false` or `null`.
     Literal,
@@ -233,13 +233,13 @@ impl Hint {
     }
 }
 
-/// The whole answer of detection: the verdict and what came with it.
+/// The complete result of detection: the verdict with additional information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detection {
     /// Whole, truncated or malformed.
     pub verdict: Verdict,
-    /// Something noticed that is no verdict.
+    /// An observation that does not change the verdict.
     pub hint: Option<Hint>,
-    /// What [`Format::Auto`] took the text for; none for any other format.
+    /// The format that [`Format::Auto`] detected. `None` for other formats.
     pub detected: Option<Format>,
 }

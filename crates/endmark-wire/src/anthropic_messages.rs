@@ -4,8 +4,8 @@
 //! its `tool_use` blocks, counted from 0 and not by block number. Thinking, tools that the server runs itself, and
 //! all other blocks pass unchanged, including signatures.
 //!
-//! Every request has a limit. In a non-streamed response a tool call's input is an object. For a cut call the server
-//! sends `{}`, or what it made of the rest, so such an input is discarded.
+//! Every request has a limit. In a response without a stream, a tool call's input is an object. For a cut call the
+//! server sends `{}` or an object from the part that it could parse, so such an input is discarded.
 
 mod content;
 mod continuation;

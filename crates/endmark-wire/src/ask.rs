@@ -1,4 +1,4 @@
-//! Requests for the rest of a cut reply: what all formats have in common (PC-3, PC-9).
+//! Builds requests for the rest of a cut reply: the parts that all formats share (PC-3, PC-9).
 
 use crate::json::quote;
 use crate::reply::ToolCall;
@@ -22,7 +22,7 @@ pub enum Partial<'a> {
     Text(&'a str),
     /// An unfinished tool call.
     ToolCall {
-        /// The call, with its arguments as far as they came.
+        /// The call, with its arguments as received.
         call: &'a ToolCall,
         /// The text before the calls.
         content_before: &'a str,
@@ -31,7 +31,7 @@ pub enum Partial<'a> {
     },
 }
 
-/// How a request asks a server to continue the last message rather than to answer it.
+/// How a request asks a server to continue the last message instead of answering it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PrefillVariant {
     /// A last message of the assistant is enough: llama.cpp, older Claude models.
@@ -59,15 +59,16 @@ impl PrefillVariant {
     }
 }
 
-/// How a request shows a cut tool call to the server that is to continue it.
+/// How a request presents a cut tool call to the server that should continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolPrefill {
-    /// As the text that the model itself wrote, `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or
-    /// Hermes template continues it and answers with the whole call: its arguments begin with those it was shown.
+    /// As text that the model wrote itself: `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or
+    /// Hermes template continues it and returns the complete call, whose arguments begin with those in the request.
     /// Only for templates that write calls in this form.
     Hermes,
-    /// As `tool_calls` of the last message. llama.cpp drops them and writes the whole call again. This costs as much
-    /// as the call and needs no knowledge of the template. The result counts only if it begins with what was sent.
+    /// As `tool_calls` of the last message. llama.cpp drops them and writes the complete call again. This costs as
+    /// much as the call and requires no knowledge of the template. The result counts only if it begins with the
+    /// arguments in the request.
     Calls,
 }
 
@@ -88,9 +89,9 @@ pub enum Ask<'a> {
     Prefill {
         /// The part that was received.
         so_far: Partial<'a>,
-        /// How the request asks the server to continue.
+        /// How to ask the server to continue.
         variant: PrefillVariant,
-        /// How a cut tool call is shown.
+        /// How to present a cut tool call.
         tool: ToolPrefill,
     },
     /// A user message after the cut reply asks for the rest (PC-3).
@@ -100,7 +101,7 @@ pub enum Ask<'a> {
         /// The user message.
         prompt: &'a str,
     },
-    /// The same request again on other terms, if there is nothing to continue from (PC-8 `empty`).
+    /// Repeats the request with other limits, if there is nothing to continue (PC-8 `empty`).
     Again,
     /// A request for a corrected document instead of this one (PC-6).
     Correction {
@@ -111,7 +112,7 @@ pub enum Ask<'a> {
     },
     /// The provider's own means: the token in its response.
     Native {
-        /// The token, as it came.
+        /// The token, as received.
         token: &'a str,
     },
 }
@@ -123,8 +124,8 @@ pub struct ContinuationRequest {
     pub body: Vec<u8>,
     /// The number of bytes at the end of the received part that the request does not show.
     ///
-    /// Some servers refuse an unfinished message that ends in whitespace. The omitted bytes are requested again, and
-    /// the response continues from before them.
+    /// Some servers reject an unfinished message that ends in white space. The omitted bytes are requested again, so
+    /// the response begins before them.
     pub unshown_bytes: usize,
 }
 
@@ -136,8 +137,8 @@ impl From<Vec<u8>> for ContinuationRequest {
 
 /// Returns a cut reply in the form that a Hermes or Qwen template gives it.
 ///
-/// Arguments without any text yet (`{`) are omitted, and so is whitespace at their end. A model continues badly from
-/// half a token, and finds the token again by itself.
+/// Arguments without text (`{`) are omitted, and so is white space at their end. A model continues badly from half a
+/// token, but finds the token by itself.
 ///
 /// ```
 /// use endmark_wire::ask::{Partial, hermes_prefill};
@@ -165,7 +166,7 @@ fn hermes_call(name: &str, arguments: &str) -> String {
     format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quote(name))
 }
 
-/// Returns a cut reply as plain text, with the calls quoted one after the other.
+/// Returns a cut reply as plain text, with the calls quoted one after another.
 pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
     let (call, content_before, calls_before) = match partial {
         Partial::Text(text) => return (*text).to_owned(),

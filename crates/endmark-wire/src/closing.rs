@@ -1,5 +1,5 @@
-//! The last request of a session whose budget is used up. It is the client's own, without tools, with a low limit and
-//! a last message that asks for a summary (CX-7).
+//! Builds the last request of a session with an exhausted budget. It is the client's own request without tools, with
+//! a low limit and a last message that asks for a summary (CX-7).
 
 use crate::conversation::{ConversationError, Dialogue};
 use crate::edit::Edits;
@@ -42,8 +42,8 @@ pub enum ClosingError {
 }
 
 impl Request {
-    /// Returns the same request as the last one of its session: tools withheld, at most `limit` tokens of output, and
-    /// `words` as the user's last message. Everything else stays byte for byte.
+    /// Returns the request as the last one of its session: without tools, with at most `limit` tokens of output, and
+    /// with `words` as the user's last message. Everything else stays byte for byte.
     ///
     /// ```
     /// use endmark_wire::format::find;

@@ -16,7 +16,7 @@ use crate::wire_format::WireFormat;
 pub use read::{EditableText, PlacedPart, RemovablePart};
 pub(crate) use read::{collect_media, parts_text, text_or_json, with_role};
 
-/// The member by which a client of Anthropic marks the end of the prompt prefix to be cached.
+/// The field with which clients of Anthropic mark the end of the prompt prefix to cache.
 const CACHE_MARKER: &str = "cache_control";
 
 /// Returns JSON without the cache markers.
@@ -49,7 +49,7 @@ pub enum ConversationError {
     /// They are not JSON.
     #[error("the conversation is not JSON: {0}")]
     Json(#[source] JsonError),
-    /// They are neither a request with a list of turns nor such a list.
+    /// The bytes are neither a request with a list of turns nor such a list.
     #[error(
         "this is no conversation in {title}: a request with `{field}`, or a list of its items, was expected"
     )]
@@ -66,9 +66,9 @@ pub enum ConversationError {
         title: &'static str,
         /// The position of the item, from 0.
         position: usize,
-        /// Where it begins, in bytes.
+        /// Start of the item in bytes.
         offset: usize,
-        /// What is wrong with it.
+        /// The reason why the item is invalid.
         reason: &'static str,
     },
 }

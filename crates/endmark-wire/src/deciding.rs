@@ -1,9 +1,9 @@
-//! The fields of a request that decide which model answers and how much it may produce, and a check that every server
-//! reads them alike.
+//! The fields of a request that decide which model answers and how much it may produce. Checks that all servers read
+//! them in the same way.
 //!
-//! A JSON object may contain a field twice. Some servers take the first one, most take the last one, and Go's
-//! `encoding/json` takes `Model` for `model`. If a limit depends on such a field, a request that servers can read in
-//! two ways is refused.
+//! A JSON object may contain a field twice. Some servers use the first one, most use the last one, and Go's
+//! `encoding/json` reads `Model` as `model`. If a limit depends on such a field, a request that servers can read in
+//! two ways is rejected.
 
 pub(crate) mod fields;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 /// A deciding field, in each of its spellings.
 #[derive(Debug, Clone, Copy)]
 pub struct DecidingField {
-    /// Its names. A request may have one of them, once.
+    /// The names of the field. A request may contain one of them once.
     pub names: &'static [&'static str],
     /// What it decides.
     pub role: Role,
@@ -26,17 +26,17 @@ pub struct DecidingField {
 pub enum Role {
     /// Which model answers.
     Model,
-    /// Which other models may answer instead.
+    /// The other models that may answer instead.
     FurtherModels,
-    /// How many tokens the reply may have. Of several limits the largest counts.
+    /// The maximum tokens of the reply. The largest of several limits counts.
     Limit,
-    /// How many replies are generated.
+    /// The number of generated replies.
     Choices,
     /// The prompts. Each item of a list of texts or token lists gets its own reply.
     Prompts,
     /// Whether an option is on: `true` or `false`.
     Switch,
-    /// Whether the reply is generated after the response to the request, so that its usage never comes.
+    /// Whether the reply is generated after the response to the request, so that its usage never arrives.
     Background,
     /// Something else that changes the price.
     Other,
@@ -89,7 +89,8 @@ pub enum Undecided {
     FurtherModels(&'static str),
 }
 
-/// Checks that every server reads the deciding fields of this request alike, and that the limits can be applied.
+/// Checks that all servers read the deciding fields of this request in the same way, and that the limits can be
+/// applied.
 ///
 /// ```
 /// use endmark_wire::deciding::{Limits, check};
@@ -139,8 +140,8 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
     Ok(())
 }
 
-/// Returns every model that a checked request names in its body: its own, and those of tools that query another
-/// model. `None` is a model that cannot be read.
+/// Returns all models in the body of a checked request: its own, and those of tools that query another model. `None`
+/// stands for a model that cannot be read.
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
@@ -227,7 +228,7 @@ impl Request {
     }
 }
 
-/// Returns whether the least strict servers take one name for the other. Go ignores case and folds two non-ASCII
+/// Returns whether the most tolerant servers treat two names as equal. Go ignores case and folds two non-ASCII
 /// letters, Google's servers accept `snake_case` and `camelCase`, and C ends a text at a NUL.
 fn names_match(one: &str, other: &str) -> bool {
     fn fold_name(name: &str) -> impl Iterator<Item = char> {

@@ -1,9 +1,8 @@
 //! Edits JSON bytes in place. Anything not edited stays byte for byte: unknown fields, order, numbers, whitespace and
 //! duplicates.
 //!
-//! Edits are collected against the original bytes and written out once. If a key occurs twice, the last one is
-//! edited, since most parsers read that one. A removal removes all of them, since an earlier one would take effect
-//! otherwise.
+//! Edits refer to the original bytes and are written out once. If a key occurs twice, the last one is edited, because
+//! most parsers use that one. A removal removes all of them, because otherwise an earlier one would take effect.
 
 mod container;
 
@@ -14,7 +13,7 @@ use std::ops::Range;
 use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quote};
 use container::ContainerEdit;
 
-/// Error of an edit that cannot be made. The document is unchanged then.
+/// Error of an impossible edit. The document is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The bytes to edit are not JSON.
@@ -68,7 +67,7 @@ impl<'a> Edits<'a> {
         Self { root, patches: Vec::new(), containers: Vec::new(), places: HashMap::new() }
     }
 
-    /// Returns the document as it is before the edits.
+    /// Returns the document without the edits.
     pub fn original(&self) -> Value<'a> {
         self.root
     }
@@ -203,8 +202,8 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Sets several strings so that they form this text together. Strings that match its beginning stay; the first
-    /// that does not, or the last, gets the rest.
+    /// Sets several strings so that together they form this text. Strings that match its beginning stay. The first
+    /// one that does not, or the last one, gets the rest.
     pub(crate) fn set_texts(&mut self, values: &[Value<'a>], text: &str) {
         let mut rest = text;
         for (position, value) in values.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::json::JsonError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// What is wrong: a lowercase fragment.
+    /// The reason as a lower-case fragment.
     pub message: String,
     /// What to do about it: a sentence.
     pub hint: &'static str,
@@ -51,8 +51,8 @@ impl ProviderError {
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
 
-    /// Returns whether the error is about the sender and not about the request: the key, the account, its balance or
-    /// its country. Any form of the same request would be refused again.
+    /// Returns whether the error concerns the sender and not the request: the key, the account, its balance or its
+    /// country. Any form of the same request would be rejected again.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;

@@ -7,7 +7,7 @@ use endmark_recovery::Stop;
 pub enum Meaning {
     /// The reply has not ended.
     NotEnded,
-    /// The model ended its turn. Some servers use the same word after a stop sequence of the client.
+    /// The model ended its turn. Some servers use the same word for a stop sequence of the client.
     Turn,
     /// The model called tools.
     Calls,
@@ -85,7 +85,7 @@ fn normalise(word: &str) -> String {
 
 /// The words of one provider.
 struct Group {
-    /// The only format in which they have this meaning. `None` means every format, since proxies pass other
+    /// The only format in which they have this meaning. `None` means every format, because proxies pass other
     /// providers' words on.
     format: Option<&'static str>,
     /// The provider that documents them, and the place.
@@ -98,7 +98,7 @@ use Meaning::{
     BrokenOff, Calls, Failed, Limit, NotEnded, Paused, Refused, Repetition, Sequence, Turn, Window,
 };
 
-/// The first group with a word decides: the groups of one format come before those of all.
+/// The first group that contains a word decides. The groups of single formats come before those of all formats.
 static TABLE: &[Group] = &[
     Group {
         format: Some("openai_responses"),

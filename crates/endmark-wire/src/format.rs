@@ -36,7 +36,7 @@ pub fn find(path: &str, query: Option<&str>) -> Option<AddressedFormat> {
         .find_map(|format| Some(AddressedFormat { format, address: format.address(path, query)? }))
 }
 
-/// Returns the format whose provider alone has this path, or `None` if several providers or none have it.
+/// Returns the format of the only provider with this path. Returns `None` if several providers or none have it.
 ///
 /// ```
 /// use endmark_wire::format::find_by_path;

@@ -5,12 +5,12 @@
 //! one JSON array in pieces, passes unchanged.
 //!
 //! A reply consists of candidates with parts. Texts that are not thoughts are its text, and `functionCall`s are its
-//! tool calls. Their arguments come as an object and all at once, so that a call is complete or absent. Everything
-//! else in a part passes unchanged, above all signatures of thoughts. A stream has no end other than the
-//! `finishReason` of its last chunk.
+//! tool calls. Their arguments are an object that arrives at once, so a call is complete or absent. Everything else
+//! in a part passes unchanged, especially signatures of thoughts. The only end of a stream is the `finishReason` of
+//! its last chunk.
 //!
-//! If a reply ends in `CONTINUATION`, or at its limit with a `continuationToken`, the provider itself can continue.
-//! It needs the same request with that token, whose limit then counts all calls together.
+//! If a reply ends in `CONTINUATION`, or at its limit with a `continuationToken`, the provider itself can continue
+//! it. It needs the same request with that token, whose limit then covers all calls together.
 
 mod address;
 mod candidate;

@@ -19,10 +19,10 @@ const CUT: &str = "endmark_cut";
 /// The member that contains text that cannot be closed, unchanged.
 const UNREADABLE: &str = "endmark_unreadable";
 
-/// The longest JSON Pointer that is repeated, in bytes: its names come from outside.
+/// Maximum length of a repeated JSON Pointer in bytes, because its names come from outside.
 const MAX_POINTER_BYTES: usize = 256;
 
-/// The longest earlier notice that is repeated, in bytes.
+/// Maximum length of a repeated earlier notice in bytes.
 const MAX_REPEATED_NOTICE_BYTES: usize = 1024;
 
 /// Returns the calls in these conversation items, and the slots of their arguments.
@@ -43,8 +43,8 @@ pub(crate) fn calls<'a>(
 
 /// Returns the replacement for arguments that are not JSON. Returns `None` if they are JSON, whatever they contain.
 ///
-/// - **Cut off**: closed, with a member `endmark_cut` that states this and what is unfinished.
-/// - **Empty**: `{}`, since many servers write a call without arguments like this. If the function requires
+/// - **Cut off**: closed, with a field `endmark_cut` that states this and names the unfinished values.
+/// - **Empty**: `{}`, because many servers write a call without arguments like this. If the function requires
 ///   arguments (`wants_arguments`), a notice that they were cut off before they began.
 /// - **Anything else**: the text itself, in a member `endmark_unreadable`.
 ///

@@ -1,9 +1,9 @@
-//! Reads HTTP/1.1 from clients strictly: where a request begins and ends, and who may send it.
+//! Parses HTTP/1.1 from clients strictly: where a request begins and ends, and which senders are permitted.
 //!
 //! If two servers disagree about where a request ends, one client can send requests in another's name (request
-//! smuggling). Therefore anything that RFC 9112 lets a server tolerate is refused here, before anything else sees the
-//! bytes. [`Framing`] returns how many bytes of a connection may pass, [`Head`] reads a request's head, and
-//! [`Visitors`] checks its `Host` and `Origin`.
+//! smuggling). Therefore everything that RFC 9112 allows a server to tolerate is rejected here, before other code
+//! reads the bytes. [`Framing`] returns how many bytes of a connection may pass, [`Head`] parses a request's head,
+//! and [`Visitors`] checks its `Host` and `Origin`.
 
 mod chunks;
 mod fault;

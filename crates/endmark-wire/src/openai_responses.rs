@@ -1,13 +1,13 @@
 //! OpenAI Responses, as implemented by OpenAI and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, which consists of output items. Its text is that of its messages. Its tool calls are its
-//! `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and
-//! all other items pass unchanged. A call of another kind that the client has to answer, such as a shell call, can
-//! only be passed on, and the reply with it.
+//! A reply is one choice, which consists of output items. Its text is the text of its messages. Its tool calls are
+//! its `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself,
+//! and all other items pass unchanged. If a reply contains another kind of call that the client must answer, such as
+//! a shell call, it can only be forwarded.
 //!
-//! Every piece comes several times: when it is generated, when its part is complete, when its item is complete, and
-//! in the response at the end. Events that repeat a continued text have to be held back, and are changed to contain
-//! all of it. A stream has no end other than its last event, which states the status.
+//! Every piece arrives several times: when it is generated, when its part is complete, when its item is complete, and
+//! in the response at the end. Events that repeat a continued text are held back, and changed to contain all of it.
+//! The only end of a stream is its last event, which states the status.
 
 mod continuation;
 mod conversation;

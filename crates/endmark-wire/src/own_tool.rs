@@ -1,5 +1,5 @@
-//! Endmark's own tool: offered to the model next to those of the client, and answered before the client sees any of
-//! it (CX-5).
+//! Endmark's own tool, which is offered to the model next to the client's tools. Endmark answers its calls before the
+//! client sees them (CX-5).
 
 use endmark_context::conversation::Content;
 
@@ -33,7 +33,7 @@ pub struct Turn {
 pub struct ModelCall {
     /// The function's name.
     pub name: String,
-    /// Its arguments as they came: JSON if they are complete.
+    /// Its arguments as received: JSON if they are complete.
     pub arguments: String,
     /// Whether its result can be a text.
     pub can_be_answered: bool,
@@ -44,7 +44,7 @@ pub struct ModelCall {
 pub struct CallAnswer {
     /// What the model reads.
     pub text: String,
-    /// Whether it states why there is no result.
+    /// Whether the text states why there is no result.
     pub is_error: bool,
 }
 

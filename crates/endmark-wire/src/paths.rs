@@ -1,7 +1,7 @@
 //! The cost of a request by its path, and the place of its model: one table of the providers' paths.
 //!
-//! It is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so that
-//! a request is judged by the path that its upstream reads.
+//! This is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so
+//! that a request is judged by the path that its upstream reads.
 
 mod table;
 mod usage;
@@ -19,9 +19,9 @@ pub use usage::{only_counts, read_usage};
 pub enum Cost {
     /// Tokens of a reply in one of the formats.
     Reply,
-    /// Tokens, which most servers report in the response.
+    /// The path uses tokens, which most servers report in the response.
     Counted(Service),
-    /// Nothing that is billed by tokens.
+    /// The path uses nothing that is billed by tokens.
     Free,
     /// A cost that is not counted here, by its kind: `images`, `batches`, or `unknown`.
     Uncounted(&'static str),
@@ -46,8 +46,8 @@ impl Service {
         deciding::generates(self.fields)
     }
 
-    /// Returns the request with `stream_options.include_usage` set. Returns `None` if it is not for a stream, already
-    /// asks for usage, or is for a service without this option.
+    /// Returns the request with `stream_options.include_usage`. Returns `None` if it is not for a stream, already
+    /// requests usage, or is for a service without this option.
     ///
     /// ```
     /// use endmark_wire::{json::Value, paths::{Cost, read}};
@@ -76,7 +76,7 @@ pub enum ModelPlace {
     Here,
     /// It uses no model.
     Nowhere,
-    /// In a file, in the items of a list, or in a stored object: it is unknown.
+    /// In a file, in the items of a list, or in a stored object, so it is unknown.
     InFile,
 }
 
@@ -149,7 +149,7 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
     })
 }
 
-/// Returns the path that was probably meant by an unknown one: the same with `/v1`.
+/// Returns the known path that an unknown one probably means: the same path after `/v1`.
 pub fn suggested_path(path: &str) -> Option<String> {
     let with_version = format!("/v1{path}");
     let is_known = !path.starts_with("/v1")

@@ -1,7 +1,6 @@
 //! Percent-encoding in paths and queries.
 
-/// Decodes a percent-encoded text. Invalid escapes stay as they are; a text that would not be UTF-8 is returned
-/// unchanged.
+/// Decodes a percent-encoded text. Invalid escapes are kept. A text that would not be UTF-8 is returned unchanged.
 ///
 /// ```
 /// use endmark_wire::percent_decode;

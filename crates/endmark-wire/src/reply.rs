@@ -1,4 +1,4 @@
-//! A reply as far as it came, independent of the format: every format's reader produces these types.
+//! A reply as received, independent of the format: every format's reader produces these types.
 //!
 //! A reply has [`Choice`]s, each with its text, its [`ToolCall`]s and its [`Finish`]. In a stream they come as
 //! [`Delta`]s in [`Event`]s, and [`Received`] assembles them.

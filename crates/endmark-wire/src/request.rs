@@ -58,8 +58,8 @@ pub struct View {
     pub text_schema: Option<String>,
     /// The conversation's name, if the request has one: the provider's own, or the session that the client states.
     pub conversation: Option<String>,
-    /// Whether the request can only be passed on, because its reply does not come in the response to it, or because
-    /// it cannot be read. The provider answers it in its own words.
+    /// Whether the request can only be forwarded, because its reply is not in the response, or because it cannot be
+    /// parsed. The provider then answers it in its own way.
     pub only_passes: bool,
 }
 
@@ -87,8 +87,8 @@ pub struct Tool {
 /// A request as its client sent it, in any format (PC-9): a view, and the bytes themselves.
 ///
 /// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
-/// unchanged, so that the provider refuses it in its own words. If the conversation itself is missing, the request
-/// [only passes](View::only_passes).
+/// unchanged, so that the provider rejects it itself. If the conversation itself is missing, the request [only
+/// passes](View::only_passes).
 ///
 /// Create the readers and writers of its reply with [`Request::response`], [`Request::stream`] and
 /// [`Request::writer`], so that formats cannot be mixed.
@@ -110,7 +110,7 @@ pub struct Request {
     root: Range<usize>,
     address: Address,
     view: View,
-    /// The position of the conversation, cached because finding it means scanning the whole body.
+    /// The position of the conversation. It is cached, because finding it requires a scan of the whole body.
     conversation: OnceLock<Option<Range<usize>>>,
 }
 
@@ -164,7 +164,7 @@ impl Request {
 
     /// Returns the field for which the conversation must not be changed by anything but the provider.
     ///
-    /// The request asks its provider to shorten the conversation, or continues one that the provider keeps. Returns
+    /// The request asks its provider to shorten the conversation, or continues one that the provider stores. Returns
     /// `None` if the request contains the whole conversation.
     ///
     /// ```
@@ -288,8 +288,8 @@ impl Request {
         Some((repaired, count))
     }
 
-    /// Returns the request for the rest of its reply, or for the same reply again. Returns `None` if its format or
-    /// content does not allow this.
+    /// Returns the request for the rest of its reply, or for the complete reply again. Returns `None` if its format
+    /// or content does not allow this.
     pub fn continuation(&self, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         self.format.continuation(self, ask, terms)
     }
@@ -313,16 +313,16 @@ impl Request {
 
     /// Returns the path of a request for this model, streamed or not, including the query that it needs.
     ///
-    /// Returns `None` if the address determines neither, so that the request's own path stays. The rest of the
-    /// client's query is to be appended.
+    /// Returns `None` if the address determines neither, so that the request's own path is kept. The caller appends
+    /// the other parameters of the client's query.
     pub fn path_for(&self, model: &str, stream: bool) -> Option<String> {
         self.format.path_for(&self.address, model, stream)
     }
 
     /// Returns the request for another upstream, possibly of another provider.
     ///
-    /// It names `model` if one is given. Its path is [`Request::path_elsewhere`], so that it names no project or
-    /// deployment of the first upstream. Returns `None` if the model's name does not fit into a path.
+    /// It requests `model` if that is given. Its path is [`Request::path_elsewhere`], so that it contains no project
+    /// or deployment of the first upstream. Returns `None` if the model's name does not fit into a path.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -350,7 +350,7 @@ impl Request {
         Self::parse(self.format, &body, &address).ok()
     }
 
-    /// Returns a request by Endmark itself to the same upstream: a single user turn for this model, not streamed.
+    /// Returns a request by Endmark itself to the same upstream: a single user turn for this model, without a stream.
     /// Returns `None` if the model's name does not fit into a path.
     ///
     /// ```
@@ -376,7 +376,8 @@ impl Request {
     }
 
     /// Returns the path of the same request at another upstream, including the query that it needs. If the request's
-    /// own path names something that only its host has, the path is below `/v1`, which represents the base URL there.
+    /// own path contains something that only its host has, the path is below `/v1`, which represents the base URL
+    /// there.
     pub fn path_elsewhere(&self, stream: bool) -> String {
         self.format.path_elsewhere(&self.address, &self.view.model, stream)
     }
@@ -391,13 +392,13 @@ impl Request {
         Response::parse(self, body)
     }
 
-    /// Returns a reader of a streamed response, which keeps at most this many bytes of it.
+    /// Returns a reader of a streamed response, which stores at most this many bytes of it.
     pub fn stream(&self, keep_bytes: usize) -> Box<dyn Reader> {
         self.format.reader(self, keep_bytes)
     }
 
-    /// Returns a writer of the client's side of a stream. It remembers at most this many bytes of what the client
-    /// has, if the format repeats content.
+    /// Returns a writer of the client's side of a stream. If the format repeats content, it remembers at most this
+    /// many bytes of what the client has.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
     }
@@ -413,7 +414,8 @@ impl Request {
         ids.map(Into::into).collect()
     }
 
-    /// Returns the request with references replaced by whole items, by id, and the number of replaced references.
+    /// Returns the request with references replaced by complete items, by id. Also returns the number of replaced
+    /// references.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -448,7 +450,7 @@ impl Request {
         self.format.previous_response(self.root()).and_then(Value::text).map(Into::into)
     }
 
-    /// Returns the request continuing from another response. A request that continues from none is unchanged.
+    /// Returns the request continuing from another response. A request that continues no response is unchanged.
     #[must_use]
     pub fn with_previous_response(&self, id: &str) -> Self {
         let Some(own) = self.format.previous_response(self.root()) else { return self.clone() };

@@ -29,7 +29,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the bytes that its choices and calls need besides their texts.
+    /// Returns the bytes that its choices and calls need in addition to their texts.
     pub fn entry_bytes(&self) -> usize {
         let calls: usize = self.choices.iter().map(|choice| choice.tool_calls.len()).sum();
         self.choices.len() * size_of::<Choice>() + calls * size_of::<ToolCall>()
@@ -101,7 +101,7 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
     /// Sets or removes the provider's signature of one of a choice's calls, if clients send signatures back. A
-    /// signature is valid only for the call that it came with.
+    /// signature is valid only for the call that it arrived with.
     fn sign_call(&mut self, _choice: u32, _call: u32, _signature: Option<&str>) {}
 
     /// Sets the provider's signature of the rest of a choice's text, if clients send signatures back.
@@ -113,13 +113,13 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Notes which calls stay cut, before their choice's end is set.
+    /// Records which calls stay cut, before their choice's end is set.
     ///
-    /// They are removed if the format cannot show a cut call: arguments are an object there, and an incomplete object
-    /// would be taken for what the model meant to write.
+    /// They are removed if the format cannot show a cut call. In such a format arguments are an object, and an
+    /// incomplete object would look like the intended one.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
-    /// Returns whether a cut call can be shown in a reply as far as it came.
+    /// Returns whether a reply can show the received part of a cut call.
     fn shows_cut_calls(&self) -> bool {
         true
     }

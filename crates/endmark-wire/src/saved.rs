@@ -37,7 +37,7 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
         let mut reply = format.reply(root, &View::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
-            // The request failed before anything came, so an empty choice is judged.
+            // The request failed before any content arrived, so an empty choice is judged.
             reply.choices.push(Choice::new(0));
         }
         (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })
@@ -49,8 +49,8 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
 const ERROR_FIELDS: [&str; 9] =
     ["error", "type", "request_id", "user_id", "object", "message", "param", "code", "status"];
 
-/// Reads a body that is a provider's error. It has a message, a type, code or status, and only fields that errors
-/// have. Other documents with a field `error` are ignored.
+/// Reads a body that is a provider's error. It has a message, a type, code or status, and only fields of errors.
+/// Other documents with a field `error` are ignored.
 fn bare_error(root: Value<'_>) -> Option<SavedReply> {
     let field = root.field("error").filter(|error| error.kind() == Kind::Object);
     let error = field.or_else(|| root.has_text("object", "error").then_some(root))?;

@@ -9,12 +9,12 @@ use crate::sse::Frame;
 /// Characters of which JSON data contains some, however it was broken.
 const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
 
-/// Reads a stream, and keeps the reply received so far (PC-9).
+/// Reads a stream, and stores the received reply (PC-9).
 pub trait Reader: fmt::Debug + Send + Sync {
     /// Reads a frame. A comment is an empty event.
     ///
-    /// After a broken event the reply is incomplete: the part before it is kept, but its content is missing from all
-    /// that follows. Once another event is read, no choice is mendable.
+    /// After a broken event the reply is incomplete. The part before it is stored, but everything after it lacks its
+    /// content. Once another event is read, no choice is mendable.
     fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError>;
 
     /// Returns the reply received so far.

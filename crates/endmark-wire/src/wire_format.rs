@@ -22,8 +22,8 @@ use crate::writer::Writer;
 
 /// A wire format. Implementations are stateless; the state of a stream is in the reader or writer that they create.
 ///
-/// This trait covers the identity of a format and its addresses. The supertraits cover the rest; each is implemented
-/// in the file that does the work.
+/// This trait contains the identity of a format and its addresses. The supertraits contain the rest. Each is
+/// implemented in the file that does the work.
 pub trait WireFormat:
     WireRequest + WireConversation + WireAsk + WireReply + fmt::Debug + Send + Sync
 {
@@ -82,13 +82,13 @@ pub struct Facts {
     pub route: &'static str,
     /// The operation of a call, as named by the OpenTelemetry conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
-    /// Whether every request must set a limit, so that a limit says little about what its client wants.
+    /// Whether every request must set a limit, so that a limit says little about the client's intention.
     pub limit_is_required: bool,
-    /// Where a request limits its reply.
+    /// The location of the limit in a request.
     pub limit_place: LimitPlace,
     /// Whether a conversation with tool calls must also offer tools.
     pub calls_need_tools: bool,
-    /// Whether client libraries wait for a stream's last event, whatever came before it.
+    /// Whether client libraries wait for a stream's last event, whatever preceded it.
     pub wants_last_event: bool,
     /// Whether the streams of this format report their tokens, whatever the request asks for.
     pub reports_usage_unasked: bool,
@@ -96,7 +96,7 @@ pub struct Facts {
     pub credential: (&'static str, &'static str),
     /// The fields of a request that decide which model answers and how much it may produce.
     pub deciding: &'static [DecidingField],
-    /// A sentence that tells a client what a body must be, for use after it sent something else.
+    /// A sentence for clients about the required body, for use after they sent something else.
     pub hint: &'static str,
     /// The request field that contains the conversation.
     pub conversation_field: &'static str,
@@ -110,7 +110,7 @@ pub struct Facts {
 
 /// Reads requests of a format.
 pub trait WireRequest {
-    /// Reads what the gateway needs to know about a request.
+    /// Reads the parts of a request that the gateway needs.
     fn view(&self, root: Value<'_>, address: &Address) -> View;
 
     /// Returns the tools that a request offers.
@@ -133,7 +133,7 @@ pub trait WireConversation {
     /// user.
     fn role(&self, item: Value<'_>) -> Option<Role>;
 
-    /// Returns the role of a conversation item and its parts, or what is wrong with the item.
+    /// Returns the role of a conversation item and its parts, or the reason why the item is invalid.
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str>;
 
     /// Returns whether a conversation that is not a list is a single turn.
@@ -163,7 +163,8 @@ pub trait WireConversation {
     /// Returns the content of a response as the items that represent it in the following conversation.
     fn response_items(&self, root: Value<'_>) -> Vec<String>;
 
-    /// Returns the same for a stream: `events` are the data of its events, `choice` is the choice received in them.
+    /// Returns the same for a stream: `events` are the data of its events, and `choice` is the choice that they
+    /// contained.
     fn stream_items(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
     /// Returns the id of a stored item, if this conversation item is only a reference to one.
@@ -225,7 +226,7 @@ pub trait WireReply {
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError>;
 
     /// Returns an error body in the provider's shape, so that client libraries raise their own exceptions. `kind`
-    /// begins with `endmark_`, and the message says what to do next.
+    /// begins with `endmark_`, and the message states what to do next.
     fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
 
     /// Returns the same error as the last event of a stream.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::reply::{Event, StoredItem, ToolCall, Usage};
 use crate::sse::{Frame, comment};
 
-/// How a choice is to report its end.
+/// How a choice should report its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     /// The model ended its turn.
@@ -25,7 +25,7 @@ pub enum End {
 pub struct ChoiceEnd<'a> {
     /// The number of the choice.
     pub choice: u32,
-    /// How it ended. `None` if the provider's own finish reason stays.
+    /// How the choice ended. `None` keeps the provider's own finish reason.
     pub end: Option<End>,
     /// Endmark's own statement about it.
     pub endmark: Option<&'a RawValue>,
@@ -36,19 +36,19 @@ pub struct ChoiceEnd<'a> {
 /// The end of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Closing<'a> {
-    /// The choices whose end differs from the one held back. Held frames of other choices pass unchanged.
+    /// The choices whose end differs from the one that is held back. Held frames of other choices pass unchanged.
     pub choices: &'a [ChoiceEnd<'a>],
     /// The tokens of all calls, if there was more than one.
     pub usage: Option<Usage>,
-    /// Whether the stream's own last event was lost after the end of the reply. It is written, if the format has one.
+    /// Whether the stream's own last event was lost after the end of the reply. It is written if the format has one.
     pub is_end_lost: bool,
 }
 
 /// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held back.
 ///
-/// Everything it returns is ready to be sent. It takes only whole frames: half a frame must not pass, or whatever
-/// follows would become part of it. Bytes once returned are never taken back. If the client has the beginning of a
-/// part, only the rest is written.
+/// All returned bytes are ready to be sent, and are never retracted. It accepts only complete frames, because the
+/// bytes after half a frame would become part of it. If the client has the beginning of a part, only the rest is
+/// written.
 ///
 /// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame while the upstream sends. Then either
 /// [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and [`Writer::tool_call`], and
@@ -79,14 +79,14 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns the next characters of a choice's text.
     fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
-    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces;
-    /// [`Writer::tool_call`] writes such a call whole.
+    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces.
+    /// In that case [`Writer::tool_call`] writes the complete call.
     fn write_arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
     /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
     fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
-    /// Returns a whole tool call of which the client has nothing.
+    /// Returns a complete tool call that the client has not begun to receive.
     fn write_tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
     /// Returns the provider's signature of the text that was written here, if clients send signatures back.
@@ -94,11 +94,11 @@ pub trait Writer: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Notes which of the client's stop sequences a choice ends at, for formats with a field for it.
+    /// Records which of the client's stop sequences ended a choice, for formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Returns whether the arguments of a call come all at once, as an object. A client that runs calls as they come
-    /// must not receive one before it is known to be complete.
+    /// Returns whether the arguments of a call arrive at once, as an object. A client that runs calls on arrival must
+    /// not receive one before it is known to be complete.
     fn calls_come_whole(&self) -> bool {
         false
     }
@@ -108,13 +108,13 @@ pub trait Writer: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Notes the id of the response that is written from, for a client that has nothing of a reply yet.
+    /// Records the id of the response that is written, for a client that has no part of the reply yet.
     fn set_answer_id(&mut self, _id: &str) {}
 
-    /// Notes which calls stay cut, before the stream ends.
+    /// Records which calls stay cut, before the stream ends.
     ///
-    /// Returns the outcome of each call that is not shown as far as it came. If the end of a reply does not
-    /// distinguish a cut call from a finished one, the client must not receive the call's end.
+    /// Returns the outcome of each call whose received part is not shown. If the end of a reply does not distinguish
+    /// a cut call from a finished one, the client must not receive the call's end.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }
@@ -122,8 +122,8 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns the end of the stream.
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
 
-    /// Returns the end of a broken stream, in the provider's own shape, so that no client takes it for a whole one. A
-    /// held error of the upstream is used instead. Held frames that are not an end go first.
+    /// Returns the end of a broken stream in the provider's own shape, so that no client mistakes it for a whole one.
+    /// A held error of the upstream is used instead. Held frames other than an end come first.
     fn write_error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
     /// Returns the items that were written or completed here, once the stream is closed. The provider stores
@@ -138,12 +138,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 }
 
-/// The outcome of a call that stays cut, if the client does not get as much of it as came.
+/// The outcome of a call that stays cut, if the client does not get all of the received part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutCall {
     /// The client has nothing of it, and gets nothing.
     LeftOut,
-    /// The client has its beginning, and takes it for finished unless the stream ends in an error.
+    /// The client has its beginning, and treats it as finished unless the stream ends in an error.
     Begun,
 }
 

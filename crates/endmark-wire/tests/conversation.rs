@@ -1,7 +1,7 @@
 //! Conversations with all kinds of parts in every format: read, and edited by turn (CX-3).
 //!
-//! After an intended change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test conversation` rewrites the
-//! expectations in `tests/conversation`: review the difference.
+//! After an intended change, run `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test conversation` to rewrite the
+//! expectations in `tests/conversation`, and review the difference.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 

@@ -21,7 +21,7 @@ fn now() -> Moment {
     Moment::from_unix_seconds(since_epoch.as_secs())
 }
 
-/// Works until its budget is used up; answers how many calls that were.
+/// Works until its budget is exhausted; answers how many calls that were.
 fn work(meter: &mut Meter<'_>) -> u64 {
     for number in 1.. {
         let part = format!("Look at part {number}: {}", "and at this ".repeat(40));

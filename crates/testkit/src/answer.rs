@@ -36,7 +36,7 @@ pub enum Fault {
 pub(crate) enum FaultAt {
     /// Instead of the status line.
     Head,
-    /// After this many bytes of the body; at its end if it is shorter.
+    /// After this many bytes of the body, or at its end if it is shorter.
     Body(usize),
 }
 
@@ -81,7 +81,7 @@ impl Answer {
         answer
     }
 
-    /// Creates an HTML page, as a proxy in front of the provider sends it.
+    /// Creates an HTML page like those of a proxy before the provider.
     pub fn html(status: u16) -> Self {
         let body = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>");
         Self::new(status, "text/html", body)

@@ -1,4 +1,4 @@
-//! A plain client that hides nothing: it returns the bytes as they arrive, and how the body ended.
+//! A client that returns the bytes as they arrive, and how the body ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -128,7 +128,7 @@ impl OpenReply {
         find(&self.headers, name)
     }
 
-    /// Returns the next bytes of the body as they arrive. `None` at its proper end, an error if it is cut.
+    /// Returns the next bytes of the body as they arrive. Returns `None` at its proper end, and an error if it is cut.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.unread_bytes.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread_bytes)));

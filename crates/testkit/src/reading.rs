@@ -30,7 +30,7 @@ pub enum RepeatedReply {
     Says(&'static str),
 }
 
-/// How often a looping model repeats its text before its limit ends the reply.
+/// Number of repetitions of a looping model before its limit ends the reply.
 const LOOPS: usize = 300;
 
 /// The kind of request.
@@ -112,7 +112,8 @@ struct ReplyText {
 }
 
 impl ReadingModel {
-    /// Creates a model with this text, whose first reply is cut at this byte, a character boundary. It rejects prefills.
+    /// Creates a model with this text, whose first reply is cut at this byte, a character boundary. It rejects
+    /// prefills.
     pub fn new(document: &str, cut: usize, manner: Manner) -> Self {
         assert!(document.is_char_boundary(cut), "a reply is cut between characters");
         Self {
@@ -138,8 +139,8 @@ impl ReadingModel {
         self
     }
 
-    /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut, the document
-    /// with the other word.
+    /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut, the
+    /// document with the other word.
     pub fn intended_texts(&self) -> Vec<String> {
         let rewrites = matches!(&self.manner, Manner::Continues(Style { seam: Seam::WordRewritten, .. }));
         let rewritten = rewrites.then(|| self.document.with_another_word());

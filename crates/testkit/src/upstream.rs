@@ -157,7 +157,7 @@ async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Re
     }
 }
 
-/// Answers requests one after the other, until the client or a response ends the connection.
+/// Answers requests one after another, until the client or a response ends the connection.
 async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Record>) {
     let mut wire = Wire::new(stream);
     while let Some(request) = receive(&mut wire).await {

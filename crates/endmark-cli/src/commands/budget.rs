@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let mut warnings = configuration_warnings(&effective);
     let (rows, keys) = match of_all {
         Some(Ok(found)) => found,
-        // Without the database, what this gateway knows is better than nothing.
+        // Without the database, the data of this gateway is better than nothing.
         other => {
             let alone = |error| {
                 this_gateway_alone(&format!("this is from the journal of this gateway alone: {error}"))

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
     Ok(answer.with_warnings(warnings))
 }
 
-/// Returns the configuration, or everything that is wrong with it and with what it refers to.
+/// Returns the configuration, or all errors in it and in the files to which it refers.
 fn without_errors(context: &Context) -> Result<Effective, CommandError> {
     let (effective, mut errors) = context.examined()?;
     if !errors.is_empty() {

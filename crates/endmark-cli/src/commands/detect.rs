@@ -176,7 +176,7 @@ fn print_closed(detection: &Detection, closing: &Closing) -> Result<Answer, Comm
     Ok(answer.with_warnings(warning))
 }
 
-/// The fields of a batch line, besides its id.
+/// The fields of a batch line, in addition to its id.
 const FIELDS: [Field; 6] = [
     Field::Text("format"),
     Field::Text("marker"),

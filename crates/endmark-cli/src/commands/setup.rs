@@ -388,7 +388,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Warns about settings that were not undone, because someone else has changed them.
+/// Warns about settings that were not undone, because another user has changed them.
 fn kept_key_warnings(left: &[KeptKey]) -> Vec<Warning> {
     let message = |KeptKey { key, changed }: &KeptKey| {
         let changed = changed.iter().map(|name| format!("`{}`", to_single_line(name)));

@@ -44,7 +44,7 @@ struct DatabaseLoad {
     table_bytes_per_day: u64,
     /// Bytes of the write-ahead log per day, which each standby receives.
     log_bytes_per_day: u64,
-    /// The most rows that waited in the journals of all gateways.
+    /// Maximum number of rows that waited in the journals of all gateways.
     most_rows_waiting: u64,
 }
 
@@ -54,7 +54,7 @@ struct DatabaseLoad {
 struct Calls {
     /// Calls that were made.
     made: u64,
-    /// Calls that were refused because their budget was used up or reserved.
+    /// Calls that were refused because their budget was exhausted or reserved.
     refused_by_budget: u64,
     /// Calls that were refused because the database or the gateway was down.
     refused_without_database: u64,

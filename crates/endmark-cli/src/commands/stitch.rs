@@ -19,7 +19,7 @@ use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::seams::{LEFT_OUT, SeamReport, dropped_warnings};
 
-/// The most parts that are joined at once, because each part rereads everything before it.
+/// Maximum number of parts that are joined at once, because each part rereads everything before it.
 const MAX_PARTS: usize = 100;
 
 /// Joins the named pieces, or those of each line.
@@ -139,7 +139,7 @@ fn describe_open_context(stitched: &Stitched, format: &Format) -> String {
     }
 }
 
-/// The fields of a batch line, besides its id.
+/// The fields of a batch line, in addition to its id.
 const FIELDS: [Field; 4] =
     [Field::Text("format"), Field::Text("marker"), Field::Texts("chunks"), Field::Text("from")];
 

@@ -17,7 +17,7 @@ enum Entry {
     Mark(Sender<()>),
 }
 
-/// A bounded queue in front of a writer that may block.
+/// A bounded queue before a writer that may block.
 pub(super) struct Queue {
     sender: Sender<Entry>,
     room: usize,
@@ -74,7 +74,7 @@ impl Queue {
     }
 }
 
-/// Writes entries until every sender is gone.
+/// Writes entries until all senders are dropped.
 fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, tell: impl Fn(u64)) {
     let mut reported = 0;
     while let Ok(first) = entries.recv() {

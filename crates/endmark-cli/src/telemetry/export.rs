@@ -28,7 +28,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::requested_endpoint;
 use crate::client::Client;
 
-/// Additional certificate authorities for the collector, besides the system's.
+/// Additional certificate authorities for the collector, in addition to the system's.
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// Longer than a collector needs. The exporter's own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`) ends earlier.

@@ -1,4 +1,4 @@
-//! Secrets in every input that can have one: none of them leaks anywhere, in any form.
+//! Puts secrets into every input that can contain one, and checks that none of them leaks in any form.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use testkit::{Answer, ChatFrames, ForwardProxy, Received, Request, Upstream, cha
 
 use crate::run::Place;
 
-// One for each input, none a part of another.
+// One secret for each input. None is part of another.
 const AUTHORIZATION: &str = "canary-Authorization/1+a";
 const API_KEY: &str = "canary-ApiKey/2+b";
 const COOKIE: &str = "canary-Cookie/3+c";

@@ -36,7 +36,7 @@ fn a_capped_pipe_keeps_its_error() {
     assert_eq!(run.output.matches("ERROR").count(), 1);
     assert!(run.output.starts_with("[… ") && run.output.lines().next().unwrap().ends_with(" left out …]"));
     assert!(run.errors.contains(" characters are left out"), "{}", run.errors);
-    // If a marker has no room for the handle, it is reported beside.
+    // If a marker has no room for the handle, the handle is reported separately.
     let short = place.run_with_input(&["cap", "--max-chars", "80"], log(40_000));
     let handle = short.errors.split("endmark read ").nth(1).unwrap().split('`').next().unwrap();
     assert!(!short.output.contains(handle));

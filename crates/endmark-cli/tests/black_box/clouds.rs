@@ -13,7 +13,7 @@ fn model() -> ScriptedModel {
     ScriptedModel::new(STORY).prefill(Prefill::Echoes)
 }
 
-/// Starts a gateway in front of a scripted server, with these additional settings.
+/// Starts a gateway before a scripted server, with these additional settings.
 async fn start(respond: impl Respond, path: &str, settings: &str) -> (Upstream, Served, Place) {
     let upstream = Upstream::start(respond).await;
     let configuration = format!(

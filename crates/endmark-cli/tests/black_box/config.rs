@@ -115,7 +115,7 @@ fn the_check_reports_all_problems_at_once() {
     for part in ["3 problems", "admin_key: ", "`resume.mode`", "upstreams.a.api_key: "] {
         assert!(run.errors.contains(part), "{part}: {}", run.errors);
     }
-    // What only the check looks at keeps no other command from running.
+    // Errors that only the check finds do not prevent other commands.
     let place = place.with_file("endmark.toml", text.replace("sometimes", "on"));
     let run = place.run(&["config", "check"]);
     assert!(run.code == 1 && run.output.contains("FAIL  admin_key"), "{}", run.output);

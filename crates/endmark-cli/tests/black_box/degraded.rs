@@ -16,7 +16,7 @@ use crate::serve::{Served, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// A gateway in front of a model.
+/// A gateway before a model.
 pub(super) struct Running {
     pub(super) place: Place,
     pub(super) served: Served,
@@ -34,7 +34,7 @@ impl Running {
         Self { place, served, _upstream: upstream }
     }
 
-    /// Requests a reply that is cut, or one that is not, and expects it whole.
+    /// Requests a reply that is cut or not, and expects to get it whole.
     pub(super) async fn ask(&self, cut: bool) {
         let limit = if cut { 3 } else { 500 };
         let body =
@@ -162,7 +162,7 @@ fn count_cut_calls(place: &Place) -> usize {
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
     let calls = reader.request_calls(&cut.request_id).unwrap().len();
     assert!(calls >= 2);
-    // Its own row is opened and closed after the lock is released, one after the other.
+    // Its own row is opened and closed after the lock is released, one after another.
     for _ in 0..200 {
         if reader.recent(9, &LogFilter::default()).unwrap().len() == 1 {
             return calls;

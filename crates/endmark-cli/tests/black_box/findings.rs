@@ -90,7 +90,7 @@ fn reports_contain_unknown_fields_and_joined_titles() {
         (&properties["confidence"], &properties["flow"]),
         (&json!("high"), &json!(":1 → mid → :2; :1 → :12"))
     );
-    // The output of `merge` keeps the title, so a report made from it has it, too.
+    // The output of `merge` contains the title, so a report about it does too.
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     let report = place.run_with_input(&["findings", "report", "--json"], &merged).envelope();
     assert_eq!(report["data"]["report"]["findings"][0]["also_titled"], json!(["XQL in search"]), "{merged}");
@@ -114,7 +114,7 @@ fn missing_declared_findings_stay_missing_after_fit() {
     assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 1);
 }
 
-/// `fit` writes ids of the canonical form, and keeps the author's own ids beside them.
+/// `fit` writes ids in the canonical form, and keeps the author's own ids next to them.
 #[test]
 fn foreign_ids_are_kept_beside_canonical_ids() {
     let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
@@ -295,7 +295,7 @@ fn text_output_warns_that_reporting_agents_are_omitted() {
 
 /// An answer of these commands reports truncation elsewhere than a result does.
 ///
-/// It is refused, and never taken for a whole result.
+/// It is rejected, and never mistaken for a whole result.
 #[test]
 fn an_answer_of_these_commands_is_refused_as_a_result() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);

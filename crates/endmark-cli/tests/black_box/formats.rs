@@ -1,4 +1,4 @@
-//! The three wire formats besides Chat Completions, from outside.
+//! The three wire formats other than Chat Completions, from outside.
 //!
 //! A reply that needs no help is the same as without Endmark, a cut one arrives whole, and one that cannot be
 //! repaired is never reported as whole.
@@ -16,7 +16,7 @@ use crate::serve::{Served, in_runtime};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 const ARGUMENTS: &str = r#"{"path":"sea.txt","content":"The harbour was quiet that morning."}"#;
 
-/// A gateway in front of an upstream.
+/// A gateway before an upstream.
 struct Running {
     place: Place,
     served: Served,
@@ -234,7 +234,7 @@ fn a_streamed_call_that_stays_cut_is_never_finished() {
 fn errors_have_the_format_of_their_provider() {
     in_runtime(async {
         for dialect in Dialect::ALL {
-            // The provider's own error passes byte for byte, and is not taken for anything else.
+            // The provider's own error passes byte for byte, and is not mistaken for another one.
             let refused = dialect.error(400, "the model is not known");
             let running = Running::start(move |_: &Received| refused.clone(), &[]).await;
             let (reply, heard) = running.ask(dialect, 9, false).await;
@@ -268,7 +268,7 @@ fn errors_have_the_format_of_their_provider() {
     });
 }
 
-/// If every request must have a limit, a high one says nothing about the client's wish.
+/// If every request must have a limit, a high limit says nothing about the client's intention.
 #[test]
 fn a_required_limit_is_a_client_wish_only_below_a_threshold() {
     in_runtime(async {

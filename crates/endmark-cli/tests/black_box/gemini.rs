@@ -62,7 +62,7 @@ fn chunk(text: &str, finish: Option<&str>, token: Option<&str>) -> Value {
     json!({"candidates": [candidate], "modelVersion": "m", "usageMetadata": {"promptTokenCount": 2, "candidatesTokenCount": 3, "totalTokenCount": 5}})
 }
 
-/// The provider's token is returned in the same request, and the limit has room for the earlier part.
+/// The provider's token is sent in the same request, and the limit has room for the earlier part.
 #[test]
 fn a_reply_with_a_token_is_continued_with_it() {
     in_runtime(async {

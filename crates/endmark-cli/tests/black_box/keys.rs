@@ -1,4 +1,4 @@
-//! `endmark keys` beside a running gateway. (CX-7)
+//! `endmark keys` while a gateway is running. (CX-7)
 
 use serde_json::{Value, json};
 use testkit::{Answer, Received, Request, Script, ScriptedModel, Upstream, chat_reply};

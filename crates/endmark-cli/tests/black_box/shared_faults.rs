@@ -107,7 +107,7 @@ async fn stream(addresses: Arc<Mutex<Vec<SocketAddr>>>, number: usize) -> String
                 assert_whole(&reply);
                 return model;
             }
-            // It stops, or is gone, or has more requests than it takes at once.
+            // It stops, has stopped, or has more requests than it accepts at once.
             Ok(open) => assert!(matches!(open.status, 503 | 429), "{}", open.read().await.text()),
             Err(_) => {}
         }
@@ -127,7 +127,7 @@ fn a_rolling_restart_cuts_no_stream_and_loses_no_row() {
         let mut served = places.each_ref().map(|place| Some(Served::start(place, &[])));
         let addresses: Vec<_> = served.iter().flatten().map(|served| served.address).collect();
         let addresses = Arc::new(Mutex::new(addresses));
-        // Half of them are under way before the restarts, the others begin during these.
+        // Half of them are in progress before the restarts, the others begin during these.
         let reading: Vec<_> = (0..streams)
             .map(|number| {
                 let (addresses, number) = (Arc::clone(&addresses), usize::try_from(number).unwrap());

@@ -1,4 +1,5 @@
-//! A conversation continues at any of several gateways: the others know what one of them capped or condensed.
+//! A conversation continues at any of several gateways, because all of them know what one of them capped or
+//! condensed.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ fn an_output_capped_by_one_gateway_is_read_through_another() {
         let named = handle(&capped);
         postgres.becomes(OUTPUTS, 1).await;
 
-        // By HTTP, on a page, and by a command; for its client alone.
+        // By HTTP, on a page and by a command, and only for its client.
         let part = read(second.address, &named, "key").await.json();
         assert_eq!(part["of_bytes"], text.len());
         assert!(text.starts_with(part["text"].as_str().unwrap()), "{part}");
@@ -106,7 +107,7 @@ fn an_output_capped_by_one_gateway_is_read_through_another() {
         ask(second.address, &messages).await;
         assert_eq!(received_messages(&upstream, 1)[2], capped);
 
-        // Without the database: each gateway caps and reads its own, and says what it cannot know.
+        // Without the database, each gateway caps and reads its own outputs, and reports which ones it cannot know.
         postgres.stop();
         ask(first.address, &with_result(&log("later"))).await;
         let later = handle(&received_messages(&upstream, 2)[2]);

@@ -50,7 +50,7 @@ fn every_machine_lists_all_runs_even_after_a_database_outage() {
         let proxy = TcpProxy::start(postgres.port());
         let url = format!("postgres://postgres@127.0.0.1:{}/endmark", proxy.port());
         let places = [(); 2].map(|()| machine(&url, &upstream, WRITES));
-        // One supervisor works beside a gateway with the same journal.
+        // A supervisor runs at the same time as a gateway with the same journal.
         let served = Served::start(&places[0], &[]);
         for (place, artifact) in places.iter().zip(["tides.md", "harbour.md"]) {
             let ran = supervise(place, artifact);
@@ -99,7 +99,7 @@ fn every_machine_lists_all_runs_even_after_a_database_outage() {
         let answer = fleet(&served, "/endmark/api/runs").await;
         assert!(answer.contains("this_gateway_alone"), "{answer}");
 
-        // Once the database is back, the next run there also reports what waited.
+        // When the database is available again, the next run there also reports the waiting data.
         proxy.set(Link::Up);
         assert_eq!(supervise(&places[1], "again.md").code, 0);
         postgres.becomes(RUNS, 5).await;
@@ -123,7 +123,7 @@ fn a_run_of_a_silent_machine_keeps_its_last_state() {
         let mut supervisor = there.command(&arguments("tides.md"));
         let supervisor = supervisor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut supervisor = supervisor.spawn().unwrap();
-        // The tables are not there before the first report.
+        // The tables do not exist before the first report.
         while postgres.query("SELECT to_regclass('em_runs') IS NOT NULL") != "t" {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
@@ -141,7 +141,7 @@ fn a_run_of_a_silent_machine_keeps_its_last_state() {
         let shown = here.run(&["runs", "show", run["id"].as_str().unwrap()]).output;
         assert!(shown.contains("its machine has not reported"), "{shown}");
         assert!(!here.path().join("journal.db").exists());
-        // The machine itself finds that its supervisor is gone, and reports that.
+        // The machine itself detects that its supervisor died, and reports it.
         assert_eq!(listed(&there)[0]["reason"], "SUPERVISOR_LOST");
         let run = listed(&here).remove(0);
         assert_eq!((&run["state"], &run["reason"]), (&json!("failed"), &json!("SUPERVISOR_LOST")));

@@ -40,7 +40,7 @@ fn default(value: &Value) -> String {
     }
 }
 
-/// Splits a key into its section and its name there, without the name of a model or an upstream between them.
+/// Splits a key into its section and its name. The name of a model or an upstream between them is dropped.
 fn section(key: &str) -> (String, &str) {
     match key.rsplit_once('.') {
         None => (String::new(), key),
@@ -49,7 +49,7 @@ fn section(key: &str) -> (String, &str) {
     }
 }
 
-/// Returns the defaults, with one empty upstream, price and schema.
+/// Returns all keys with their defaults, including one example each of an upstream, a price and a schema.
 fn defaults() -> Vec<KeyListing> {
     let settings = Settings {
         upstreams: vec![Upstream::new("NAME")],
@@ -77,7 +77,7 @@ fn page() -> String {
             let _ = write!(page, "\n## {title}\n\n{columns}\n");
             last = Some(section);
         }
-        // A bar would end the cell.
+        // An unescaped bar would end the table cell.
         let summary = summary.replace('|', "\\|");
         let default = default(&value);
         let _ = match known {

@@ -1,4 +1,4 @@
-//! `runs/events`: streams events of runs as server-sent events, from now on or after a given event.
+//! `runs/events`: streams events of runs as server-sent events, starting now or after a given event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,12 @@ use crate::query::Query;
 
 /// Maximum clients that follow events at the same time.
 pub(crate) const MAX_FOLLOWERS: usize = 32;
-/// How often the store is polled. Other processes also write runs, so no notification would be complete.
+/// How often the store is polled. Other processes write runs too, so notifications within this process would be
+/// incomplete.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
-/// Longest silence before a heartbeat, and so before a lost client is noticed.
+/// Longest silence before a heartbeat. A heartbeat also detects a lost client.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// Longest response. The client then reconnects and misses nothing, because it sends the number of its last event.
+/// Longest response. The client then reconnects with the number of its last event, so it misses nothing.
 const LIFETIME: Duration = Duration::from_mins(5);
 /// Maximum events per read of the store.
 const EVENTS_AT_ONCE: u32 = 500;
@@ -31,7 +32,7 @@ const RETRY_PREAMBLE: &str = "retry: 1000\n\n";
 
 type Events = Sender<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The followed run, if only one is followed, and the last event that was sent.
+/// The stream of one client: the followed run, if it follows only one, and the last event that was sent.
 struct RunEventStream {
     store: Store,
     is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -40,8 +41,8 @@ struct RunEventStream {
     _place: OwnedSemaphorePermit,
 }
 
-/// Answers `runs/events?run=&after=` with events after the one of this number. `Last-Event-ID` overrides
-/// `after`. Without either, only new events are sent.
+/// Answers `runs/events?run=&after=` with the events after the given number. `Last-Event-ID` overrides `after`.
+/// Without either, only new events are sent.
 pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(visit.head.uri.query(), &["run", "after"])?;
     let last = visit.head.headers.get("last-event-id").map(|last| {

@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::reading;
 use crate::reports::{budgets, compactions, recoveries, requests};
 
-/// One page of a list: the data of the command, and where the next page starts.
+/// One page of a list: the same data as the command, and the start of the next page.
 #[derive(Serialize)]
 struct Page<T> {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ struct RunList {
     runs: Vec<AgentRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<RunEventReport>>,
-    /// Whether the shared database fails, so that the runs of other machines are missing.
+    /// Whether the runs of other machines are missing because the shared database fails.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     this_gateway_alone: bool,
 }

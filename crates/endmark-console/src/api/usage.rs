@@ -9,7 +9,7 @@ use crate::query::Query;
 use crate::reading;
 use crate::reports::cuts;
 
-/// `usage?by=model&since=7d&until=2026-11-24`, like `endmark usage`.
+/// Answers `usage?by=model&since=7d&until=2026-11-24`, like `endmark usage`.
 pub(super) async fn usage(
     console: &Console,
     store: &Store,
@@ -20,7 +20,7 @@ pub(super) async fn usage(
     json_response(&report)
 }
 
-/// `report?since=7d`, like `endmark report`.
+/// Answers `report?since=7d`, like `endmark report`.
 pub(super) async fn report(
     console: &Console,
     store: &Store,

@@ -1,4 +1,4 @@
-//! Budgets as bars, with the forecast of their end, and more of one for a session.
+//! Shows budgets as bars with a forecast, and a form that raises the budget of a session.
 
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Scope, Unit, Zone};
@@ -19,29 +19,30 @@ use crate::reports::budgets::BudgetEntry;
 /// The address of the page.
 const PAGE_PATH: &str = "/endmark/budgets";
 
-/// From how many percent on a budget is near its end, and very near.
+/// Percentages from which a budget is shown as nearly and as almost completely used.
 const NEAR_LIMIT_PERCENT: f64 = 80.0;
 const NEAR_PERCENT: u32 = 80;
 const VERY_NEAR_LIMIT_PERCENT: f64 = 95.0;
 
-/// A share of a window that is enough for a forecast, in percent.
+/// The minimum elapsed share of a window for a forecast, in percent.
 const MIN_FORECAST_PERCENT: f64 = 4.0;
 
-/// Budgets near their end that are searched for.
+/// Maximum number of budgets near their limit that are searched for.
 const MAX_NEAR: u32 = 20;
 
 /// The state of a budget at a moment.
 pub(super) struct Standing {
     spent: f64,
     held: f64,
-    /// Percent at the end of the window at this pace, if the window ends.
+    /// Expected percentage at the end of the window at the current pace. `None` if the window does not end.
     forecast: Option<f64>,
     words: String,
     is_used_up: bool,
 }
 
 impl Standing {
-    /// Returns the state of a budget now, in seconds since 1970. A forecast extends the pace of the window so far.
+    /// Returns the state of a budget at the time `now`, in seconds since 1970. The forecast extends the pace of the
+    /// window so far.
     pub(super) fn new(row: &BudgetEntry, zone: &Zone, now: u64) -> Self {
         let limit = limit(row).unwrap_or(0);
         let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
@@ -79,7 +80,7 @@ impl Standing {
             let at_end = (row.spent as f64 / passed) as u64;
             return format!("About {} by its end: it fits.", approximate_amount(row, at_end));
         }
-        // Linear: all of it is spent after this share of the window.
+        // Assume a constant pace: the budget is exhausted after this share of the window.
         let left = (100.0 - self.spent).max(0.0) / self.spent * passed;
         #[expect(
             clippy::cast_possible_truncation,
@@ -139,7 +140,8 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Returns when a window begins and ends, in seconds since 1970, if it is the one of this moment and has an end.
+/// Returns the start and end of a window in seconds since 1970. Returns `None` if it is not the current window or
+/// does not end.
 fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
     let period = Period::from_window(name);
     let at = Moment::from_unix_seconds(now);
@@ -147,7 +149,7 @@ fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
         return None;
     }
     let end = period.resets_at(at, zone)?;
-    // The end of the previous window, from a moment that is certainly in it.
+    // Find the end of the previous window, starting from a moment that is certainly in it.
     let days = if period == Period::Month { 31 } else { 1 };
     let mut before = now.saturating_sub(days * 86_400);
     while period.window(Moment::from_unix_seconds(before), zone) == name {
@@ -305,7 +307,7 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
     }
 }
 
-/// Returns the budgets of the current windows that are near their end, the fullest first.
+/// Returns the budgets of the current windows that are near their limit, fullest first.
 pub(super) async fn budgets_near_limit(
     console: &Console,
     store: &Store,
@@ -334,7 +336,7 @@ fn near_limit(
         let window = rule.period.window(at, zone);
         let rows = reader.budgets_near_limit(rule, &window, subject.as_deref(), NEAR_PERCENT, MAX_NEAR)?;
         for row in rows {
-            // A session that made no call for a day needs no attention.
+            // A session without a call for a day needs no attention.
             let newest = if row.scope == Scope::Session.name() {
                 reader.session_calls(&row.subject, 1)?
             } else {
@@ -404,7 +406,7 @@ mod tests {
         assert_eq!((short.class(), short.forecast()), ("warn", "At this pace it ends in about 8 h."));
         let used_up = at(&row("2026-11-26", 1_000_000, 0), "UTC");
         assert_eq!((used_up.class(), used_up.forecast()), ("bad", "Used up. Begins again in 12 h."));
-        // Six hours of this day have passed there.
+        // In this zone, six hours of the day have passed.
         let east = at(&row("2026-11-26", 250_000, 0), "-06:00");
         assert_eq!(east.forecast(), "About 1M by its end: it fits.");
         assert_eq!(at(&row("2026-11-25", 250_000, 0), "UTC").forecast(), "This window is over.");

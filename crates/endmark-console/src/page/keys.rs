@@ -1,5 +1,5 @@
-//! The gateway's own keys: a list, and a form to revoke one. Keys cannot be shown, because only their hashes
-//! are stored. (CX-7)
+//! Lists the gateway's own keys, with a form to revoke one. Secrets cannot be shown, because only their hashes are
+//! stored. (CX-7)
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -120,12 +120,12 @@ pub(super) fn card(id: &str, heading: &Markup, beside: &Markup, content: &Markup
     }
 }
 
-/// A table that scrolls horizontally if it is wider than the page.
+/// Makes a table scroll horizontally if it is wider than the page.
 pub(super) fn scroll(label: &str, table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 
-/// A large figure with its name, trend and note.
+/// Shows a large figure with its name, trend and note.
 pub(super) fn figure(name: &str, value: &Markup, trend: &Markup, note: &Markup) -> Markup {
     html! {
         div {
@@ -168,7 +168,7 @@ pub(super) fn client(credential: &str) -> Markup {
     }
 }
 
-/// Returns the CSS class of an outcome, or `None` if the word is not an outcome.
+/// Returns the CSS class of an outcome. Returns `None` if the word is not an outcome.
 pub(super) fn outcome_class(word: &str) -> Option<&str> {
     match word {
         "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => Some(word),
@@ -218,10 +218,10 @@ pub(super) fn percent_encode(value: &str) -> String {
     text
 }
 
-/// Characters of a long text that one page shows from each of its ends.
+/// How many characters of a long text are shown from each end.
 const EXCERPT_CHARS: usize = 20_000;
 
-/// An untrusted text. A long one is reduced to its two ends and the size of the omitted part.
+/// Shows an untrusted text. A long text is reduced to its two ends, with the size of the omitted part.
 pub(super) fn excerpt(text: &str) -> Markup {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

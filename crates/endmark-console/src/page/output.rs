@@ -1,4 +1,5 @@
-//! Content left out of requests: the list of compactions, and a reader for kept originals and capped results.
+//! Shows content that was omitted from requests: a list of compactions, and a reader for kept originals and capped
+//! results.
 
 use endmark_context::cap::{Limits, Unit};
 use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, Place};
@@ -17,7 +18,7 @@ use crate::reports::compactions;
 /// The address of the list of compactions.
 const LIST_PATH: &str = "/endmark/compactions";
 
-/// Bytes that the reader shows on one page.
+/// How many bytes the reader shows on one page.
 const PAGE_BYTES: usize = 32 * 1024;
 
 /// Lists compactions, newest first.

@@ -1,4 +1,4 @@
-//! The overview answers one question: is work being lost, and what does it cost?
+//! The overview page, which answers one question: is work being lost, and at what cost?
 
 mod attention;
 mod first;
@@ -34,7 +34,8 @@ const MIN_REPLIES_FOR_PERCENT: u64 = 100;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
-/// Outcomes of cut replies in a plot, from the bottom up: the outcome, the CSS class, and the word in the legend.
+/// The outcomes of cut replies in a plot, from the bottom to the top: the outcome, the CSS class, and the word in the
+/// legend.
 const OUTCOME_SEGMENTS: [(&str, &str); 6] = [
     ("resumed", "resumed"),
     ("restarted", "restarted"),
@@ -44,7 +45,7 @@ const OUTCOME_SEGMENTS: [(&str, &str); 6] = [
     ("other", "cancelled or interrupted"),
 ];
 
-/// A time span: the parameter, its label, its words in a sentence, the words for the span before, and its seconds.
+/// A time span: its parameter, its label, its words in a sentence, the words for the preceding span, and its seconds.
 type Span = (&'static str, &'static str, &'static str, &'static str, u64);
 
 /// The time spans that the page offers.
@@ -64,7 +65,7 @@ struct OverviewData {
     /// Replies by hour, for the last day.
     hours: BTreeMap<String, u64>,
     newest: Vec<RequestRow>,
-    /// The first requests in order, as long as there are few.
+    /// The first requests in order, if there are only a few.
     first: Vec<RequestRow>,
     /// When the first call started.
     began: Option<String>,
@@ -220,7 +221,7 @@ fn nothing_cut() -> Markup {
     )
 }
 
-/// States in one sentence whether work is being lost.
+/// Answers in one sentence whether work is being lost.
 fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
     let Counts { replies, cut, recovered: made_whole, worth_a_look, .. } = counts;
     let look = html! { a href={ "/endmark/requests?outcome=look&since=" (since) } { (words::count_with_noun(worth_a_look, "is worth a look", "are worth a look")) } };
@@ -242,7 +243,7 @@ fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
 
 type PeriodReport<'a, 'b> = (Counts, &'a cuts::CutsReport<'b>);
 
-/// The four large figures, each with its history and its change since the previous span.
+/// Shows the four large figures, each with its history and its change since the preceding span.
 fn figures(
     visit: &Visit,
     seen: &OverviewData,
@@ -334,7 +335,7 @@ fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str)
     }
 }
 
-/// Returns for each day the numbers of all replies, of cut replies, and of those that became whole.
+/// Returns the daily numbers of all replies, of cut replies, and of cut replies that became whole.
 fn days(found: &FoundCuts, report: &cuts::CutsReport<'_>) -> BTreeMap<String, [u64; 3]> {
     let mut days: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for day in &report.days {
@@ -366,13 +367,13 @@ fn segments(outcomes: &BTreeMap<&str, u64>) -> Vec<Segment> {
     OUTCOME_SEGMENTS.into_iter().map(|(class, _)| Segment { class, amount: of(class) }).collect()
 }
 
-/// Lists the segments of a column in words: `61 resumed, 1 left cut`.
+/// Describes the segments of a column in words: `61 resumed, 1 left cut`.
 fn describe_segments(segments: &[Segment]) -> String {
     let parts = segments.iter().zip(OUTCOME_SEGMENTS).filter(|(segment, _)| segment.amount > 0);
     parts.map(|(segment, (_, word))| format!("{} {word}", segment.amount)).collect::<Vec<_>>().join(", ")
 }
 
-/// Plots cut replies by day until today. The plot starts with the span, or with the first record if that is later.
+/// Plots cut replies by day until today, starting with the span or with the first record, whichever is later.
 fn daily_chart(seen: &OverviewData, counts: Counts, seconds: u64) -> Markup {
     let mut days: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
     for cut in seen.found.cut_periods() {
@@ -431,7 +432,7 @@ fn hourly_chart(seen: &OverviewData) -> Markup {
     };
     let this_hour = seen.now / HOUR;
     let began = seen.began.as_deref().and_then(words::parse_seconds).unwrap_or(seen.now) / HOUR;
-    // Include some hours before the first request, so that one column does not fill the plot.
+    // Start some hours before the first request, so that one column does not fill the plot.
     let first = began.min(this_hour.saturating_sub(6)).max(this_hour.saturating_sub(23));
     let columns: Vec<Column> = (first..=this_hour)
         .map(|hour| {
@@ -496,7 +497,7 @@ mod tests {
 
     fn describe_counts(counts: Counts) -> String {
         let markup = state(counts, counts.replies, SPANS[1]).into_string();
-        // The link leads to requests of the same time span.
+        // The link leads to requests in the same time span.
         assert_eq!(counts.worth_a_look > 0, markup.contains("outcome=look&amp;since=7d"), "{markup}");
         let mut text = String::new();
         let mut is_tag = false;

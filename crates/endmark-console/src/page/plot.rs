@@ -1,5 +1,5 @@
 //! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure. The
-//! Content-Security-Policy allows no inline styles, so sizes are attributes: heights in pixels, widths in percent.
+//! Content-Security-Policy forbids inline styles, so sizes are attributes: heights in pixels, widths in percent.
 
 use maud::{Markup, html};
 
@@ -10,11 +10,11 @@ const MAX_STEPS: f64 = 5.0;
 const TOP_MARGIN_PX: f64 = 40.0;
 const BOTTOM_MARGIN_PX: f64 = 42.0;
 
-/// The gap between the segments of a column in pixels, and the minimum height of a segment that is not empty.
+/// The gap between two segments of a column, and the minimum height of a segment that is not empty, in pixels.
 const GAP: f64 = 1.0;
 const MIN_HEIGHT_PX: f64 = 1.5;
 
-/// Returns the ticks of an axis of whole numbers from 0 to at least `max`. The axis has at most five steps of
+/// Returns the ticks of an axis from 0 to at least `max`. All ticks are integers. The axis has at most five steps of
 /// 1, 2, 2.5 or 5 × 10ⁿ.
 #[expect(
     clippy::cast_precision_loss,
@@ -56,7 +56,7 @@ pub(super) struct Column {
     pub total: String,
     /// The missing amount, and the words after it, which a narrow plot omits.
     pub short: Option<(u64, &'static str)>,
-    /// Whether the column is the current period, which still grows.
+    /// Whether the column is the current period, which is not complete.
     pub is_now: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns a scale from 0 to a tick that is not below `max`.
+    /// Returns a scale from 0 to the first tick that is not below `max`.
     pub(super) fn new(max: u64, height: f64) -> Self {
         Self { ticks: ticks(max), height }
     }
@@ -186,7 +186,7 @@ fn stack(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, 
     (parts, top)
 }
 
-/// Draws a value over a span and over the span before it. A span with fewer than three values is not drawn.
+/// Draws the values of a span and of the preceding span. A span with fewer than three values is omitted.
 pub(super) fn spark(values: &[f64], before: &[f64], label: &str) -> Markup {
     if values.len() < 3 {
         return html! {};

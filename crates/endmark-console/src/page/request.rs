@@ -1,4 +1,4 @@
-//! One request: its figures, its timeline, the seams side by side, and its facts.
+//! Shows one request: its figures, its timeline, its seams side by side, and its facts.
 
 mod seam;
 
@@ -26,7 +26,7 @@ struct Stage {
     about: String,
 }
 
-/// Shows one request, found by its id or by the number of one of its recoveries.
+/// Shows one request by its id, or by the number of one of its recoveries.
 pub(super) async fn page(
     console: &Console,
     store: &Store,
@@ -72,7 +72,7 @@ fn request(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> 
     }
 }
 
-/// The seams of a recovery, and the facts about each of its parts.
+/// Shows the seams of a recovery, and the facts about each part.
 fn seams(recovery: &Recovery) -> Markup {
     html! {
         @for cut in &recovery.rows {
@@ -116,7 +116,7 @@ fn has_failed(call: &UsageRow) -> bool {
     call.http_status.is_none_or(|status| status >= 400)
 }
 
-/// The timeline: each call is a bar, and each decision between calls is a mark.
+/// Draws the timeline: each call is a bar, and each decision between calls is a mark.
 fn timeline(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> Markup {
     let began = row.calls.first().and_then(|call| milliseconds(&call.started_at)).unwrap_or(0.0);
     let begin_of = |call: &UsageRow| (milliseconds(&call.started_at).unwrap_or(began) - began).max(0.0);

@@ -157,7 +157,7 @@ pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Marku
                 @let (address, plain) = (format!("{LIST_PATH}/{}", percent_encode(row.request_id())), row.outcome == "whole");
                 td.first { (chip(&row.outcome)) }
                 td class=(if plain { "what plain" } else { "what" }) {
-                    // A refused request has no call, and therefore no page.
+                    // A refused request has no call, so it has no page.
                     @if row.refusal.is_some() { (what) } @else { a href=(address) { (what) } }
                     @if let Some(more) = more { span.sub { bdi { (more) } } }
                 }
@@ -201,7 +201,7 @@ pub(super) fn milliseconds(at: &str) -> Option<f64> {
     Some((words::parse_seconds(at)? * 1_000 + fraction) as f64)
 }
 
-/// Describes in a few words what happened to a request, and what the gateway did.
+/// Describes briefly what happened to a request, and what the gateway did.
 pub(super) fn describe_request(row: &RequestRow) -> (String, Option<String>) {
     if let Some(refusal) = &row.refusal {
         return (format!("Refused by the gateway with {}", refusal.status), Some(refusal.message.clone()));
@@ -257,7 +257,7 @@ fn describe_result(cut: &LogRow, outcome: &str) -> String {
     }
 }
 
-/// Describes where two parts were joined.
+/// Describes how two parts were joined.
 pub(super) fn seam_in_words(style: Option<&str>) -> &'static str {
     match style {
         Some("exact") => "joined at the cut",

@@ -1,4 +1,4 @@
-//! Supervised runs: all of them as cards, and one with its timeline. (CG-6)
+//! Shows supervised runs: all of them as cards, and one run with its timeline. (CG-6)
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
@@ -18,7 +18,7 @@ const LIST_PATH: &str = "/endmark/runs";
 /// A context is nearly full from this percentage on, if the run's own threshold is unknown.
 const NEARLY_FULL_PERCENT: f64 = 80.0;
 
-/// Seconds between reads of the runs of other machines, which send no events here.
+/// How often the runs of other machines are read, in seconds. They send no events to this gateway.
 const SECONDS: u32 = 5;
 
 /// Maximum attempts that are drawn as squares.
@@ -63,7 +63,7 @@ fn state(runs: &[AgentRun]) -> Markup {
     } } }
 }
 
-/// Returns whether a run needs attention because its context is nearly full or its supervisor is gone.
+/// Returns whether a run needs attention because its context is nearly full or its supervisor died.
 pub(super) fn is_at_risk(run: &AgentRun) -> bool {
     !run.is_over() && (run.context_exhaustion_risk || !run.is_supervised)
 }
@@ -135,7 +135,7 @@ fn dollars(run: &AgentRun) -> Option<Markup> {
     Some(html! { span title={ "$" (exact) } { (words::money(nano)) } })
 }
 
-/// Returns the seconds from a run's beginning to its end, or to the time at which it was last known.
+/// Returns the duration of a run in seconds, until its end or its last report.
 fn took(run: &AgentRun) -> Option<u64> {
     let began = words::parse_seconds(run.started_at.as_deref()?)?;
     let ended = run.ended_at.as_deref().or(run.last_known_at());

@@ -1,4 +1,4 @@
-//! Sessions: the newest ones, and a plot of one session's context.
+//! Shows the newest sessions, and a plot of the context of one session.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const LIST_PATH: &str = "/endmark/sessions";
 /// Sessions of this many newest requests are listed.
 const REQUESTS: u32 = 5_000;
 
-/// Maximum calls of a session that are drawn; older ones are omitted.
+/// Maximum number of calls of a session that are drawn. Older ones are omitted.
 const CALLS: u32 = 400;
 
 /// Lists the newest sessions.
@@ -72,8 +72,8 @@ fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
     models.find(&call.model).and_then(|model| model.context_tokens.or(model.max_input_tokens))
 }
 
-/// The known parts of a call's context: tokens read from the cache, the rest of the prompt, and the output.
-/// Numbers that the provider did not report are estimated.
+/// Returns the parts of a call's context: tokens read from the cache, the rest of the prompt, and the output.
+/// Unreported numbers are estimated.
 fn tokens(call: &UsageRow) -> [Segment; 3] {
     let (_, sums) = endmark_store::classify(call);
     [
@@ -266,7 +266,7 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
 
 /// Returns the number, from 1, of the first turn that began after this time, or of the last turn.
 fn turn_after(at: &str, turns: &[Turn<'_>]) -> usize {
-    // A time without milliseconds may lie in the same second as the turn that it belongs to.
+    // A time without milliseconds may be in the same second as its turn.
     let second = |at: &str| at.get(..19).unwrap_or(at).to_owned();
     let found = turns.iter().position(|turn| second(&turn.call.started_at) >= second(at));
     found.map_or(turns.len(), |at| at + 1)

@@ -1,4 +1,4 @@
-//! Usage: tokens and dollars by session, model, key, upstream, day or purpose.
+//! Shows usage: tokens and dollars by session, model, key, upstream, day or purpose.
 
 use endmark_store::Store;
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use crate::reports::usage::{Total, UsageKey, UsageReport, UsageSum};
 /// The address of the page.
 const PAGE_PATH: &str = "/endmark/usage";
 
-/// Rows that are shown; the JSON route has all.
+/// Maximum number of rows that are shown. The JSON route returns all rows.
 const MAX_ROWS: usize = 200;
 
 /// Days that are drawn.
@@ -76,7 +76,7 @@ fn plot(report: &UsageReport) -> Markup {
     layout::card("by-day", &html! { "Tokens by day, with their cost" }, &legend, &plot.draw(&html! {}))
 }
 
-/// Leaves out labels that would run into each other.
+/// Removes labels that would overlap.
 fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
     let every = columns.len().div_ceil(8);
     for (at, column) in columns.iter_mut().rev().enumerate() {

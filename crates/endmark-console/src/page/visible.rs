@@ -1,14 +1,14 @@
-//! Makes characters visible that would act on a page: control characters, and those that change the text direction.
+//! Makes active characters visible: control characters, and characters that change the text direction.
 
 /// Characters that change the direction of a text, and line separators that editors do not show.
 const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
-/// Attributes whose values are sent back to the gateway and must not be changed.
+/// Attributes whose values are sent back to the gateway, and so must not be changed.
 const SUBMITTED_ATTRIBUTES: [&str; 2] = [" value=", " href="];
 
-/// Writes such characters of a whole page as codes like `\u{202e}`, so that untrusted text cannot reorder the
-/// text around it. The replacement happens once, for the complete page, so no element can be missed.
+/// Replaces such characters in a complete page by codes like `\u{202e}`, so that untrusted text cannot reorder the
+/// text around it. Replacing them once for the whole page ensures that no element is missed.
 pub(super) fn with_visible_controls(page: String) -> String {
     if !page.chars().any(acts) {
         return page;

@@ -21,7 +21,7 @@ pub(super) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Writes a whole number with commas between thousands.
+/// Formats an integer with commas between thousands.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -34,7 +34,7 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// Writes a number of tokens with about three digits: `812`, `133k`, `3.1M`.
+/// Formats a number of tokens with about three digits: `812`, `133k`, `3.1M`.
 pub(super) fn tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -54,7 +54,7 @@ fn with_tenths(number: u64, unit: u64, name: &str) -> String {
     }
 }
 
-/// Writes a number of bytes: `252 bytes`, `61 kB`, `1.9 MB`.
+/// Formats a number of bytes: `252 bytes`, `61 kB`, `1.9 MB`.
 pub(super) fn bytes(number: u64) -> String {
     match number {
         0..1_000 => format!("{number} bytes"),
@@ -63,7 +63,7 @@ pub(super) fn bytes(number: u64) -> String {
     }
 }
 
-/// Writes dollars: two decimal places from $1 on, up to four below, or two significant digits for smaller amounts.
+/// Formats dollars: two decimal places from $1, up to four below, or two significant digits for smaller amounts.
 pub(super) fn money(nano_usd: u64) -> String {
     let places = |unit: u64| (nano_usd + unit / 2) / unit;
     match nano_usd {
@@ -88,7 +88,7 @@ pub(super) fn money(nano_usd: u64) -> String {
     }
 }
 
-/// An amount of money with all digits in `title`. Calls without a price are not shown as $0.
+/// Shows an amount of money, with all digits in `title`. Calls without a price are not shown as $0.
 pub(super) fn cost(total: &Total) -> Markup {
     let exact = format!("${}", dollars(total.nano_usd));
     html! {
@@ -109,7 +109,7 @@ pub(super) fn count_with_noun(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { several })
 }
 
-/// Writes a duration in milliseconds: `2 ms`, `0.18 s`, `4.1 s`, `1 min 12 s`, `2 h 8 min`.
+/// Formats a duration in milliseconds: `2 ms`, `0.18 s`, `4.1 s`, `1 min 12 s`, `2 h 8 min`.
 pub(super) fn duration(milliseconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     let whole = (milliseconds / 1_000.0).round() as u64;
@@ -124,7 +124,7 @@ pub(super) fn duration(milliseconds: f64) -> String {
     }
 }
 
-/// Writes a number of seconds: `45 s`, `1 min 12 s`, `7 h 18 min`, `3 days`.
+/// Formats a number of seconds: `45 s`, `1 min 12 s`, `7 h 18 min`, `3 days`.
 pub(super) fn span(seconds: u64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3_600);
     match seconds {
@@ -143,7 +143,7 @@ pub(super) fn parse_seconds(at: &str) -> Option<u64> {
     Some(minute + at.get(17..19).and_then(|seconds| seconds.parse::<u64>().ok()).unwrap_or(0))
 }
 
-/// A time in the store's format (UTC): how long ago, with the full time in `title`.
+/// Shows how long ago a time in the store's format (UTC) was, with the full time in `title`.
 pub(super) fn time(now: u64, at: &str) -> Markup {
     let Some(then) = parse_seconds(at) else { return html! { bdi { (at) } } };
     let machine = format!("{}Z", at.replacen(' ', "T", 1));
@@ -162,7 +162,7 @@ fn ago(now: u64, then: u64) -> String {
     }
 }
 
-/// Writes the date of a time: `26 Nov`.
+/// Formats the date of a time: `26 Nov`.
 pub(super) fn day(seconds: u64) -> String {
     let date = Moment::from_unix_seconds(seconds).day().to_string();
     let mut parts = date.split('-').skip(1).filter_map(|part| part.parse::<usize>().ok());
@@ -170,7 +170,7 @@ pub(super) fn day(seconds: u64) -> String {
     format!("{} {month}", parts.next().unwrap_or_default())
 }
 
-/// Writes a complete time: `26 Nov 2026, 16:40:14 UTC`.
+/// Formats a complete time: `26 Nov 2026, 16:40:14 UTC`.
 pub(super) fn full_time(seconds: u64) -> String {
     let date = Moment::from_unix_seconds(seconds).day().to_string();
     format!(
@@ -198,13 +198,13 @@ pub(super) fn weekday(date: &str) -> (String, String) {
     (WEEKDAYS.get(of_week).copied().unwrap_or_default().to_owned(), of_month.to_owned())
 }
 
-/// Returns a share in percent, or 0 if the whole is 0.
+/// Returns a share in percent, or 0 if the total is 0.
 #[expect(clippy::cast_precision_loss, reason = "a share is rounded to a tenth of a percent")]
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// Writes a share in percent, with one decimal place below 10 % and near 100 %.
+/// Formats a share in percent, with one decimal place below 10 % and near 100 %.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "0".to_owned();
@@ -214,7 +214,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     if is_even || (10.0..90.0).contains(&share) { format!("{share:.0}") } else { format!("{share:.1}") }
 }
 
-/// A name from outside. It may wrap after `/`, `:` and `_`, and is shortened if it is very long.
+/// Shows an untrusted name. It may wrap after `/`, `:` and `_`, and is shortened if it is very long.
 pub(super) fn name(name: &str) -> Markup {
     let is_long = name.chars().count() > MAX_NAME_CHARS;
     let shown: String =

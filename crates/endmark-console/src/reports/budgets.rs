@@ -18,13 +18,13 @@ pub struct BudgetsReport {
 pub struct BudgetEntry {
     /// The scope of the budget: `session`, `key`, `model` or `all`.
     pub scope: String,
-    /// The session, key or model that the budget applies to; empty for all.
+    /// The session, key or model to which the budget applies. Empty if it applies to all.
     pub subject: String,
     /// The window: `ever`, or the day.
     pub window: String,
     /// The unit: `tokens` or `nano_usd`.
     pub unit: String,
-    /// The configured limit; null if the budget is no longer configured.
+    /// The configured limit. Null if the budget is not configured any more.
     pub limit: Option<u64>,
     /// The amount that was added to the limit.
     pub extra: u64,

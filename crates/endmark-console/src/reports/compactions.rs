@@ -24,7 +24,7 @@ pub struct CompactionsReport {
 pub struct CompactionEntry {
     /// The number of the compaction.
     pub id: i64,
-    /// The hash of the client's credential; empty without one.
+    /// The hash of the client's credential. Empty without one.
     pub client: String,
     /// `window` or `emergency`.
     pub mode: String,
@@ -36,7 +36,7 @@ pub struct CompactionEntry {
     pub tokens_after: u64,
     /// Size of the original request in bytes.
     pub bytes: u64,
-    /// The handle that shows the original request with `endmark read`; null if it was not kept.
+    /// The handle with which `endmark read` shows the original request. Null if it was not kept.
     pub handle: Option<String>,
     /// The time of the compaction, in RFC 3339.
     #[serde(serialize_with = "zoned")]

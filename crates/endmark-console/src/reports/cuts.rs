@@ -1,4 +1,4 @@
-//! Cuts: how many replies were cut, how, with which outcome, and what resuming costs (PC-9).
+//! Reports how many replies were cut, in which way, with which outcome, and the cost of resuming (PC-9).
 
 use endmark_context::Models;
 use endmark_store::{
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
 
-/// Explains in words how the estimate is made.
+/// Describes the method of the estimate.
 const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
 sent again, and at most [resume] continuation_tokens come back; tokens that were not reported are estimated";
 
@@ -35,7 +35,7 @@ pub struct CutsReport<'a> {
     pub days: Vec<DayReport<'a>>,
     /// The actual cost of recovery.
     pub spent: Spent,
-    /// What resuming the replies that were left cut would have cost.
+    /// The estimated cost of resuming the replies that stayed cut.
     pub would_cost: Estimate,
     /// Whether the records of other gateways that share the database are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -85,7 +85,7 @@ pub struct Spent {
     pub calls_unreported: u64,
     /// Calls of models without a known price.
     pub unpriced_calls: u64,
-    /// Cost in dollars with nine decimal places; null if a price is missing.
+    /// Cost in dollars with nine decimal places. Null if a price is missing.
     pub usd: Option<String>,
     /// Cost in dollars of the calls with a known price.
     pub usd_at_least: String,
@@ -114,7 +114,7 @@ impl FoundCuts {
         Self::new(models, |of_recovery| reader.usage_since(seconds, of_recovery))
     }
 
-    /// Reads the span of the same length before the last `seconds` seconds.
+    /// Reads the preceding span, which has the same length as the last `seconds` seconds.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -187,7 +187,7 @@ pub struct Estimate {
     pub output_tokens_at_most: u64,
     /// How many of these replies have estimated token counts.
     pub replies_guessed: u64,
-    /// How the estimate is made.
+    /// The method of the estimate.
     pub method: &'static str,
 }
 

@@ -1,15 +1,15 @@
-//! Explains why the gateway did not request the rest of a cut reply, and what would change that (PC-7).
+//! Explains why the gateway did not request the rest of a cut reply, and how to change that (PC-7).
 
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow};
 use serde::Serialize;
 
-/// Why the gateway requested nothing, in words.
+/// The reason for not requesting a continuation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotAsked {
     /// The condition that prevented a continuation request.
     pub because: &'static str,
-    /// What to change so that the next reply is continued.
+    /// What to change so that the next cut reply is continued.
     pub remedy: &'static str,
 }
 
@@ -29,8 +29,8 @@ const CLOSING_LIMIT: NotAsked = NotAsked {
 };
 
 impl NotAsked {
-    /// Returns the reason for a row of the log. Returns `None` if the gateway requested a continuation, or if
-    /// the reply itself could not be continued.
+    /// Returns the reason for a row of the log. Returns `None` if the gateway requested a continuation, or if the
+    /// reply could not be continued.
     pub fn from_row(row: &LogRow) -> Option<Self> {
         [WATCHING, OWN_LIMIT, CLOSING_LIMIT].into_iter().find(|not_asked| not_asked.because == row.reason)
     }

@@ -1,4 +1,4 @@
-//! Recoveries: which replies were cut, and their outcomes (PC-7).
+//! Reports recoveries: the cut replies and their outcomes (PC-7).
 
 use endmark_store::{LogRow, Piece, Recovery, RequestRecords};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct RecoveryEntry<'a> {
     pub extra_prompt_tokens: i64,
     pub extra_output_tokens: i64,
     pub reason: &'a str,
-    /// Why the gateway requested no continuation, if the request prevented it.
+    /// The reason for not requesting a continuation, if the request prevented it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
     /// The machine of the gateway that recorded it, if it is another one that shares the database.
@@ -113,7 +113,7 @@ pub struct PieceReport<'a> {
     pub stop: Option<&'a str>,
     pub judged: &'a str,
     pub why: &'a str,
-    /// Where the piece was joined to the text before it.
+    /// How the piece was joined to the text before it.
     pub seam: Option<PieceSeam<'a>>,
     pub sha256: &'a str,
     /// The text of the piece, if texts are kept.

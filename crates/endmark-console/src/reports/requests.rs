@@ -1,4 +1,4 @@
-//! Requests: the outcome of each, with its upstream calls.
+//! Reports the outcome of each request, with its upstream calls.
 
 use endmark_store::{Purpose, RefusedRequest, RequestRow, UsageRow};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct RequestEntry<'a> {
     /// The outcome: one of those in the response header, or `recovering`, `cancelled`, `interrupted`,
     /// `failed`, `unread` or `refused`.
     pub outcome: &'a str,
-    /// Whether the client did not get the complete reply, although it did not request only a part.
+    /// Whether the client did not get the complete reply, although it requested all of it.
     pub is_worth_a_look: bool,
     /// The usage and cost of all calls.
     pub total: Total,

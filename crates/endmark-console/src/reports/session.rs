@@ -1,4 +1,4 @@
-//! One session: its usage, its compactions and capped results, and its runs.
+//! Reports one session: its usage, its compactions and capped results, and its runs.
 
 use endmark_context::Models;
 use endmark_runs::AgentRun;
@@ -10,7 +10,7 @@ use super::{compactions, usage, zoned};
 /// Maximum rows of each list.
 const MAX_ROWS: u32 = 1_000;
 
-/// Everything about a session.
+/// All data about a session.
 #[derive(Debug, Serialize)]
 pub struct SessionReport {
     /// The session's hash.
@@ -48,7 +48,7 @@ pub struct Output {
 }
 
 impl SessionReport {
-    /// Reads everything about a session. Returns `None` if there is no record of it. The usage may be that of all gateways
+    /// Reads all data about a session. Returns `None` if it has no records. The usage may be that of all gateways
     /// that share a database.
     ///
     /// # Errors

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use endmark_context::Day;
 use endmark_store::utc;
 
-/// Error of a text that is not a moment.
+/// Error for an invalid date or span.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no day and no span of time")]
 pub struct MomentError(String);
 
-/// Parses the seconds of a span: `90m`, `12h`, `7d`, `4w`. Returns `None` for any other text, or an empty span.
+/// Parses a span, such as `90m`, `12h`, `7d` or `4w`, into seconds. Returns `None` if it is invalid or zero.
 ///
 /// ```
 /// use endmark_console::reports::span::seconds;

@@ -1,4 +1,4 @@
-//! Sums of calls from the store, priced here with today's table, whenever the calls were summed.
+//! Sums calls from the store, and applies the prices of the current table.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use endmark_store::{
 };
 use serde::{Serialize, Serializer};
 
-/// A moment before every row, and one after it.
+/// A time before all rows, and a time after all rows.
 pub const ALL_TIME: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
 
 /// The dimension by which calls are summed.
@@ -45,7 +45,7 @@ impl UsageKey {
         }
     }
 
-    /// The dimension by which the store sums calls for it.
+    /// Returns the dimension by which the store sums calls for this key.
     pub fn dimension(self) -> Dimension {
         match self {
             Self::Session => Dimension::Session,
@@ -61,7 +61,7 @@ impl UsageKey {
 pub struct UsageReport {
     /// The dimension of the sums.
     pub by: &'static str,
-    /// The sums, the most expensive first; days in order.
+    /// The sums, most expensive first. Days are in order.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>"))]
     pub rows: Vec<UsageSum>,
     /// All of them together.
@@ -73,7 +73,7 @@ pub struct UsageReport {
 }
 
 impl UsageReport {
-    /// Sums the calls that began from `since` on and before `until`, as the store writes moments.
+    /// Sums the calls that began from `since` on and before `until`, both in the store's format.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -110,7 +110,7 @@ impl UsageReport {
         models: &Models,
     ) -> Result<Self, StoreError> {
         let mut sums = Sums::new(by, models);
-        // Before the sums, so that each of these calls is also in the sums.
+        // Read these calls before the sums, so that each of them is also in the sums.
         let session = if of.0 == Dimension::Session { of.1 } else { None };
         let billed_apart = reader.separately_billed_calls(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
@@ -138,22 +138,22 @@ pub struct Total {
     pub cache_write_tokens: u64,
     pub completion_tokens: u64,
     pub reasoning_tokens: u64,
-    /// Calls whose tokens the provider did not report completely: they are estimated.
+    /// Calls whose tokens the provider did not report completely, and which are estimated.
     pub estimated_calls: u64,
     /// Calls of models without a known price.
     pub unpriced_calls: u64,
-    /// Dollars with nine places; null if a price is missing.
+    /// Cost in dollars with nine decimal places. Null if a price is missing.
     pub usd: Option<String>,
-    /// Dollars of the calls whose price is known.
+    /// Cost in dollars of the calls with a known price.
     pub usd_at_least: String,
     #[serde(skip)]
     pub nano_usd: u64,
-    /// Millionths of nano-dollars, of which these are rounded once.
+    /// Cost in millionths of nano-dollars, which is rounded once at the end.
     #[serde(skip)]
     millionths: u128,
 }
 
-/// One sum under its key. It is written as an object whose first field has the key's own name.
+/// One sum with its key. It is serialised as an object whose first field has the key's own name.
 #[derive(Debug, Clone)]
 pub struct UsageSum {
     /// The dimension of the sum.
@@ -182,7 +182,7 @@ impl Serialize for UsageSum {
 pub struct Sums<'a> {
     by: UsageKey,
     models: &'a Models,
-    /// The model of each name, once looked up.
+    /// The model of each name that was looked up.
     known: HashMap<String, Option<&'a Model>>,
     rows: BTreeMap<String, Total>,
 }
@@ -232,7 +232,7 @@ impl<'a> Sums<'a> {
         self.correct_counted(call, &class, &counts);
     }
 
-    /// As `correct`, for a call that was already counted.
+    /// Does the same as `correct` for a call that was already counted.
     fn correct_counted(&mut self, call: &UsageRow, class: &CallClass, counts: &CallSums) {
         if class.kinds == 0 {
             return;
@@ -261,7 +261,7 @@ impl<'a> Sums<'a> {
             (row.unpriced_calls + u64::from(is_newly_unpriced)).saturating_sub(u64::from(is_newly_priced));
     }
 
-    /// Returns the session or key of a call, as [`CountedCalls`] has it.
+    /// Returns the session or key of a call, as in [`CountedCalls`].
     fn key_of_call<'c>(&self, call: &'c UsageRow) -> &'c str {
         match self.by {
             UsageKey::Session => &call.session,
@@ -281,7 +281,7 @@ impl<'a> Sums<'a> {
         self.rows.entry(key.to_owned()).or_default()
     }
 
-    /// Returns millionths of nano-dollars, or `None` if a price is unknown.
+    /// Returns the cost in millionths of nano-dollars, or `None` if a price is unknown.
     fn compute_cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
         let (model, at) = self.find_pricing(day, class)?;
         model.prices.batch_cost(&tokens(sums), at, class.above_tokens.saturating_add(1))
@@ -323,7 +323,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Tokens of calls, as they are priced.
+/// Converts sums to the tokens that have a price.
 fn tokens(sums: &CallSums) -> Tokens {
     Tokens {
         prompt: sums.plain_prompt.saturating_add(sums.cache_tokens()),
@@ -350,7 +350,7 @@ impl Total {
         self.millionths = self.millionths.saturating_add(other.millionths);
     }
 
-    /// Returns its dollars for people, with this many places. If prices are missing, it has the known sum and the
+    /// Formats the cost in dollars with this many decimal places. If prices are missing, states the known sum and the
     /// number of calls without a price.
     ///
     /// ```
@@ -373,7 +373,7 @@ impl Total {
         }
     }
 
-    /// Sets its dollars: null if a price is missing.
+    /// Sets the cost in dollars. Null if a price is missing.
     fn with_dollars(self) -> Self {
         let nano_usd = round_half_up(self.millionths);
         let usd = dollars(nano_usd);
@@ -401,7 +401,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Sums calls. Returns `None` without calls.
+    /// Sums calls. Returns `None` if there are no calls.
     pub fn from_calls(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);

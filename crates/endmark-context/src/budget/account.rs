@@ -15,7 +15,7 @@ pub struct Account {
     pub is_closed: bool,
 }
 
-/// How far a budget is used up.
+/// How much of a budget is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// Less than 80 percent.
@@ -68,8 +68,8 @@ impl Account {
 
     /// Whether a call that can cost `amount` fits if holds are ignored.
     ///
-    /// If the call fits but is not admitted, calls in progress hold the rest. It may fit after they finish, since most
-    /// calls cost far less than they hold.
+    /// If the call fits but is not admitted, calls in progress hold the rest. It may fit after they finish, because
+    /// most calls cost far less than they hold.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -82,7 +82,8 @@ impl Account {
 
     /// Whether a call that can cost `amount` is the closing call, because the spent amount leaves no room for it.
     ///
-    /// A call that exceeds the whole budget is refused instead, because it does not show that the budget is used up.
+    /// A call that exceeds the whole budget is refused instead, because it does not show that the budget is
+    /// exhausted.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -93,7 +94,7 @@ impl Account {
         !self.is_closed && !self.may_admit(amount) && amount <= self.limit
     }
 
-    /// Returns how far the budget is used up by the cost of finished calls.
+    /// Returns how much of the budget the cost of finished calls has used.
     ///
     /// Holds do not count: most calls cost far less than they hold, so a warning about holds would be false.
     pub fn level(&self) -> Level {

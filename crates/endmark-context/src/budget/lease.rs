@@ -7,13 +7,13 @@ use super::Account;
 
 /// How long a lease is usable after the store confirmed it, because other processes may change the budget.
 const VALIDITY_MS: u64 = 1_000;
-/// How long a lease of about the right size is used before it is planned again. A plan reads the budget, which costs as
-/// much as the rest of a call's hold. A call each second keeps the lease usable.
+/// How long a lease of about the right size is used before it is planned again. Planning reads the budget, which
+/// costs as much as the rest of a call's hold. One call each second keeps the lease usable.
 const FRESH_MS: u64 = VALIDITY_MS / 2;
 /// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
-/// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share
-/// it. An exclusive account is leased in full.
+/// A lease is at most this fraction of the rest of the budget, divided by the number of processes that share it. An
+/// exclusive account is leased in full.
 const SHARE: u64 = 4;
 /// A lease is at most this many times the largest recent call.
 const MAX_CALLS: u64 = 2_000;
@@ -111,8 +111,8 @@ impl Lease {
 
     /// Makes the unused amount unusable until the next plan is confirmed or reverted.
     ///
-    /// Returns the costs that neither the store nor its transaction has, and the holds of calls in progress. The store
-    /// needs both for a decision about the same budget.
+    /// Returns the costs that neither the store nor its transaction contains, and the holds of calls in progress. The
+    /// store needs both to decide about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
         self.is_stale = true;
@@ -124,7 +124,7 @@ impl Lease {
         self.is_stale = true;
     }
 
-    /// Returns the same amounts as [`recall`](Self::recall), and leaves the unused amount as it is.
+    /// Returns the same amounts as [`recall`](Self::recall) without changing the unused amount.
     pub fn uncommitted(&self) -> (u64, u64) {
         (self.settled - self.flushing, self.in_use)
     }

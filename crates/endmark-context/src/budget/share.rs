@@ -26,7 +26,7 @@ pub struct Pool {
     pub spent: u64,
     /// The amount that all shares may spend, or have spent if that is more.
     pub committed: u64,
-    /// Whether instances should return what they do not use: little is free, or the last request did not fit.
+    /// Whether instances should return unused amounts, because little is free or the last request did not fit.
     pub is_tight: bool,
 }
 

@@ -22,13 +22,13 @@ pub const LOG_BYTES_PER_ROW: u64 = 770;
 
 /// The largest simulation, in requests.
 pub const MAX_REQUESTS: u64 = 10_000_000;
-/// The most instances.
+/// Maximum number of instances.
 pub const MAX_INSTANCES: u32 = 1_000;
-/// The most budgets, multiplied by the instances.
+/// Maximum number of budgets, multiplied by the instances.
 pub const MAX_SHARES: u64 = 2_000_000;
 /// The longest simulated time in seconds: a day.
 pub const MAX_SECONDS: u64 = 86_400;
-/// The most seconds, multiplied by the instances.
+/// Maximum number of seconds, multiplied by the instances.
 pub const MAX_INSTANCE_SECONDS: u64 = 200_000;
 
 /// The plan of a simulation.

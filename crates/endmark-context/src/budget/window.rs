@@ -1,6 +1,6 @@
 //! Calendar windows: a pure function of the time and the zone.
 //!
-//! So a late reset cannot drift, and a clock that is set back over midnight returns to the previous window.
+//! Therefore a late reset cannot drift, and a clock that is set back over midnight returns to the previous window.
 
 use std::fmt;
 use std::str::FromStr;

@@ -16,7 +16,7 @@ pub enum Unit {
     Tokens(CountTokens),
 }
 
-/// The part of a text that is kept besides the error lines.
+/// The part of a text that is kept in addition to the error lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// The beginning and the end, which share the remaining room 1 : 2.
@@ -134,8 +134,8 @@ impl Limits {
         self.marker_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
     }
 
-    /// Returns how many characters or bytes must be buffered before a value is certain to be too large. A text with more
-    /// than eight characters per token counts as too large, without counting its tokens.
+    /// Returns how many characters or bytes must be buffered before a value is certain to be too large. A text with
+    /// more than eight characters per token counts as too large, without counting its tokens.
     pub(super) fn max_buffered(&self) -> usize {
         match self.unit {
             Unit::Chars | Unit::Bytes => self.most,

@@ -50,7 +50,7 @@ impl Lines {
         self.waiting.len()
     }
 
-    /// Discards the beginning of a line that is too long to buffer. Returns its number of characters.
+    /// Discards the beginning of a line that is too long to buffer. Returns the number of discarded characters.
     pub(super) fn forget(&mut self) -> u64 {
         let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         self.passed_bytes += self.waiting.len() as u64;

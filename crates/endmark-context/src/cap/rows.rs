@@ -42,7 +42,7 @@ pub(super) struct Rows<R> {
     errors: BTreeMap<(u32, u64), Row<R>>,
     errors_size: usize,
     shapes: Shapes,
-    /// The columns with their hashes, in the order in which they came.
+    /// The columns with their hashes, in the order in which they arrived.
     columns: Vec<(u64, Column<R>)>,
     /// Index of each column by its hash.
     places: HashMap<u64, usize, column::BuildIdentityHasher>,

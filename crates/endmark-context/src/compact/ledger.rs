@@ -30,7 +30,7 @@ const BULK_VALUES: u64 = 64;
 /// A date has at least this many bytes; a time of day has fewer.
 const DAY_BYTES: usize = 10;
 
-/// Half-life in turns of the 80 percent of an anchor's value that it loses if it is not mentioned again.
+/// Half-life in turns of 80 percent of an anchor's value, which fade if the anchor is not mentioned again.
 const HALF_LIFE_TURNS: f64 = 24.0;
 
 /// The merged anchors of turns.
@@ -300,7 +300,7 @@ impl Entry<'_> {
                     16.0
                 }
                 Shape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
-                // The same time of day occurs with many things, the same date with few.
+                // The same time of day occurs in many contexts, but the same date in few.
                 Shape::Date if self.value.len() < DAY_BYTES => 3.0,
                 Shape::Date => 16.0,
                 Shape::Word if is_strange(&self.value, 4) => 16.0,

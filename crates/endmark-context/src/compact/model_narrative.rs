@@ -1,7 +1,7 @@
 //! A model as the summariser (CX-4): the question, and the checks of the reply.
 //!
-//! Only the narrative is the model's text. Anchors are found and written as always, so no value depends on a model's
-//! memory. If the reply fails a check, the deterministic summary is used.
+//! Only the narrative is the model's text. Anchors are found and written by the same rules as always, so no value
+//! depends on a model's memory. If the reply fails a check, the deterministic summary is used.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -28,8 +28,7 @@ const PART_LIMIT_CHARS: usize = 4_000;
 const LINE_LIMIT_CHARS: usize = 2_000;
 /// Shorter words are ignored, because they occur in all texts.
 const WORD_LETTERS: usize = 5;
-/// At least one in this many words of a reply must occur in the material, which is not the case for an excuse or an
-/// error.
+/// At least one in this many words of a reply must occur in the material. Excuses and errors do not pass this check.
 const KNOWN_WORDS_DIVISOR: usize = 3;
 
 /// A model's narrative that passed the checks.

@@ -1,4 +1,5 @@
-//! Folds many warnings into one if they make an answer too large: no data is dropped for them. (EN-2, EN-5)
+//! Folds warnings into one if they make an answer too large, so that no data is dropped because of warnings. (EN-2,
+//! EN-5)
 
 use std::collections::HashSet;
 
@@ -7,15 +8,16 @@ use crate::document::Document;
 use crate::path::FieldPath;
 use crate::warning::{MORE_TRUNCATED, Warning};
 
-/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` without such warnings.
+/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` without such
+/// warnings.
 pub(super) fn least_bytes(document: &Document) -> Option<usize> {
     let fold = Fold::plan(document, 0, &HashSet::new())?;
     Some(fold.bytes)
 }
 
 /// Returns the document within this many bytes, if fewer warnings make that possible. As many warnings about
-/// truncated fields stay as fit, in order, and one more summarises the others. The warnings of `kept` fields always
-/// stay.
+/// truncated fields as fit are kept in order, and one more summarises the others. The warnings of `kept` fields are
+/// always kept.
 pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPath>) -> Document {
     let Some(Fold { positions, warning, .. }) = Fold::plan(&document, limit, kept) else {
         return document;

@@ -108,7 +108,7 @@ fn excess_warnings_are_folded_and_the_data_stays() {
     assert_eq!(kept + folded_count(&capped), 7000);
     let place = |index| Some(FieldPath::data().index(index));
     assert_eq!((&capped.warnings[0].field, &capped.warnings[kept - 1].field), (&place(0), &place(kept - 1)));
-    // Once more and smaller: what was folded is not folded again.
+    // A smaller limit does not fold warnings that were already folded.
     let smaller = cap(capped, limit / 2);
     assert_eq!(smaller.error, None);
     assert!(smaller.bytes() <= limit / 2 && smaller.meta().truncated);

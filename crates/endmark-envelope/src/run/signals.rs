@@ -15,7 +15,7 @@ use crate::error::ErrorBody;
 /// The offset that shells add to a signal's number.
 const SIGNAL_EXIT_OFFSET: u8 = 128;
 
-/// Waits for signals in a thread of its own: a handler only has to wake it.
+/// Waits for signals in a separate thread, so that a handler only has to wake it.
 pub(super) fn answer_pending_signals(started: Instant) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {

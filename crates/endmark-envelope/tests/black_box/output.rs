@@ -38,7 +38,7 @@ fn a_signal_produces_a_document_and_its_exit_code() {
     }
 }
 
-/// Waits until the thread that answers signals is there: before that, a signal ends any process.
+/// Waits until the thread that answers signals runs. Before that, a signal ends the process.
 fn wait_for_signal_thread(process: u32) {
     let started = Instant::now();
     while std::fs::read_dir(format!("/proc/{process}/task")).unwrap().count() < 2 {

@@ -1,4 +1,4 @@
-//! Runs the example in an empty folder, and lets Python read what it answers.
+//! Runs the example in an empty folder, and parses its answers with Python.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -14,7 +14,7 @@ pub(crate) struct Tracker {
     folder: TempDir,
 }
 
-/// What one run came to.
+/// The result of one run.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) output: Vec<u8>,
@@ -79,7 +79,7 @@ impl Run {
     }
 }
 
-/// The same for what was written before the process ended with this code.
+/// Does the same for the output of a process that ended with this code.
 pub(crate) fn envelope(output: &[u8], code: i32) -> Value {
     let envelope: Value = serde_json::from_slice(&read_with_python(output)).unwrap();
     let names: Vec<&String> = envelope.as_object().unwrap().keys().collect();
@@ -97,7 +97,7 @@ pub(crate) fn envelope(output: &[u8], code: i32) -> Value {
     envelope
 }
 
-/// What Python's `json.loads` makes of it: another reader than ours has to find one document.
+/// Parses the output with Python's `json.loads`, because an independent reader must find one document.
 fn read_with_python(output: &[u8]) -> Vec<u8> {
     let script = "import json, sys; json.dump(json.loads(sys.stdin.buffer.read().decode()), sys.stdout)";
     let mut python = Command::new("python3")

@@ -1,4 +1,4 @@
-//! The README's commands do what it says.
+//! Checks the results of the README's commands.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::tracker::{Tracker, program};
 
-/// A command of the README, and what it is said to answer.
+/// A command of the README, and its documented answer.
 struct Step {
     command: String,
     answer: Value,

@@ -1,4 +1,4 @@
-//! A value that is too large is refused before anything is written. (EN-4)
+//! A value that is too large is rejected before anything is written. (EN-4)
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn a_field_over_255_bytes_is_refused_and_the_file_is_unchanged() {
     assert_eq!(error["field"], "title");
     assert_eq!((&error["limit"], &error["actual"]), (&255.into(), &500.into()));
     assert_eq!(fingerprint(&tracker), before);
-    // The same with a value that fits does change it.
+    // The same command with a value that fits does change it.
     tracker.data(["create", "--title", &"x".repeat(255)]);
     assert_ne!(fingerprint(&tracker), before);
 }

@@ -1,4 +1,5 @@
-//! A capped envelope is valid JSON of the same shape within its limit, and warns of every cut with the right counts. (EN-5)
+//! A capped envelope is valid JSON of the same shape within its limit, and has a warning with the right counts for
+//! each cut. (EN-5)
 
 use endmark_envelope::{
     Document, Envelope, ErrorBody, FieldRules, MIN_RESPONSE_BYTES, TRUNCATION_MARKER, Warning, WarningKind,
@@ -55,7 +56,7 @@ fn document() -> impl Strategy<Value = Document> {
             None => Envelope::success(data),
         };
         let notice = has_notice.then(|| Warning::notice("ODD", "this is odd"));
-        // What a backend cut is another matter; here it is the cap alone.
+        // Test only the cap, without cuts of a backend.
         let envelope = envelope.with_rules(FieldRules::exact()).with_warnings(notice);
         envelope.with_max_response_bytes(usize::MAX).document().unwrap()
     })
@@ -65,12 +66,12 @@ fn limit() -> impl Strategy<Value = usize> {
     prop_oneof![0..3000_usize, MIN_RESPONSE_BYTES..20_000]
 }
 
-/// The two documents as JSON, as a reader sees them.
+/// Returns the two documents as JSON.
 fn read(document: &Document) -> Value {
     serde_json::from_str(&document.to_json()).unwrap()
 }
 
-/// The paths of all texts that differ; none if the shapes differ.
+/// Returns the paths of all texts that differ. Returns `None` if the shapes differ.
 fn collect_changes(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) -> bool {
     match (before, after) {
         (Value::String(before), Value::String(after)) => {

@@ -1,4 +1,4 @@
-//! A cursor says what it was given, and anything else is an error. (EN-5)
+//! A cursor returns its input, and anything else is an error. (EN-5)
 
 use endmark_envelope::Pages;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What holds for every answer, every limit and every list.
+//! Properties of all answers, limits and lists.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -79,7 +79,7 @@ fn is_usual_word(word: &str) -> bool {
     find_list("around", &word.to_lowercase()).is_some()
 }
 
-/// Whether a text has words besides the given files, line numbers and the usual words around them.
+/// Whether a text has words in addition to the given files, line numbers and the usual words around them.
 pub(super) fn has_other_words<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
     let text = named.fold(text.replace('\\', "/"), |text, named| text.replace(named, " "));
     let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -158,7 +158,7 @@ impl Block {
         BlockEffect::Open
     }
 
-    /// Takes a line as evidence, and returns whether it is.
+    /// Reads a line as evidence. Returns whether it is evidence.
     fn is_evidence(&mut self, line: &Line<'_>, event: &Event<'_>, remarks: &mut Remarks) -> bool {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_in_evidence) else { return false };
         let Some(evidence) = &mut draft.evidence else { return false };
@@ -375,7 +375,7 @@ impl Block {
         self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.has_headline)
     }
 
-    /// Takes a line of the block below an unknown field: a deeper line, text that follows directly, or code. A code
+    /// Reads a line of the block below an unknown field: a deeper line, text that follows directly, or code. A code
     /// fence in the header may enclose the findings.
     fn continues_unknown(&mut self, line: &Line<'_>, event: &Event<'_>) -> bool {
         let Some(last) = self.last.as_mut().filter(|last| last.key == Key::Unknown && line.is_settled) else {

@@ -77,7 +77,7 @@ impl Draft {
         (self.evidence, self.last_value) = (Some(evidence), Field::Evidence.name());
     }
 
-    /// Whether it has no fields yet besides its first line.
+    /// Whether it has no fields yet in addition to its first line.
     pub(super) fn is_bare(&self) -> bool {
         self.last_value.is_empty() && self.other.is_empty()
     }

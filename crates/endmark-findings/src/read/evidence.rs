@@ -14,7 +14,7 @@ pub(super) struct EvidenceCollector {
     style: Style,
     /// The open code fence and its indentation.
     fence: Option<(CodeFence, usize)>,
-    /// Another fence was opened inside, so the first one may have been meant to end before it.
+    /// Another fence was opened inside, so the first one may have been intended to end before it.
     pub(super) is_doubtful: bool,
     lines: Vec<String>,
     /// The number of lines when the last fence was closed. A fence after that encloses more evidence.

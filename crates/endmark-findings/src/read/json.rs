@@ -80,7 +80,7 @@ impl PendingJson {
     }
 }
 
-/// JSON that was parsed as far as it came.
+/// JSON that was parsed as received.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) value: Value,
@@ -179,7 +179,7 @@ impl Parsed {
         }
     }
 
-    /// Takes a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
+    /// Adds a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
     fn item(&self, item: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
         let is_said =
             |name: &String| Key::from_name(name).is_some() && self.is_present(&child(pointer, name));

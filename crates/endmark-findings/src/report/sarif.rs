@@ -156,7 +156,7 @@ fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
 /// Formats a path as a relative reference or a URL. Characters with a special meaning in a URL are escaped.
 fn uri(file: &str) -> String {
     let is_url = is_url(file);
-    // A drive letter must not be taken for a URL scheme.
+    // A drive letter must not be mistaken for a URL scheme.
     let is_drive = !is_url && file.as_bytes().get(1) == Some(&b':');
     let mut uri = String::from(if is_drive { "file:///" } else { "" });
     for (at, byte) in file.bytes().enumerate() {

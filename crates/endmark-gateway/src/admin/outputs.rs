@@ -1,4 +1,4 @@
-//! `/endmark/api/outputs/HANDLE?page=N`: a kept value, page by page, for the client that owns it (CX-5).
+//! Serves `/endmark/api/outputs/HANDLE?page=N`: a kept value, page by page, for the client that owns it (CX-5).
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct HeldBytes(AtomicUsize);
 
 impl HeldBytes {
-    /// Returns an empty reservation. All reservations together may grow to `limit` bytes.
+    /// Creates an empty reservation. All reservations together may grow to `limit` bytes.
     pub(crate) fn part(self: &Arc<Self>, limit: usize) -> BytesReservation {
         BytesReservation { total: Arc::clone(self), limit, bytes: 0 }
     }
@@ -22,7 +22,7 @@ pub(crate) struct BytesReservation {
 }
 
 impl BytesReservation {
-    /// Reserves more bytes. Returns false and reserves nothing if there is not enough room.
+    /// Reserves more bytes. Returns `false` and reserves nothing if there is not enough room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
         let has_room = self.total.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();

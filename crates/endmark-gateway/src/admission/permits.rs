@@ -1,4 +1,4 @@
-//! Limits how many requests are served at once, and queues the others.
+//! Limits the number of requests that are served at once, and queues the others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 
-/// The number of requests that are served, and the queue of those that wait, in order of arrival.
+/// The number of requests that are being served, and the queue of waiting requests in order of arrival.
 #[derive(Default)]
 pub(crate) struct Permits(Mutex<State>);
 
@@ -39,8 +39,8 @@ pub(crate) enum NoPlace {
 }
 
 impl Permits {
-    /// Returns a permit, at once or after another request has ended. At most `served` requests have a permit.
-    /// At most `waiting` requests wait for one, and no longer than `patience`.
+    /// Returns a permit immediately or after another request ends. At most `served` requests have a permit. At most
+    /// `waiting` requests wait, each at most `patience`.
     async fn acquire(
         self: &Arc<Self>,
         served: usize,
@@ -89,12 +89,12 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue. If it is dropped after its turn has come, it passes the turn on.
+/// A position in the queue. If it is dropped after its turn has come, the next request gets the turn.
 struct Turn<'a> {
     permits: &'a Permits,
     turn: oneshot::Receiver<()>,
@@ -109,8 +109,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A request's claim to a permit, which is taken only when work begins. A client that still sends its body
-/// has no permit, so it blocks no other client.
+/// A request's claim to a permit, which is taken only when work begins. A client that is still sending its body has
+/// no permit, so it cannot block other clients.
 pub(crate) struct Claim {
     permits: Arc<Permits>,
     stopping: Arc<Stopping>,
@@ -132,8 +132,7 @@ impl Claim {
         })
     }
 
-    /// Waits for the permit, which is released when the claim is dropped. If the gateway stops meanwhile, the
-    /// request is refused.
+    /// Waits for the permit. Dropping the claim releases it. If the gateway stops meanwhile, the request is refused.
     pub(crate) async fn take(&self) -> Result<(), NoPlace> {
         let permit = match self.permits.try_acquire(self.served) {
             Some(permit) => permit,
@@ -201,13 +200,13 @@ mod tests {
         let mut gone = Box::pin(permits.acquire(1, 2, LONG_PATIENCE));
         assert!(futures_poll(&mut gone).await);
         drop(first);
-        // The turn has come, and the request is dropped before it polls again.
+        // The request is dropped after its turn has come and before the next poll.
         drop(gone);
         assert_eq!(permits.lock().served, 0);
         assert!(permits.acquire(1, 0, LONG_PATIENCE).await.is_ok());
     }
 
-    /// Polls once. Returns true if the future is still pending.
+    /// Polls once. Returns `true` if the future is still pending.
     async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())

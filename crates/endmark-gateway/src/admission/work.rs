@@ -1,4 +1,4 @@
-//! The memory that processing large bodies needs.
+//! Reserves memory for processing large bodies.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ const ROOM_FACTOR: usize = 3;
 /// Memory for each JSON object, in bytes. Counting and shortening 36,000 message objects in 1 MiB needed 42 MiB.
 const OBJECT_BYTES: usize = 1_200;
 
-/// Processes one request's body: on a separate thread if it is large, and with memory reserved for it.
+/// Processes the body of one request. A large body is processed on a separate thread, and with reserved memory.
 #[must_use]
 pub(crate) struct Work {
     _large: LargeInput,
@@ -26,14 +26,14 @@ impl Work {
             return None;
         }
         let large = large(body.len()).await;
-        // Only large bodies are counted, because counting takes as long as reading the body once.
+        // Count objects only in large bodies, because counting takes as long as reading the body once.
         if body.len() >= LARGE_BYTES && !room.grow(count_objects(body).saturating_mul(OBJECT_BYTES)) {
             return None;
         }
         Some(Self { _large: large, room: Some(room) })
     }
 
-    /// Releases the extra memory while the request only waits.
+    /// Releases the extra memory while the request is only waiting.
     pub(crate) fn release(&mut self) {
         self.room = None;
     }

@@ -45,7 +45,7 @@ impl Outlet {
             unread.bytes += part.len();
             unread.parts.push_back(part);
         }
-        // Reading polls the producer anyway, so it needs a wake-up only if it runs on another thread.
+        // Reading also polls the producer, so a wake-up is needed only if it runs on another thread.
         poll_fn(|context| {
             let mut unread = lock(&self.unread_parts);
             if unread.bytes < self.capacity {
@@ -60,12 +60,12 @@ impl Outlet {
 }
 
 fn lock(unread: &Mutex<UnreadParts>) -> MutexGuard<'_, UnreadParts> {
-    // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+    // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a body whose bytes `maker` sends to the outlet. An error of `maker` breaks the body off after the
-/// bytes sent so far. The producer waits while `capacity` bytes are unread, and is dropped with the body.
+/// Returns a body that contains the bytes sent by `maker`. An error of `maker` ends the body abnormally after those
+/// bytes. The producer waits while `capacity` bytes are unread, and is dropped with the body.
 pub(crate) fn body_from<M>(
     capacity: usize,
     maker: impl FnOnce(Outlet) -> M,
@@ -79,7 +79,7 @@ where
 }
 
 struct ProducedBody<M: Future> {
-    /// The producer; `None` once it has ended.
+    /// The producer. `None` after it ended.
     maker: Option<PooledFuture<M>>,
     /// The producer's error, returned after all produced bytes are read.
     failed: Option<BodyError>,

@@ -1,4 +1,4 @@
-//! A body that is read with time limits.
+//! Reads a body with time limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,13 +26,13 @@ impl TimedBody {
         Self { body, idle, deadline, alarm: Alarm::default() }
     }
 
-    /// Returns the next bytes, or `None` at the end. The error states how the body ended prematurely.
+    /// Returns the next bytes, or `None` at the end. The error states why the body ended too early.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Ending> {
         let until = self.deadline.min(Instant::now() + self.idle);
         poll_fn(|context| self.poll_next(context, until)).await
     }
 
-    /// Like `next`, but returns `None` instead of waiting if nothing has arrived.
+    /// Returns the next bytes like `next`, or `None` if none have arrived yet.
     pub(crate) async fn next_ready(&mut self) -> Option<Result<Option<Bytes>, Ending>> {
         poll_fn(|context| {
             let mut next = self.poll_body(context);

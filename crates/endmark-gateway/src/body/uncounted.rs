@@ -1,4 +1,4 @@
-//! A stream that is forwarded unchanged, except for the usage event that the client did not request.
+//! Forwards a stream unchanged, except for a usage event that the client did not request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,13 +9,13 @@ use hyper::body::{Body, Frame};
 
 use super::{AnyBody, BodyError};
 
-/// Maximum size of a usage event. After a longer event, the rest of the stream is forwarded unchanged.
+/// Maximum size of a usage event. After a longer event, the remaining stream is forwarded unchanged.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 /// A stream without the events that only contain token counts.
 pub(super) struct UsageFilter<C> {
     inner: AnyBody,
-    /// The decoder; `None` once the rest is forwarded unchanged.
+    /// The decoder. `None` once the remaining stream is forwarded unchanged.
     decoder: Option<Decoder>,
     only_counts: C,
 }
@@ -25,7 +25,7 @@ impl<C: FnMut(&Event) -> bool> UsageFilter<C> {
         Self { inner, decoder: Some(Decoder::new(MAX_EVENT_BYTES)), only_counts }
     }
 
-    /// Returns the bytes for the client: from `data`, and from what was buffered before.
+    /// Returns the bytes to forward, from `data` and from the buffer.
     fn filter(&mut self, data: Bytes) -> Bytes {
         let Some(decoder) = &mut self.decoder else { return data };
         let is_too_long = decoder.push(&data).is_err();
@@ -42,7 +42,7 @@ impl<C: FnMut(&Event) -> bool> UsageFilter<C> {
         passed.into()
     }
 
-    /// Returns the bytes that were buffered until the end of an event.
+    /// Returns the buffered bytes of an incomplete event.
     fn take_held(&mut self) -> Vec<u8> {
         match self.decoder.take().map(Decoder::finish) {
             Some(Tail::Frame(event)) if !(self.only_counts)(&event) => event.raw,

@@ -1,4 +1,4 @@
-//! An HTTP/2 body that ends only when the sender has declared its end.
+//! Detects an HTTP/2 body that ended before its sender declared the end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,8 +11,7 @@ use super::BodyError;
 /// A body that fails if its stream is reset too early. The HTTP library treats some reset reasons as a regular end.
 pub(crate) struct ResetDetector {
     body: Incoming,
-    /// A server that does not read the whole request, for example because it refuses it, may reset the stream
-    /// directly after the end of its response.
+    /// Whether the server may reset the stream right after its response, because it does not read the complete request.
     may_be_early: bool,
 }
 
@@ -21,7 +20,7 @@ impl ResetDetector {
         Self { body, may_be_early }
     }
 
-    /// Whether the body is incomplete if nothing more arrives.
+    /// Whether the body is incomplete if no more data arrives.
     fn is_cut(&self) -> bool {
         match self.body.size_hint().exact() {
             _ if self.body.is_end_stream() => false,

@@ -7,40 +7,40 @@ use endmark_wire::json::Value;
 
 use super::parts::{KINDS, TEXT, measure};
 
-/// The most sessions that are remembered. If there are more, all are learned again.
+/// Maximum number of remembered sessions. When it is exceeded, all are forgotten.
 const MAX_SESSIONS: usize = 4_096;
 /// A call holds its estimate plus a tenth.
 const MARGIN_PERCENT: u64 = 110;
-/// The most tokens that a provider may add to a prompt of an unknown session: as many again, and at most what
-/// Anthropic adds for tools.
+/// Maximum tokens that a provider may add to the prompt of an unknown session, as Anthropic does for tools. At most
+/// the size of the prompt itself is assumed.
 const MAX_ADDED_TOKENS: u64 = 350;
 /// A factor of 1.
 const UNIT_FACTOR: u64 = 1_000;
-/// The range of learned factors for text: from an eighth to four times the usual tokens.
+/// The range of correction factors for text: from an eighth to four times the usual tokens.
 const TEXT_FACTORS: (u64, u64) = (UNIT_FACTOR / 8, UNIT_FACTOR * 4);
-/// The same for media: an hour of video has as few bytes as its address.
+/// The range for media: an hour of video can be given by a short URL.
 const MEDIA_FACTORS: (u64, u64) = (1, UNIT_FACTOR * 250);
 
 /// The estimate of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PromptEstimate {
-    /// Its tokens by kinds of parts, for an unknown session.
+    /// Tokens by kinds of parts, before corrections.
     measured: [u64; KINDS],
-    /// Its tokens, corrected by earlier prompts of its session.
+    /// Total tokens, corrected by earlier prompts of the session.
     pub(crate) tokens: u64,
-    /// Whether its session is known.
+    /// Whether earlier prompts of the session are known.
     is_learned: bool,
 }
 
 impl PromptEstimate {
-    /// Returns the tokens that its call holds.
+    /// Returns the tokens that the call holds.
     pub(crate) fn held_tokens(&self) -> u64 {
         let added = if self.is_learned { 0 } else { self.tokens.min(MAX_ADDED_TOKENS) };
         self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100).saturating_add(added)
     }
 }
 
-/// The correction factors of each session, for each kind of parts, in thousandths.
+/// The correction factors of each session by kind of part, in thousandths.
 #[derive(Debug, Default)]
 pub(super) struct Calibrations(Mutex<HashMap<String, [u64; KINDS]>>);
 
@@ -61,7 +61,7 @@ impl Calibrations {
         PromptEstimate { measured, tokens, is_learned: learned.is_some() }
     }
 
-    /// Learns the reported tokens of a call's prompt. What text does not explain is attributed to media.
+    /// Learns from the reported tokens of a call's prompt. The tokens that exceed the text are attributed to media.
     pub(super) fn learn(&self, session: &str, estimate: &PromptEstimate, tokens: u64) {
         if tokens == 0 {
             return;
@@ -125,7 +125,7 @@ mod tests {
         assert!((2_300..2_500).contains(&next.tokens), "{next:?}");
         assert_eq!(next.held_tokens(), (next.tokens * 11).div_ceil(10));
         assert_eq!(calibrations.estimate_prompt("t", "m", &body).tokens, first.tokens);
-        // An implausible report is limited.
+        // An implausible report has a limited effect.
         for (reported, expected) in [(1 << 40, first.tokens * 4), (1, first.tokens / 8)] {
             calibrations.learn("s", &first, reported);
             assert!(

@@ -1,4 +1,4 @@
-//! Measures the parts of a request's body in tokens: text, and media whose bytes do not indicate their tokens.
+//! Measures the tokens of a request's parts: text, and media whose size in bytes does not determine their tokens.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ const AUDIO: usize = 2;
 const VIDEO: usize = 3;
 const FILE: usize = 4;
 
-/// Tokens of one part of each kind of media: an image of about a thousand pixels a side, a minute of audio, a minute
-/// of video, and a document of ten pages.
+/// Assumed tokens of one part of each kind of media: an image of about 1,000 by 1,000 pixels, a minute of audio, a
+/// minute of video, and a document of ten pages.
 const ASSUMED_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
 
-/// Deeper values are not searched: no request has media there.
+/// Maximum depth of the search. No known request has deeper media.
 const MAX_DEPTH: usize = 32;
 
-/// Returns the tokens of a body by kinds of parts, for an unknown session. Images count by their size if it is known.
-/// A body that is not JSON counts by its bytes.
+/// Returns the tokens of a body by kinds of parts, without corrections. Images count by their dimensions if these are
+/// known. A body that is not JSON counts by its length.
 pub(super) fn measure(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
     let mut media = [0; KINDS];
     if let Some(root) = root {
@@ -40,7 +40,7 @@ pub(super) fn measure(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64
     tokens
 }
 
-/// Counts the parts of each kind of media, inline or by address.
+/// Counts the parts of each kind of media, inline or by URL.
 fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     match value.kind() {
         Kind::Object if depth > 0 => {
@@ -56,17 +56,18 @@ fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     }
 }
 
-/// Returns the string in a field.
+/// Returns the string value of a field.
 fn word<'a>(object: Value<'a>, name: &str) -> Option<Cow<'a, str>> {
     object.field(name)?.text()
 }
 
-/// The fields that decide whether an object is media, found in one pass: every object of every request is examined.
+/// The fields that decide whether an object is media. They are collected in one pass, because every object of every
+/// request is examined.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<Value<'a>>,
     source: Option<Value<'a>>,
-    /// Gemini's media.
+    /// The inline data of Gemini.
     data: Option<Value<'a>>,
     /// Whether a value is an object or a list.
     has_nested: bool,
@@ -83,13 +84,13 @@ impl<'a> Fields<'a> {
                 "inlineData" | "inline_data" | "fileData" | "file_data" => &mut found.data,
                 _ => continue,
             };
-            // As in servers, the last of repeated names counts.
+            // If a name is repeated, the last value counts, as in servers.
             *place = Some(field.value);
         }
         found
     }
 
-    /// Returns the kind of media, or `None` for anything else.
+    /// Returns the kind of media, or `None` if the object is not media.
     fn medium(&self) -> Option<usize> {
         if let Some(kind) = self.kind.and_then(Value::text) {
             return match &*kind {
@@ -97,7 +98,7 @@ impl<'a> Fields<'a> {
                 "audio" | "audio_url" | "input_audio" => Some(AUDIO),
                 "video" | "video_url" | "input_video" => Some(VIDEO),
                 "file" | "input_file" => Some(FILE),
-                // A document of text is text.
+                // A plain-text document counts as text.
                 "document" => {
                     let of_source = self.source.and_then(|source| word(source, "type"));
                     (of_source.as_deref() != Some("text")).then_some(FILE)
@@ -105,7 +106,7 @@ impl<'a> Fields<'a> {
                 _ => None,
             };
         }
-        // Gemini's media, by their MIME type.
+        // Gemini's media are distinguished by MIME type.
         let data = self.data?;
         let mime = word(data, "mimeType").or_else(|| word(data, "mime_type")).unwrap_or_default();
         Some(match mime.split('/').next() {
@@ -159,7 +160,7 @@ mod tests {
             "{:?}",
             measure_text(text)
         );
-        // A body that is not JSON counts by its bytes.
+        // A body that is not JSON counts by its length.
         assert_eq!(measure_text(&"{ not JSON ".repeat(4)), [11, 0, 0, 0, 0]);
     }
 }

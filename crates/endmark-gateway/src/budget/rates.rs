@@ -1,4 +1,4 @@
-//! Rate limits of keys (CX-7): requests at once, and the response headers about all of them.
+//! Rate limits of keys (CX-7): the number of parallel requests, and the response headers for all rate limits.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use tokio::time::Instant;
 use super::estimate::PromptEstimate;
 use super::{BudgetHold, Budgets, NotAdmitted, PlannedCall};
 
-/// How long a request waits for another one of its key to end. A client that sends one request after the other may
-/// have read the end of an answer before its place is free.
+/// How long a request waits until another request of its key ends. A client that sends requests one after another may
+/// read the end of a response before its slot is free.
 const SEAT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Pause between two attempts.
 const SEAT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Returns a rate limit as a rule.
+/// Converts a rate limit to a rule.
 pub(super) fn rule(unit: Unit, limit: u64) -> Rule {
     Rule { scope: Scope::Rate, unit, period: rate_period(unit), limit }
 }
 
 impl Budgets {
-    /// Holds a place among the requests that a key may make at once, or returns `None` if they are unlimited. The place
-    /// is free again when the result is dropped. It is held as call 0, which has no row.
+    /// Reserves one of the parallel requests of a key. Returns `None` if they are unlimited. Dropping the result
+    /// frees the slot. It is held as call 0, which has no row.
     pub(crate) async fn seat(
         &self,
         recorder: &Recorder,
@@ -36,7 +36,7 @@ impl Budgets {
         let request_id = planned.request_id.to_owned();
         let claim = self.claim(&rule(Unit::Parallel, limit), planned, self.now(), (1, 1));
         let hold = Hold { request_id: request_id.clone(), call: 0, claims: vec![claim], may_close: false };
-        // If it is dropped, it releases a hold that the store makes late, too.
+        // If it is dropped, it also releases a hold that the store makes late.
         let reserved = BudgetHold::new(recorder.clone(), request_id, 0, PromptEstimate::default());
         let since = Instant::now();
         loop {
@@ -55,7 +55,7 @@ impl Budgets {
         }
     }
 
-    /// Writes rate limits as response headers, unless the upstream reports that less is left.
+    /// Writes rate limits as response headers, unless the upstream reports a smaller remainder.
     pub(crate) fn write_rates(&self, rates: &[RateLeft], format: &dyn WireFormat, headers: &mut HeaderMap) {
         for rate in rates {
             write(rate, self.now(), format, headers);
@@ -63,7 +63,7 @@ impl Budgets {
     }
 }
 
-/// Writes one rate limit, in the names of the client's provider.
+/// Writes one rate limit with the header names of the client's provider.
 pub(super) fn write(rate: &RateLeft, at: Moment, format: &dyn WireFormat, headers: &mut HeaderMap) {
     let dialect = format.provider().rate_headers;
     let [limit, remaining, reset] = match rate.unit {

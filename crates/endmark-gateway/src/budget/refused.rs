@@ -1,4 +1,4 @@
-//! Why a call is not made.
+//! The reasons for not admitting a call.
 
 use endmark_context::Moment;
 use endmark_context::budget::{Account, Period, RateLeft, Scope, Unit, Zone, rate_retry_seconds};
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use super::KeyLimits;
 
-/// Why a call is not made.
+/// The reason for not admitting a call.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotAdmitted {
-    /// A budget is used up, or would be.
+    /// The call does not fit into a budget.
     #[error("{}", budget_message(.claim, .account, *.resets_at, *.is_own))]
     UsedUp {
         claim: Box<Claim>,
         account: Account,
-        /// Seconds since 1970; `None` if it never resets.
+        /// When the budget resets, in seconds since 1970. `None` if it never does.
         resets_at: Option<u64>,
-        /// Whether it is the budget that a key was made with.
+        /// Whether it is the budget that was set for the key itself.
         is_own: bool,
-        /// When it was refused.
+        /// The time of the refusal.
         at: Moment,
     },
-    /// Its cost is unknown.
+    /// The cost of the call is unknown.
     #[error(
         "there is a budget in dollars, and the model `{0}` has no price: give it one under [prices.\"{0}\"], or set [budget] unknown_price = \"count_tokens_only\""
     )]
@@ -39,7 +39,7 @@ pub(crate) enum NotAdmitted {
 impl NotAdmitted {
     pub(super) fn from_used_up(used_up: RefusingBudget, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
         let RefusingBudget { claim, mut account } = used_up;
-        // The shares of other gateways matter only if this call waits for them.
+        // The shares of other gateways matter only if the call could wait for them.
         if !account.may_admit(claim.amount) {
             account =
                 Account { held: account.held.saturating_sub(account.elsewhere), elsewhere: 0, ..account };
@@ -49,23 +49,23 @@ impl NotAdmitted {
         Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own, at }
     }
 
-    /// Whether calls in progress hold what is left, so that it may fit when they are over.
+    /// Whether calls in progress hold the remaining amount, so that this call may fit when they end.
     pub(crate) fn is_for_now(&self) -> bool {
         matches!(self, Self::UsedUp { claim, account, .. } if account.may_admit(claim.amount))
     }
 
-    /// Whether a rate limit does not admit it.
+    /// Whether a rate limit refused the call.
     pub(crate) fn is_rate(&self) -> bool {
         matches!(self, Self::UsedUp { claim, .. } if claim.scope == Scope::Rate)
     }
 
-    /// Returns the seconds after which a rate limit may admit it, or `None` if it never does.
+    /// Returns the seconds after which the rate limit may admit the call. Returns `None` if it never does.
     pub(crate) fn rate_retry_seconds(&self) -> Option<u64> {
         let Self::UsedUp { claim, account, at, .. } = self else { return None };
         (self.is_rate() && claim.amount <= account.limit).then(|| rate_retry_seconds(claim.unit, *at))
     }
 
-    /// Writes the rate limit that does not admit it as response headers.
+    /// Writes the refusing rate limit as response headers.
     pub(crate) fn write_rate(&self, format: &dyn WireFormat, headers: &mut HeaderMap) {
         let Self::UsedUp { claim, account, at, .. } = self else { return };
         if self.is_rate() {
@@ -75,7 +75,7 @@ impl NotAdmitted {
         }
     }
 
-    /// Returns the details for programs, or `None` if no budget is meant.
+    /// Returns the details for programs. Returns `None` if the reason is not a budget.
     pub(crate) fn details(&self) -> Option<Value> {
         let Self::UsedUp { claim, account, resets_at, .. } = self else { return None };
         Some(json!({
@@ -92,7 +92,7 @@ impl NotAdmitted {
     }
 }
 
-/// Returns which rate limit it is, and what to do.
+/// Describes the rate limit, and states what to do.
 fn rate_message(claim: &Claim, account: &Account) -> String {
     let owner = scope_owner(claim);
     let limit = claim.unit.format(account.limit);
@@ -128,7 +128,7 @@ fn scope_owner(claim: &Claim) -> String {
     }
 }
 
-/// Returns which budget it is, its state, and what to do.
+/// Describes the budget and its state, and states what to do.
 fn budget_message(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
     if claim.scope == Scope::Rate {
         return rate_message(claim, account);

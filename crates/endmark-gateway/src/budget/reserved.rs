@@ -1,28 +1,28 @@
-//! A held call, until it has a row of its own.
+//! Keeps the hold of a call until the call has its own row.
 
 use endmark_context::budget::{RateLeft, Scope, Unit};
 use endmark_store::{Charge, Recorder};
 
 use super::estimate::PromptEstimate;
 
-/// A hold. If it is dropped before its call is recorded, it is released: the client has disconnected in between.
+/// A hold. If it is dropped before the call is recorded, because the client disconnected, it is released.
 #[derive(Debug)]
 pub(crate) struct BudgetHold {
     recorder: Option<Recorder>,
     request_id: String,
-    /// The number of its call.
+    /// The number of the call.
     pub(crate) call: u32,
     /// Whether it is the closing call of its session.
     pub(crate) is_closing: bool,
-    /// The amount left in the tightest budget.
+    /// The remaining amount in the tightest budget.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
-    /// Its rate limits, with the amounts left after it.
+    /// The rate limits of the call, with the remaining amounts.
     pub(crate) rates: Vec<RateLeft>,
-    /// What it holds in each of its budgets, or would hold if the store accepted it.
+    /// The amount that the call holds in each budget, or would hold if the store accepted it.
     pub(crate) charges: Vec<Charge>,
-    /// The estimate of its prompt.
+    /// The estimate of the prompt.
     pub(crate) prompt: PromptEstimate,
-    /// The budgets that reached a warning level by it, with that level in percent.
+    /// The budgets that reached a warning level through this call, with the level in percent.
     pub(crate) warned_budgets: Vec<(Scope, u8)>,
 }
 
@@ -42,12 +42,12 @@ impl BudgetHold {
         }
     }
 
-    /// Returns the highest level that a budget reached by it, or 0.
+    /// Returns the highest warning level that a budget reached through this call, or 0.
     pub(crate) fn percent(&self) -> u8 {
         self.warned_budgets.iter().map(|(_, percent)| *percent).max().unwrap_or(0)
     }
 
-    /// Its call is recorded, or nothing is held: there is nothing to release any more.
+    /// Prevents the release of the hold: its call is recorded, or nothing is held.
     pub(crate) fn keep(&mut self) {
         self.recorder = None;
     }
@@ -57,7 +57,7 @@ impl Drop for BudgetHold {
     fn drop(&mut self) {
         let Some(recorder) = self.recorder.take() else { return };
         let (request_id, call, closes) = (std::mem::take(&mut self.request_id), self.call, self.is_closing);
-        // Without a runtime the gateway is shutting down, and the hold is settled at the next start.
+        // Without a runtime the gateway is shutting down. The next start settles the hold.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = recorder.release(&request_id, call, closes).await {

@@ -1,11 +1,11 @@
-//! Decodes compressed bytes as far as they have arrived.
+//! Decodes compressed bytes as they arrive.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Codings;
 use super::units::{Unit, unit};
 
-/// Target size of one step's output in bytes. A decoder exceeds it by at most the same amount.
+/// Target size of the output of one step, in bytes. The actual size is at most twice as large.
 pub(super) const STEP: usize = 32 * 1024;
 
 /// Error of a body that cannot be decoded.
@@ -30,7 +30,7 @@ struct Stage {
     unit: Box<dyn Unit>,
     /// Bytes that are not decoded yet.
     waiting: BytesMut,
-    /// Whether any byte has arrived. An empty body is valid in every coding.
+    /// Whether any byte has arrived. An empty body is valid for every coding.
     has_begun: bool,
 }
 
@@ -53,13 +53,13 @@ impl Decoder {
         self.has_ended = true;
     }
 
-    /// Returns the next decoded piece. It is empty at the end, or if more input is needed.
+    /// Returns the next decoded piece. It is empty at the end, and if more input is needed.
     pub(crate) fn pull(&mut self) -> Result<Bytes, DecodeError> {
         loop {
             let mut has_moved = false;
             let last = self.stages.len().saturating_sub(1);
             for index in 0..self.stages.len() {
-                // Do not decode more for a stage that still has enough input.
+                // Decode no more for a stage that still has enough input.
                 if self.stages.get(index + 1).is_some_and(|next| next.waiting.len() >= STEP) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Decodes data that each coding's reference library compressed, split at every position.
+//! Decodes data from the reference library of each coding, split at each position.
 
 use std::io::Write;
 

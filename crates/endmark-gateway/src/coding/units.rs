@@ -25,7 +25,7 @@ pub(super) trait Unit: Send {
     /// it consumed.
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError>;
 
-    /// Whether the input so far is a complete body.
+    /// Whether the input is a complete body at this point.
     fn is_complete(&mut self) -> bool;
 }
 
@@ -88,7 +88,7 @@ impl Unit for Deflate {
         let inner = match &mut self.inner {
             Some(inner) => inner,
             None => match input {
-                // A single byte does not show whether the zlib header is present.
+                // A single byte does not show whether there is a zlib header.
                 [] | [_] => return Ok(0),
                 [first, second, ..] => {
                     let has_frame = first & 0x0f == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0;

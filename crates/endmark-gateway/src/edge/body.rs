@@ -16,11 +16,11 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::turn::Alarm;
 
-/// Minimum rate of a body in bytes per second, after an initial grace period. A slow mobile connection is a
-/// hundred times faster; clients that only want to occupy a place send at a hundredth of this rate.
+/// Minimum rate of a body in bytes per second, after a grace period. Slow mobile connections are a hundred times
+/// faster. Clients that attack with slow requests are a hundred times slower.
 const MIN_RATE: u64 = 1024;
 
-/// Why a body could not be read to its end.
+/// Why a body could not be read completely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyFailure {
     #[error("it is over {0} bytes")]
@@ -53,7 +53,7 @@ pub(super) struct ClientBody {
     max_bytes: u64,
     /// Maximum time without a byte.
     idle: Duration,
-    /// Time limit for the whole body, in addition to the time granted for its length.
+    /// Time limit for the body, in addition to the time for its length.
     patience: Duration,
     received: u64,
     waited_time: Duration,
@@ -88,8 +88,8 @@ impl ClientBody {
         Poll::Ready(Some(Err(known.into())))
     }
 
-    /// Returns the deadline for the next bytes if the wait began at `since`. Only the time that the gateway
-    /// waited counts: the client is not responsible for a slow upstream.
+    /// Returns the deadline for the next bytes if waiting began at `since`. Time during which an upstream did not
+    /// read is not counted against the client.
     fn deadline(&self, since: Instant) -> Instant {
         let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
         since + self.idle.min(allowed.saturating_sub(self.waited_time))

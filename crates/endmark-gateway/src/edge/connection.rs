@@ -1,4 +1,4 @@
-//! Serves one connection from its first byte to its last.
+//! Serves one connection from its beginning to its end.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Minimum buffer size that the HTTP library requires.
 const MIN_BUFFER_BYTES: usize = 8 * 1024;
 
-/// How long a refused client may take to read the error and disconnect.
+/// How long a rejected client may take to read the error and disconnect.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
@@ -69,7 +69,7 @@ where
     let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), metrics, &limits);
     let for_service = Arc::clone(presence);
     let connection = http1::Builder::new()
-        // The doorway has its own timeouts, and rejects heads that exceed these limits.
+        // The doorway has its own timeouts, and rejects heads above these limits.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_header_size(limits.header_bytes)
@@ -93,7 +93,7 @@ where
                 }
                 return;
             }
-            // At each stage of the shutdown, the connection stops the work that this stage no longer permits.
+            // At each stage of the shutdown, the connection aborts work that the stage does not permit.
             Ok(()) = stages.changed() => {
                 if stopping.has_reached(Stage::Stopped) {
                     return;
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// Sends a client without a place the message to retry later.
+/// Sends a rejected client the message to retry later.
 pub(super) async fn send_away(mut stream: TcpStream) {
     let words = last_words(&Refusal::QueueFull);
     let gone = async {
@@ -119,6 +119,6 @@ pub(super) async fn send_away(mut stream: TcpStream) {
         while tokio::io::AsyncReadExt::read(&mut stream, &mut nothing).await? > 0 {}
         Ok::<_, std::io::Error>(())
     };
-    // A client that does not read the message in time loses it.
+    // A client that does not read the message in time does not get it.
     let _ = timeout(REFUSAL_TIMEOUT, gone).await;
 }

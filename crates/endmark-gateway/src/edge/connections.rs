@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::presence::{Activity, Presence};
 
-/// How long an incoming body is protected even if another client needs the place. Most bodies arrive in this
-/// time. Of the others, the slowest is closed first.
+/// How long an incoming body is protected from being closed for another client. Most bodies arrive in this time.
+/// After it, the slowest body is closed first.
 const BODY_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// How long a slow reader is protected even if another client needs the place. Even with the buffers of both
-/// systems, a client that reads a kilobyte per second shows activity within this time.
+/// How long a slow reader is protected from being closed for another client. A client that reads a kilobyte per
+/// second shows activity within this time, despite the buffers of both systems.
 const UNREAD_AT_LEAST: Duration = Duration::from_mins(1);
 
 /// All connections of one listener.
@@ -24,18 +24,17 @@ struct All {
     by_number: HashMap<u64, Arc<Presence>>,
 }
 
-/// Whether a new connection gets a place.
+/// Whether a new connection is admitted.
 pub(super) enum Place {
-    /// A place is free, perhaps because another connection was asked to close.
+    /// There is room, possibly because another connection was asked to close.
     Free(Seat),
     /// All connections are busy.
     None,
 }
 
 impl Connections {
-    /// Returns a place for a new connection. If all places are taken, the least active connection is closed:
-    /// first idle connections, then those that have not sent a complete request. Among these, the one that
-    /// has been in its state the longest is closed.
+    /// Admits a new connection. If there is no room, it closes the least active connection: first idle ones, then
+    /// those without a complete request. Among these, the one with the longest unchanged state is closed.
     pub(super) fn enter(self: &Arc<Self>, limit: usize) -> Place {
         let mut all = self.lock();
         if all.by_number.len() >= limit {
@@ -47,7 +46,7 @@ impl Connections {
                 .min_by_key(|(reluctance, _)| *reluctance);
             match gives_way {
                 Some((_, presence)) => presence.ask_to_close(),
-                // Connections that were already asked to close each free one place.
+                // Each connection that was already asked to close makes room for one other.
                 None => return Place::None,
             }
         }
@@ -69,13 +68,13 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        // A map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the order in which connections are closed: by activity, then the longest in that activity first.
-/// Returns `None` if the connection must not be closed.
+/// Returns the order in which connections are closed: by activity, and longest duration first. Returns `None` if the
+/// connection must not be closed.
 fn reluctance((doing, for_so_long): (Activity, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
     let rank = match doing {
         Activity::Idle => 0,
@@ -87,7 +86,7 @@ fn reluctance((doing, for_so_long): (Activity, Duration)) -> Option<(u8, std::cm
     Some((rank, std::cmp::Reverse(for_so_long)))
 }
 
-/// The place of one connection. Dropping it frees the place.
+/// The admission of one connection. Dropping it makes room for another.
 pub(super) struct Seat {
     number: u64,
     pub(super) presence: Arc<Presence>,

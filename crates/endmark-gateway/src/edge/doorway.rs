@@ -1,8 +1,8 @@
-//! Passes a connection's bytes to the HTTP library and back.
+//! Transfers the bytes between a connection and the HTTP library.
 //!
-//! A head is passed on only when it is complete and valid, and no other request is in progress. The library
-//! therefore never receives a request that it would reject without a message, and never waits for a client.
-//! Every refusal has the error format that clients know.
+//! A head is transferred only when it is complete and valid, and when no other request is in progress. Therefore the
+//! library never rejects a request without a message, and never waits for a client. All rejections have the error
+//! format of the client's SDK.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -41,7 +41,7 @@ pub(super) struct Doorway<S> {
     framing: Framing,
     /// Bytes that arrived but were not passed on yet.
     waiting: BytesMut,
-    /// How many of these bytes may be passed on.
+    /// How many of these bytes may be forwarded.
     passable: usize,
     is_first: bool,
     end: End,
@@ -54,9 +54,9 @@ pub(super) struct Doorway<S> {
 enum End {
     /// The connection continues.
     Open,
-    /// No more requests are accepted. The client gets no message.
+    /// No more requests are accepted, without a message to the client.
     Quiet,
-    /// No more requests are accepted. The client gets this message.
+    /// No more requests are accepted, and the client gets this message.
     WithMessage(Bytes),
 }
 
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         self.end = End::WithMessage(last_words(refusal));
     }
 
-    /// Determines how many of the received bytes may be passed on.
+    /// Determines how many of the received bytes may be forwarded.
     fn judge(&mut self) {
         let is_in_body = self.framing.place() == RequestPart::Body;
         if !is_in_body && self.presence.is_in_progress() {
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
                 }
             }
             Err(fault) if is_in_body => {
-                // A response is due, so the reader of the request's body reports the refusal.
+                // The client waits for a response, so the reader of the request's body reports the refusal.
                 self.presence.note_body_failure(fault);
                 self.end = End::Quiet;
             }
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         !matches!(self.end, End::Open)
     }
 
-    /// Returns the result of a write, or an error if the client has not read for too long.
+    /// Returns the result of a write. Fails if the client has not read for too long.
     fn check_write<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -241,7 +241,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.is_closed_to_more() {
-                // While a request is in progress, an end of input would mean that the client has disconnected.
+                // During a request, an end of input would count as a disconnect of the client.
                 return if this.presence.waits_for_reply(context.waker()) {
                     Poll::Pending
                 } else {
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 if this.waiting.len() >= this.limits.header_bytes
                     && this.presence.waits_for_reply(context.waker())
                 {
-                    // The next request waits, and everything after it stays in the socket.
+                    // The next request waits, and later bytes stay in the socket.
                     return Poll::Pending;
                 }
             }
@@ -304,7 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // The library flushes only after everything was written.
+        // The library flushes only after it has written everything.
         this.presence.note_all_written();
         let flush = Pin::new(&mut this.stream).poll_flush(context);
         this.check_write(context, flush)

@@ -1,13 +1,13 @@
-//! Determines from the body alone how the client recognises the end of a response.
+//! Determines from the body how the end of a response is framed.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
-/// Removes every header about the end of a response. If the length of the body is known, the HTTP library
-/// declares and enforces it; otherwise it sends chunks. So no header can contradict the actual end of the body.
+/// Removes every header about the end of a response. The HTTP library then declares the length if it is known, or
+/// sends chunks. Thus no header can contradict the actual end of the body.
 ///
-/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that
-/// the library writes the header itself.
+/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that the
+/// library writes the header.
 pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
     let length = if is_head && !knows_length { only_length(headers) } else { None };
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
@@ -18,7 +18,7 @@ pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length
     }
 }
 
-/// Returns the length if all fields agree. One field may repeat it.
+/// Returns the length if all length fields agree. A field may also repeat the value.
 fn only_length(headers: &HeaderMap) -> Option<u64> {
     let values = || headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
     let mut lengths = values().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);

@@ -1,12 +1,12 @@
-//! The error response to a client whose request could not be read. It bypasses the HTTP library, which would
-//! only close the connection or send a bare status.
+//! Builds the error response for a request that could not be parsed. It bypasses the HTTP library, which would only
+//! close the connection or send a bare status.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
 
 use crate::rescue::{Refusal, answer};
 
-/// Returns the complete response. The connection ends after it.
+/// Returns the complete response, after which the connection is closed.
 pub(super) fn last_words(refusal: &Refusal) -> Bytes {
     let (status, retry_after, body) = answer(refusal);
     let reason = status.canonical_reason().unwrap_or("Refused");

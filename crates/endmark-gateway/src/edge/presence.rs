@@ -1,4 +1,4 @@
-//! The state of one connection, shared with other parts of the listener.
+//! Shares the state of one connection with other parts of the listener.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use endmark_wire::http1::Fault;
 use tokio::sync::Notify;
 
-/// Maximum bytes of a reply that wait in the HTTP library for a slow client. The library would accept as many
-/// as a head may have, and the gateway keeps a copy of all accepted bytes for recovery.
+/// Maximum bytes of a reply that wait in the HTTP library for a slow client. Without this limit, the library would
+/// accept as many as a head may have. The gateway keeps a copy of all accepted bytes for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
 /// The current activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// The connection is idle: no byte of a request has arrived since the last request.
+    /// The connection is idle: no byte of the next request has arrived.
     Idle,
     /// The client sends the head of a request.
     SendsHead,
@@ -45,14 +45,14 @@ pub(super) struct Presence {
     activity: AtomicU8,
     /// When the current activity began, in milliseconds after `opened`.
     since: AtomicU64,
-    /// Whether a request is in progress: the head was passed on, and the reply is not complete.
+    /// Whether a request is in progress: the head was forwarded, and the reply is not complete.
     is_under_way: AtomicBool,
     must_close: AtomicBool,
-    /// Whether the current reply ends only when the connection closes.
+    /// Whether the end of the current reply is the end of the connection.
     ends_by_closing: AtomicBool,
     pub(super) closing: Notify,
-    /// Bytes of the reply that the HTTP library has accepted but not written. The value is approximate,
-    /// because the library adds framing.
+    /// Number of bytes that the HTTP library has accepted but not written. It is approximate, because the library
+    /// adds framing.
     unwritten: AtomicUsize,
     wakers: Mutex<Wakers>,
 }
@@ -63,9 +63,9 @@ struct Wakers {
     body_fault: Option<Fault>,
     /// The reader of a body, waiting for an error in the body.
     body: Option<Waker>,
-    /// The reader of the next request, waiting for the end of the current one.
+    /// Wakes the reader of the next request when the current request ends.
     next: Option<Waker>,
-    /// The producer of the reply, waiting until its output is written.
+    /// Wakes the producer of the reply when its output is written.
     reply: Option<Waker>,
 }
 
@@ -84,14 +84,14 @@ impl Presence {
         })
     }
 
-    /// Returns the current activity and how long it has lasted.
+    /// Returns the current activity and its duration.
     pub(super) fn activity(&self) -> (Activity, Duration) {
         let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
         let doing = Activity::from_number(self.activity.load(Ordering::Relaxed));
         (doing, self.opened_at.elapsed().saturating_sub(since))
     }
 
-    /// Sets the current activity. Repeating the same activity does not restart the time.
+    /// Sets the current activity. Setting the same activity again does not restart its duration.
     pub(super) fn set_activity(&self, doing: Activity) {
         if self.activity.swap(doing.number(), Ordering::Relaxed) != doing.number() {
             let now = u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -104,12 +104,12 @@ impl Presence {
         self.is_under_way.load(Ordering::Acquire)
     }
 
-    /// Records that the head of a request was passed on.
+    /// Records that the head of a request was forwarded.
     pub(super) fn begins(&self) {
         self.is_under_way.store(true, Ordering::Release);
     }
 
-    /// Returns a guard. The request ends when the guard is dropped, whether or not there was a reply.
+    /// Returns a guard. Dropping it ends the request, with or without a reply.
     pub(super) fn begin_request(self: &Arc<Self>) -> RequestInProgress {
         RequestInProgress(Arc::clone(self))
     }
@@ -124,17 +124,17 @@ impl Presence {
         self.must_close.load(Ordering::Acquire)
     }
 
-    /// Whether the current reply ends only when the connection closes.
+    /// Whether the end of the current reply is the end of the connection.
     pub(super) fn ends_by_closing(&self) -> bool {
         self.ends_by_closing.load(Ordering::Acquire)
     }
 
-    /// Records that such a reply begins or ends.
+    /// Sets whether the end of the reply is the end of the connection.
     pub(super) fn set_ends_by_closing(&self, is_so: bool) {
         self.ends_by_closing.store(is_so, Ordering::Release);
     }
 
-    /// Records that the client's body cannot be read any further.
+    /// Records that the rest of the client's body cannot be read.
     pub(super) fn note_body_failure(&self, fault: Fault) {
         let mut wakers = self.wakers();
         wakers.body_fault = Some(fault);
@@ -143,7 +143,7 @@ impl Presence {
         }
     }
 
-    /// Whether a request is in progress. If so, its end wakes the reader.
+    /// Whether a request is in progress. In that case, its end wakes the reader.
     pub(super) fn waits_for_reply(&self, reader: &Waker) -> bool {
         let mut wakers = self.wakers();
         let waits = self.is_in_progress();
@@ -158,7 +158,7 @@ impl Presence {
         self.unwritten.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Whether the HTTP library may accept more of the reply. If not, the producer is woken once it may.
+    /// Whether the HTTP library may accept more of the reply. If not, the producer is woken when it may.
     pub(super) fn has_room(&self, maker: &Waker) -> bool {
         if self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES {
             return true;
@@ -182,7 +182,7 @@ impl Presence {
         self.wakes_maker(before);
     }
 
-    /// Wakes the producer if there was no room before and there is room now.
+    /// Wakes the producer when room becomes available.
     fn wakes_maker(&self, before: usize) {
         if before >= UNWRITTEN_LIMIT_BYTES
             && self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
@@ -193,11 +193,11 @@ impl Presence {
     }
 
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
-        // The state is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The state is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns why the body cannot be read any further. If it can, a later fault wakes the reader.
+    /// Returns why the rest of the body cannot be read. If it can be read, a later fault wakes the reader.
     pub(super) fn body_fault(&self, reader: &Waker) -> Option<Fault> {
         let mut wakers = self.wakers();
         let is_known = wakers.body.as_ref().is_some_and(|known| known.will_wake(reader));
@@ -208,7 +208,7 @@ impl Presence {
     }
 }
 
-/// Marks a request as in progress until this is dropped.
+/// Marks a request as in progress until it is dropped.
 pub(super) struct RequestInProgress(Arc<Presence>);
 
 impl RequestInProgress {

@@ -1,4 +1,4 @@
-//! A reply on its way to the client: it keeps the request's permit and has a deadline.
+//! Sends a reply to the client. The reply has a deadline and keeps the request's permit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::admission::Claim;
 use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
-/// HTTP framing of each chunk in bytes: the length in digits, and two line ends.
+/// Bytes of HTTP framing around each chunk: the length in digits, and two line ends.
 const CHUNK_FRAMING_BYTES: usize = 8;
 
-/// Error: a reply exceeded its time limit.
+/// Error: the reply exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
 struct ReplyTimeout(Duration);
 
-/// The body of a reply. The request is in progress, and keeps its permit, until this is dropped: at the end
-/// of the body, on an error, or when the client disconnects.
+/// The body of a reply. The request keeps its permit and counts as in progress until this is dropped. That happens at
+/// the end of the body, on an error, or when the client disconnects.
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,
@@ -31,12 +31,12 @@ pub(super) struct Reply {
     alarm: Alarm,
     _claim: Option<Arc<Claim>>,
     request_guard: RequestInProgress,
-    /// Whether the reply ends only when the connection closes.
+    /// Whether the end of the reply is the end of the connection.
     ends_by_closing: bool,
 }
 
 impl Reply {
-    /// Wraps a reply that is cut off at the deadline. `total` is the time limit for the message.
+    /// Wraps a reply, and aborts it at the deadline. `total` is the time limit for the message.
     pub(super) fn new(
         body: AnyBody,
         (total, deadline): (Duration, Instant),
@@ -47,7 +47,7 @@ impl Reply {
         Self { body, total, deadline, alarm, _claim: claim, request_guard: under_way, ends_by_closing: false }
     }
 
-    /// Marks a reply whose end the client recognises only by the end of the connection.
+    /// Declares that only the end of the connection ends the reply.
     pub(super) fn ends_by_closing(self) -> Self {
         Self { ends_by_closing: true, ..self }
     }
@@ -62,7 +62,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        // Produce nothing until a slow client has read.
+        // Produce no more until a slow client has read.
         let next = if this.request_guard.presence().has_room(context.waker()) {
             Pin::new(&mut this.body).poll_frame(context)
         } else {
@@ -81,7 +81,7 @@ impl Body for Reply {
         }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
-            // Check the deadline here too, because a body that is always ready never waits.
+            // Also check the deadline here, because a body that is always ready never waits.
             Poll::Ready(Some(Ok(_))) => Instant::now() >= this.deadline,
             Poll::Ready(None | Some(Err(_))) => false,
         };

@@ -25,32 +25,33 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often the shutdown checks whether the last reply has ended.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a client may take to read the end of a reply that is cut off. The process should end within a second.
+/// How long a client may take to read the end of an aborted reply. The process should end within a second.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long connections may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Maximum clients that receive the message that all places are taken. Further connections are closed without it.
+/// Maximum number of clients that receive the message that the gateway is full. Further connections are closed
+/// without it.
 const MAX_REFUSALS_IN_PROGRESS: usize = 64;
 
-/// The system's send buffer for each client. The default is several megabytes. This size permits two
-/// megabytes per second to another continent. It is also small enough that a client that reads a kilobyte per
-/// second shows activity every minute or two.
+/// Size of the system's send buffer for each client. The default is several megabytes. This size permits two
+/// megabytes per second to another continent. A client that reads a kilobyte per second still shows activity every
+/// minute or two.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
-/// How many unsent bytes the buffer may contain before the system accepts more. Data in transit does not
-/// count, so distance does not matter. The gateway also keeps all unread data, for recovery if the reply breaks off.
+/// Maximum unsent bytes in the buffer before the system accepts more. Data in transit does not count, so distance
+/// does not matter. A small value matters because the gateway also keeps unread data for recovery.
 #[cfg(target_os = "linux")]
 const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
-/// Maximum connections that the system queues until they are accepted.
+/// Maximum number of connections that wait to be accepted.
 const ACCEPT_BACKLOG: u32 = 1_024;
 
 /// Why the gateway stopped serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Replies were still in progress when the time to drain was over.
+    /// Replies were still in progress at the end of the drain time.
     #[error("{left} replies were still under way after {waited:?}, and were cut off")]
     NotDrained {
         /// The number of replies that were cut off.
@@ -65,7 +66,7 @@ pub struct Server {
     current: Mutex<Arc<Gateway>>,
     connections: Arc<Connections>,
     pub(super) permits: Arc<Permits>,
-    /// The shutdown state, shared by all gateways that are reloaded from the first one.
+    /// The shutdown state, which all reloaded gateways share.
     pub(super) stopping: Arc<Stopping>,
     must_hurry: AtomicBool,
 }
@@ -87,8 +88,8 @@ impl Server {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the gateway, usually by [`Gateway::with_settings`] of the previous one. Requests in progress keep
-    /// the previous one, and connections keep their limits.
+    /// Replaces the gateway, usually with the result of [`Gateway::with_settings`]. Requests in progress keep the old
+    /// gateway, and connections keep their limits.
     pub fn reload(&self, gateway: Arc<Gateway>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
@@ -98,13 +99,13 @@ impl Server {
         self.connections.busy()
     }
 
-    /// Returns the number of requests with a gateway key that run a model. Each is counted before its
-    /// upstream is called, so no client can have a reply that is missing in this count.
+    /// Returns the number of requests with a gateway key that run a model. Each is counted before its upstream is
+    /// called, so this count includes every delivered reply.
     pub fn admitted_calls(&self) -> u64 {
         self.gateway().admitted_calls.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests that were refused because a budget is used up (CX-7).
+    /// Returns the number of requests that were refused because of an exhausted budget (CX-7).
     pub fn budget_refusals(&self) -> u64 {
         self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)
     }
@@ -113,7 +114,7 @@ impl Server {
         self.stopping.has_reached(Stage::Draining)
     }
 
-    /// Ends the draining at once, or as soon as it begins, as if its time limit were reached.
+    /// Ends the drain time now, or as soon as draining begins.
     pub fn hurry(&self) {
         self.must_hurry.store(true, Ordering::Release);
     }
@@ -126,9 +127,9 @@ impl Server {
         }
     }
 
-    /// Serves connections until `shutdown` resolves, then waits for replies in progress. Meanwhile it answers
-    /// only its own pages, and `/endmark/readyz` reports at once that it stops. Replies that do not end in
-    /// time are cut off: their clients get an error, and the end of each call is recorded.
+    /// Serves connections until `shutdown` resolves, and then drains replies in progress. While draining it serves
+    /// only its own pages, and `/endmark/readyz` reports that it is stopping. Replies that do not end in time are
+    /// aborted: their clients get an error, and the end of each call is recorded.
     ///
     /// # Errors
     /// [`ServeError::NotDrained`] if some replies did not end in time.
@@ -188,7 +189,7 @@ impl Server {
     async fn wait_until_drained(&self, waited: Duration) -> Result<(), ServeError> {
         let began = Instant::now();
         let mut quiet = 0;
-        // Check twice, because a reply that has just ended may still be on its way into the socket.
+        // Check twice, because a reply that just ended may not be in the socket yet.
         while quiet < 2 {
             let left = self.connections.busy();
             quiet = if left == 0 { quiet + 1 } else { 0 };
@@ -203,8 +204,8 @@ impl Server {
         Ok(())
     }
 
-    /// Ends everything that is still in progress: first each reply with a final message, then the connections
-    /// that do not accept one.
+    /// Aborts everything in progress: first each reply, with a final message, and then the connections that accept no
+    /// message.
     async fn abort_remaining(&self) {
         for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Stopped, CLOSE_TIMEOUT)] {
             self.reach(stage);
@@ -229,7 +230,7 @@ async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 /// The system's error, which is [`io::ErrorKind::AddrInUse`] if another process listens on this address.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A successor process can then use the address at once.
+    // Lets a successor process use the address immediately.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     // Accepted connections inherit this option.
@@ -239,7 +240,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(ACCEPT_BACKLOG)
 }
 
-/// Serves connections with one gateway until `shutdown` resolves, then waits for replies in progress.
+/// Serves connections with one gateway until `shutdown` resolves, and then drains replies in progress.
 ///
 /// # Errors
 /// [`ServeError::NotDrained`] if some replies did not end in time and were cut off.

@@ -1,4 +1,4 @@
-//! Admits a request, and keeps its place until the reply is complete.
+//! Admits requests, and keeps their permits until the replies are complete.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,7 @@ use crate::work::PooledFuture;
 /// Time for a stream that exceeds its limit to send an error event before its connection is closed.
 const LAST_EVENT: Duration = Duration::from_secs(2);
 
-/// The header in which a browser states which site caused a request.
+/// The header in which a browser states the site that caused a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The header with the purpose of a request. `navigate` means that a person opens a page.
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -41,7 +41,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Response<AnyBody> {
     let under_way = presence.begin_request();
-    // A request keeps the settings that applied when it started.
+    // A request keeps the settings of its start.
     let gateway = server.gateway();
     let limits = &gateway.settings.limits;
     let began = Instant::now();
@@ -69,7 +69,7 @@ pub(super) async fn answer(
         }
     };
     let mut response = match (failure.get(), answered) {
-        // The client can correct this failure, so it takes precedence over the inner service's response.
+        // The client can correct this failure, so report it instead of the inner service's response.
         (Some(failure), _) => rescue::respond(&failure.refusal(limits), format),
         (None, Ok(response)) => response,
         (None, Err(refusal)) => rescue::respond(&refusal, format),
@@ -109,8 +109,8 @@ async fn handle(
     PooledFuture::new(stack::respond(gateway, request, format)).await
 }
 
-/// Returns an error if a request cannot be forwarded as HTTP. Either its method is not supported, or it would
-/// switch to another protocol, which would bypass limits and recovery.
+/// Returns an error if a request cannot be forwarded. Either its method is unsupported, or it would switch to another
+/// protocol, which would bypass limits and recovery.
 fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     let method = request.method().as_str();
     if !METHODS.split(", ").any(|served| served == method) {
@@ -120,8 +120,8 @@ fn unsupported<B>(request: &Request<B>) -> Option<Refusal> {
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
-/// Decides whether the request may be answered now, and returns its claim. The gateway's own pages need no
-/// claim: they report its state even while it is full or stopping.
+/// Decides whether the request may be served now, and returns its claim. The gateway's own pages need no claim,
+/// because they report its state even while it is full or stopping.
 fn admit(
     server: &Arc<Server>,
     gateway: &Gateway,
@@ -129,7 +129,7 @@ fn admit(
 ) -> Result<Option<Arc<Claim>>, Refusal> {
     let headers = request.headers();
     let is_own = route::is_own(request.uri().path());
-    // Any site may link to one of the gateway's own pages, because opening a page changes nothing.
+    // Any site may link to the gateway's own pages, because opening a page changes nothing.
     let is_followed_link = is_own && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
     let values = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
     let (host, origins) = (headers.get(header::HOST).map(HeaderValue::as_bytes), values(header::ORIGIN));

@@ -1,4 +1,4 @@
-//! A client's socket, closed in such a way that the client does not take half a reply for a whole one.
+//! Closes a client's socket so that the client cannot mistake half a reply for a whole one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,8 +10,7 @@ use tokio::net::TcpStream;
 
 use super::presence::Presence;
 
-/// A connection that is reset instead of closed if its reply broke off and ends only with the connection, as
-/// in HTTP/1.0.
+/// A socket that is reset instead of closed if its reply was aborted and ends only with the connection, as in HTTP/1.0.
 pub(super) struct Socket {
     stream: TcpStream,
     presence: Arc<Presence>,
@@ -26,7 +25,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.presence.ends_by_closing() {
-            // Ignore errors: a client that has already disconnected needs no signal.
+            // Ignore errors: a client that already disconnected needs no signal.
             let _ = self.stream.set_zero_linger();
         }
     }

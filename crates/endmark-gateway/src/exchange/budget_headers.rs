@@ -1,11 +1,11 @@
-//! What a client learns about its budgets (CX-7).
+//! Discloses the state of its budgets to a client (CX-7).
 
 use endmark_context::budget::{Scope, Unit};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::ledger::FirstCall;
 
-/// The state of the client's budgets to disclose; empty if it has none.
+/// The state of the client's budgets. Empty if the client has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BudgetDisclosure {
     is_closing: bool,

@@ -1,4 +1,4 @@
-//! Changes that the gateway made to a client's request, and their disclosure.
+//! Records the changes to a client's request, and discloses them.
 
 use endmark_context::compact::NotCompacted;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -9,19 +9,19 @@ use crate::shaping::Summary;
 /// The changes to one request.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Number of tool calls in the conversation whose arguments were not JSON and were repaired.
+    /// Number of tool calls in the conversation with invalid JSON arguments, which were repaired.
     pub(crate) repaired_calls: usize,
     /// Number of references to recovered items that were replaced by the complete items.
     pub(crate) restored_items: usize,
     /// Number of capped tool results.
     pub(crate) capped: usize,
-    /// Whether the gateway offers the model its tool for reading omitted parts.
+    /// Whether the model is offered the tool for reading omitted parts.
     pub(crate) offers_reading: bool,
     /// The summary of the older part, if it was condensed.
     pub(crate) summary: Option<Summary>,
     /// Why the gateway could not condense more, although the request is too long.
     pub(crate) compaction_stopped: Option<NotCompacted>,
-    /// The response that the request continues, if it is not the one that the client named.
+    /// The response that the request continues, if it differs from the one in the client's request.
     pub(crate) previous_response: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Changed {
         }
     }
 
-    /// Returns the header's value about condensing, or `None` if there is nothing to disclose.
+    /// Returns the header value that describes the condensing. Returns `None` if there is nothing to disclose.
     fn compaction(&self) -> Option<String> {
         let summary = self.summary.as_ref().map(Summary::header_value);
         let Some(why) = self.compaction_stopped else { return summary };

@@ -1,4 +1,4 @@
-//! The schemas of the tools that a request offers. They are parsed once, and each is compiled once.
+//! Parses the schemas of a request's tools once, and compiles each schema once.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

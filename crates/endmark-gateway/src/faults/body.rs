@@ -18,7 +18,7 @@ use crate::body::{AnyBody, BodyError, full, with_prefix};
 use crate::settings::{Fault, Kind};
 use crate::upstream::{PartialBody, UpstreamError, decode_response, is_event_stream, read_up_to};
 
-/// Maximum size of a reply into which a fault is injected, if it is not a stream. Larger ones pass unchanged.
+/// Maximum size of a reply without a stream into which a fault is injected. Larger replies pass unchanged.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The time limit for reading a reply into which a fault is injected.
@@ -30,7 +30,7 @@ pub(super) async fn strike_response(
     format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, UpstreamError> {
-    // Decode the text first: faults apply to decoded text.
+    // Decode the body first, because faults apply to decoded text.
     let answer = decode_response(answer);
     let streams = is_event_stream(answer.headers());
     let (mut head, body) = answer.into_parts();
@@ -73,11 +73,11 @@ fn strike_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) ->
 
 struct FaultyBody {
     inner: AnyBody,
-    /// The fault that is still pending; `None` if only `steps` remain.
+    /// The fault that is still pending. `None` if only `steps` remain.
     strike: Option<Box<Strike>>,
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// The error that breaks the body off once the preceding parts are written, because closing discards
+    /// The error that ends the body. It follows after the preceding parts are written, because closing discards
     /// buffered bytes.
     breaks: Option<io::ErrorKind>,
 }
@@ -117,7 +117,7 @@ impl Body for FaultyBody {
                     continue;
                 }
                 Some(Step::End(end)) => {
-                    // The rest is not read, so the upstream should not produce it.
+                    // The rest is not read, so let the upstream stop producing it.
                     self.inner = full("");
                     self.strike = None;
                     match end {

@@ -1,4 +1,4 @@
-//! Selects a fault for each reply. The same seed gives the same order.
+//! Selects a fault for each reply. The same seed gives the same faults in the same order.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -49,8 +49,8 @@ impl Faults {
         }
     }
 
-    /// Answers a request with `reply`, and injects the next fault. A fault on the upstream's side is passed
-    /// on in the request's extensions, for its [`Destination`](crate::upstream::Destination)s.
+    /// Answers a request with `reply`, and injects the next fault. A fault on the upstream's side is stored in the
+    /// request's extensions, for its [`Destination`](crate::upstream::Destination)s.
     pub(crate) async fn rehearse<B>(
         &self,
         format: &'static dyn WireFormat,
@@ -90,7 +90,7 @@ impl Faults {
     }
 }
 
-/// Returns a pseudo-random number that the seed determines: `splitmix64`.
+/// Returns the pseudo-random number for a seed and an index (`splitmix64`).
 fn mix(seed: u64, number: u64) -> u64 {
     let mut state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -135,7 +135,7 @@ impl Interceptor for InjectedFault {
 }
 
 impl InjectedFault {
-    /// Returns the response that replaces the reply, if that is the fault.
+    /// Returns the response that replaces the reply if the fault requires one.
     fn replacement(&self) -> Option<Response<AnyBody>> {
         match (self.side, self.fault.kind) {
             (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),

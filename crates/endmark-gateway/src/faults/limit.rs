@@ -1,4 +1,4 @@
-//! Cuts a reply as if it had reached its token limit, in any format.
+//! Cuts a reply as if it had reached its token limit. This works for all formats.
 
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Choice;
@@ -17,7 +17,7 @@ fn any_request(format: &'static dyn WireFormat) -> Option<Request> {
     Request::parse(format, body, &address).ok()
 }
 
-/// A stream that will be cut at a limit.
+/// Cuts a stream at a limit.
 pub(super) struct Limit {
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
@@ -29,8 +29,8 @@ impl Limit {
         Some(Self { reader: request.stream(KEPT_BYTES), writer: request.writer(KEPT_BYTES) })
     }
 
-    /// Processes an event. If the cut is `due` and the reply has content, returns the end of the stream that
-    /// replaces the event. A reply that reaches its own end is whole, whatever its stop reason.
+    /// Processes an event. If the cut is `due` and the reply has content, returns an end of the stream that replaces
+    /// the event. A reply that reaches its own end stays whole, whatever its stop reason is.
     pub(super) fn apply(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
         let event = self.reader.read_frame(frame).ok()?;
         if due && !event.pieces.is_empty() && event.finishes.is_empty() {
@@ -46,8 +46,8 @@ fn cut(choice: &Choice) -> ChoiceEnd<'static> {
     ChoiceEnd { choice: choice.index, end: Some(End::Cut), endmark: None, rewritten: false }
 }
 
-/// Returns a reply whose texts and arguments are each cut after this many bytes. Returns `None` if the reply
-/// is not longer.
+/// Returns a reply in which each text and each arguments string is cut after this many bytes. Returns `None` if the
+/// reply is not longer.
 pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8]) -> Option<Vec<u8>> {
     let response = any_request(format)?.response(body).ok()?;
     let mut edit = response.edit();
@@ -61,7 +61,7 @@ pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8])
         for call in &choice.tool_calls {
             let Some(arguments) = prefix(&call.arguments, at) else { continue };
             was_cut = true;
-            // Where arguments are an object, real servers drop truncated arguments.
+            // If arguments are an object, servers drop truncated arguments. Imitate that.
             edit.set_arguments(choice.index, call.index, "{}");
             edit.set_arguments(choice.index, call.index, arguments);
         }

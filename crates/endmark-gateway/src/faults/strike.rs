@@ -1,4 +1,4 @@
-//! Injects a fault into a stream: it receives bytes and returns what to forward.
+//! Injects a fault into a stream: takes bytes, and returns the bytes to forward.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::settings::{Fault, Kind, Place};
 /// Maximum size of an event that is examined. Events of all providers are shorter.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// What the reader gets next.
+/// The next step of the reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Pass(Bytes),
@@ -21,7 +21,7 @@ pub(super) enum Step {
     End(End),
 }
 
-/// How a body ends prematurely.
+/// How to end a body too early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     InOrder,
@@ -33,7 +33,7 @@ pub(super) enum End {
 /// A stream with a pending fault.
 pub(super) struct Strike {
     format: &'static dyn WireFormat,
-    /// Cuts the reply at a limit, if that is the fault.
+    /// Cuts the reply at a limit, if the fault requires it.
     limit: Option<Limit>,
     kind: Kind,
     place: Place,
@@ -42,7 +42,7 @@ pub(super) struct Strike {
     bytes: usize,
     /// Whether the fault has occurred.
     is_over: bool,
-    /// Whether an event was too long to be examined. The rest is then forwarded unchanged.
+    /// Whether an event was too long to examine. The remaining stream is then forwarded unchanged.
     is_unread: bool,
 }
 
@@ -133,7 +133,7 @@ impl Strike {
         }
     }
 
-    /// Replaces this event by the fault. Returns false if the fault cannot occur here.
+    /// Replaces this event by the fault. Returns `false` if the fault cannot occur here.
     fn strike(&mut self, frame: &Frame, data: &str, steps: &mut Vec<Step>) -> bool {
         match self.kind {
             Kind::Error => {
@@ -159,7 +159,7 @@ impl Strike {
 }
 
 impl Kind {
-    /// Returns how the body breaks off, if it does.
+    /// Returns how the body breaks off, or `None` if it ends normally.
     pub(super) fn end(self) -> Option<End> {
         match self {
             Self::Drop => Some(End::Closed),

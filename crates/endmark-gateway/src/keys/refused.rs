@@ -1,8 +1,8 @@
-//! Why a key is refused.
+//! The reasons for refusing a key.
 
 use http::StatusCode;
 
-/// Why a request is refused because of its key.
+/// The reason for refusing a request because of its key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyRefused {
     /// The gateway requires a key.
@@ -15,7 +15,7 @@ pub(crate) enum KeyRefused {
         "this gateway does not have this key: check that all of it was sent; `endmark keys add NAME` makes one"
     )]
     Unknown,
-    /// The gateway serves one client, and this is not its key.
+    /// The gateway serves one client, which has another key.
     #[error("this gateway serves one run, and accepts the key of that run alone")]
     OtherGateway,
     /// The key has expired, or another secret has replaced this one.
@@ -24,20 +24,20 @@ pub(crate) enum KeyRefused {
     /// The key was revoked.
     #[error("the key `{0}` was revoked: `endmark keys add NAME` makes another")]
     Revoked(String),
-    /// The key is not for the model.
+    /// The key does not admit the model.
     #[error("the key `{name}` is for {models}, and not for {}", message(.model.as_deref()))]
     Model {
         name: String,
-        /// `None` if it is unknown.
+        /// `None` if the model is unknown.
         model: Option<String>,
         models: String,
     },
-    /// The key is for some models, and the model of the path is unknown.
+    /// The key admits only some models, and the path does not name a known model.
     #[error(
         "the key `{name}` is for some models alone, and which model {path} uses cannot be known: use a key without a list of models"
     )]
     Path { name: String, path: String },
-    /// The upstream has no key that could replace it.
+    /// The upstream has no key of its own to replace the client's key.
     #[error(
         "the upstream `{0}` has no key of its own, and a key of this gateway is never sent to it: set api_key under [upstreams.{0}] (any text for a server that asks for none)"
     )]
@@ -49,8 +49,7 @@ fn message(model: Option<&str>) -> String {
 }
 
 impl KeyRefused {
-    /// Returns the status as official clients understand it: they raise an error of authentication or permission, and
-    /// do not retry.
+    /// Returns the HTTP status. Official clients raise an authentication or permission error for it, and do not retry.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Unknown | Self::OtherGateway | Self::Expired(_) | Self::Revoked(_) => {

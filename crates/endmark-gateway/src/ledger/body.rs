@@ -1,4 +1,4 @@
-//! The body of an upstream's response, counted while it is forwarded.
+//! Counts the body of an upstream's response while it is forwarded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::ended::CallEnd;
 use super::listener::{AnswerContent, Listener};
 use crate::body::{AnyBody, BodyError};
 
-/// Counts how much of a response's body arrived, when it began, and whether the whole request was sent.
+/// Measures a response: how much of its body arrived, when it began, and whether the complete request was sent.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began: Instant,
     is_sent: AtomicBool,
     bytes: AtomicU64,
-    /// The estimated tokens of the text plus 1; 0 if the text is not read.
+    /// Estimated tokens of the text plus 1. 0 if the text is not read.
     written_micros: AtomicU64,
-    /// Microseconds from the start to the first byte; 0 before it.
+    /// Microseconds from the start to the first byte. 0 before the first byte.
     first_byte: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl Gauge {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Records how many tokens the text has so far, or `None` if it is no longer read.
+    /// Records the tokens of the text so far, or `None` if it is not read any more.
     pub(super) fn read(&self, written: Option<u64>) {
         self.written_micros.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
@@ -79,7 +79,7 @@ impl Gauge {
     }
 }
 
-/// A body that counts the bytes that pass. If it has a call, it settles the call at its end.
+/// A body that counts the bytes that pass. At its end it settles its call, if it has one.
 pub(super) struct Metered {
     pub(super) inner: AnyBody,
     pub(super) gauge: Arc<Gauge>,
@@ -108,7 +108,7 @@ impl Metered {
                 });
             };
             if is_large {
-                // Use another thread, because parsing takes time and the client already has the whole body.
+                // Use another thread, because parsing takes time and the client already has the complete body.
                 tokio::task::spawn_blocking(settle);
             } else {
                 settle();
@@ -128,7 +128,7 @@ fn read_answer(listener: Option<Listener>, call: &Call, ended: bool) -> AnswerCo
 impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
-            // The usage reported so far is not final, so the final usage is estimated from the text.
+            // The last reported usage is not final, so the final usage is estimated from the text.
             read_answer(self.listener.take(), &call, false);
         }
     }

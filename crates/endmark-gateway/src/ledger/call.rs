@@ -1,4 +1,4 @@
-//! One upstream call, from before it is made until it has ended, and all calls of one request.
+//! Records one upstream call, from before its start until its end, and all calls of one request.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,11 +45,12 @@ pub(crate) struct Calls {
     budgets: Arc<Budgets>,
     /// How many calls have been numbered.
     numbered: AtomicU32,
-    /// The reservation of the first call, made before the request was prepared.
+    /// The hold of the first call, which is made before the request is prepared.
     first: Mutex<Option<BudgetHold>>,
-    /// The request's place among those that its key permits at once. It is released after the last call.
+    /// The hold that counts this request as one of the parallel requests of its key. It is released after the last
+    /// call.
     rate_hold: OnceLock<Arc<BudgetHold>>,
-    /// The rate limits and what is left of them, as of the request's admission.
+    /// The rate limits and their remaining amounts when the request was admitted.
     rates: OnceLock<Vec<RateLeft>>,
     /// The cost of finished calls.
     cost: Arc<Cost>,
@@ -61,7 +62,7 @@ pub(crate) struct Caller {
     pub(crate) request_id: String,
     /// The session's hash.
     pub(crate) session: String,
-    /// The hash of the client's credential, if it sent one, or the name of its key.
+    /// The hash of the client's credential or the name of its key, if it sent one.
     pub(crate) credential: Option<String>,
     /// The limits of the client's key.
     pub(crate) limits: KeyLimits,
@@ -120,7 +121,8 @@ impl Calls {
         Arc::clone(&self.resumes)
     }
 
-    /// Returns the cost of the finished calls in nano-dollars. `None` if a price is missing or no call has ended.
+    /// Returns the cost of the finished calls in nano-dollars. Returns `None` if a price is missing or no call has
+    /// ended.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost.nano_usd()
     }
@@ -169,7 +171,7 @@ impl Calls {
             may_close,
         };
         if is_request && let Some(seat) = self.budgets.seat(&self.recorder, &planned).await? {
-            // Setting it fails only the second time, and a request is admitted only once.
+            // This fails only if it is set twice, and a request is admitted only once.
             let _ = self.rate_hold.set(Arc::new(seat));
         }
         let mut reserved = self.budgets.reserve(&self.recorder, planned).await?;
@@ -183,7 +185,7 @@ impl Calls {
         Ok(reserved)
     }
 
-    /// Reserves a call in its budgets before it is made, and records it. The call gets a row even if it is dropped.
+    /// Holds a call in its budgets before it starts, and records it. The call gets a row even if it is dropped.
     ///
     /// # Errors
     /// [`NotAdmitted`] if a budget does not permit the call, which must then not be made.
@@ -199,7 +201,7 @@ impl Calls {
         let mut reserved = if let Some(reserved) = held {
             reserved
         } else {
-            // The first call of a forwarded path is reserved here.
+            // The first call of a forwarded path is held here.
             let is_request = purpose == Purpose::Reply && self.count() == 0;
             self.reserve(model, body, None, false, is_request).await?
         };
@@ -287,7 +289,7 @@ pub(crate) struct Call {
     /// The model family, for estimating the output.
     family: Family,
     cost: Arc<Cost>,
-    /// Kept here as well, because the response of a forwarded path outlives the record of its calls.
+    /// A second reference, because the response of a forwarded path outlives the record of its calls.
     _seat: Option<Arc<BudgetHold>>,
 }
 
@@ -303,42 +305,42 @@ impl Call {
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
-    /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway
-    /// and costs nothing, like any refusal.
+    /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway, and costs
+    /// nothing, like any refusal.
     pub(crate) fn settle_as_refused(mut self) {
         self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
         self.finish(CallEnd::new(Ending::UpstreamError));
     }
 
-    /// Records what was read of the response so far, or that it is no longer read. If the upstream reports no
-    /// tokens, they are estimated from this text.
+    /// Records the response so far, or that it is no longer read. If the upstream reports no tokens, they are
+    /// estimated from this text.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
         let tokens = |choice: &Choice| choice.written.tokens(self.family);
         self.gauge.read(choices.map(|choices| choices.iter().map(tokens).sum()));
     }
 
-    /// Like `read`, for a response that is forwarded.
+    /// Records the same as `read` for a response that is forwarded.
     pub(super) fn read_tallies(&self, written: Option<&[TextTally]>) {
         let tokens = |tally: &TextTally| tally.tokens(self.family);
         self.gauge.read(written.map(|tallies| tallies.iter().map(tokens).sum()));
     }
 
-    /// Returns a body that settles the call when it ends, with `ending` if it ends normally. The listener
-    /// reads the usage.
+    /// Returns a body that settles the call at its end, with `ending` if it ends normally. The listener reads the
+    /// usage.
     pub(crate) fn follow(self, body: AnyBody, ending: Ending, listener: Option<Listener>) -> AnyBody {
         // The body is already counted.
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
-    /// Records how the call ended, and returns its usage, or `None` if it costs nothing. The row is durable
-    /// when this returns.
+    /// Records how the call ended. Returns its usage, or `None` if it costs nothing. The row is durable when this
+    /// returns.
     pub(crate) fn settle(mut self, end: CallEnd) -> Option<CallUsage> {
         self.finish(end)
     }
 
-    /// Whether the client disconnected after the upstream had received the whole request and before it
-    /// responded. If instead the upstream disconnected, it failed and bills nothing, as for an error.
+    /// Whether the client disconnected after the upstream had received the complete request and before its response.
+    /// If the upstream disconnected instead, it failed and bills nothing.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
         was_left && self.status.is_none() && self.gauge.is_sent()
@@ -346,7 +348,7 @@ impl Call {
 
     fn finish(&mut self, mut end: CallEnd) -> Option<CallUsage> {
         let open = self.open.take()?;
-        // An upstream may repeat parts of the request in the model's name, and traces have other readers.
+        // An upstream may put parts of the request into the model's name, and traces have other readers.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         for word in &mut end.finish_words {
             *word = open.clean(word);
@@ -361,7 +363,7 @@ impl Call {
         }
         self.reject_implausible_usage(&open, &mut end);
         let spent = self.usage_spent(&end);
-        // Metrics and traces contain only reported usage, no estimates.
+        // Metrics and traces contain only reported usage and no estimates.
         end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(CallUsage::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed_micros());
         telemetry::call_ended(
@@ -429,7 +431,7 @@ impl Call {
         spent
     }
 
-    /// Drops an implausible usage report, so that the usage is estimated.
+    /// Drops an implausible usage report, so that the usage is estimated instead.
     fn reject_implausible_usage(&self, open: &OpenCall, end: &mut CallEnd) {
         let Some((started, usage)) = open.call_started().zip(end.usage.as_ref()) else { return };
         let names = end.model.iter().chain([&started.model]).map(String::as_str);
@@ -445,12 +447,12 @@ impl Call {
         }
     }
 
-    /// Returns the usage, or `None` if the call costs nothing. A provider that refuses, fails, or never got
-    /// the request bills nothing.
+    /// Returns the usage, or `None` if the call costs nothing. A provider that rejects, fails or never received the
+    /// request bills nothing.
     fn usage_spent(&self, end: &CallEnd) -> Option<CallUsage> {
         let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written_micros() };
         let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());
-        // For a response that was not read, only reported counts are known.
+        // For a response that was not parsed, only reported counts are known.
         let unread = || if end.usage.is_some() { 0 } else { unread_tokens(self.gauge.bytes()) };
         let spent = || {
             let written = written.unwrap_or_else(unread);

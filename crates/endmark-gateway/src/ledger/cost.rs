@@ -6,7 +6,7 @@ use endmark_context::{Tokens, is_standard_tier, round_half_up};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
-/// The total cost of a request's calls, which is known only if the cost of each call is.
+/// The total cost of a request's calls. It is known only if the cost of each call is known.
 #[derive(Debug, Default)]
 pub(super) struct Cost(Mutex<CostSum>);
 
@@ -34,7 +34,7 @@ impl Cost {
     }
 }
 
-/// Converts usage to priced tokens. `web_searches` are searches that the usage does not include.
+/// Converts usage to the tokens that have a price. `web_searches` are searches that the usage does not include.
 pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     let written_1h = usage.cache_writes_for_an_hour().unwrap_or(0);
     let cached_audio = usage.cached_audio().unwrap_or(0);
@@ -52,7 +52,7 @@ pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     }
 }
 
-/// Returns what determines the price of a call besides its token sums.
+/// Returns the data that determines the price of a call in addition to its token sums.
 pub(super) fn billing_of(tokens: &Tokens, tier: Option<String>) -> Billing {
     Billing {
         tier: tier.filter(|tier| !is_standard_tier(tier)),
@@ -63,16 +63,16 @@ pub(super) fn billing_of(tokens: &Tokens, tier: Option<String>) -> Billing {
     }
 }
 
-/// Maximum context windows that one call can use. A call with the provider's own tools uses several, because
-/// its usage is the sum over the provider's steps. Research models report up to about 20.
+/// Maximum number of context windows that one call can use. A call with the provider's own tools uses several,
+/// because its usage is the sum of the provider's steps. Research models report up to about 20.
 const MAX_WINDOWS: u64 = 64;
-/// The assumed context window of a model that the table does not contain.
+/// Assumed context window of a model that is not in the table.
 const UNKNOWN_WINDOW_TOKENS: u64 = 1_000_000;
 /// Maximum plausible web searches of one call.
 const MAX_WEB_SEARCHES: u64 = 10_000;
 
-/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte
-/// sent or received. A larger count is an error of the upstream. Counting it would exhaust a budget.
+/// Whether a usage report is plausible: at most [`MAX_WINDOWS`] context windows, or a token for each byte sent or
+/// received. A larger count is an error of the upstream, and would exhaust a budget.
 pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_bytes: u64) -> bool {
     let windows = window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS).saturating_mul(MAX_WINDOWS);
     usage.largest_count() <= windows.max(exchanged_bytes)
@@ -88,11 +88,11 @@ pub(crate) struct CallUsage {
 }
 
 impl CallUsage {
-    /// Returns the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its
-    /// reply. `is_counted` is whether the reply ended with its counts; see
+    /// Determines the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its reply.
+    /// `is_counted` is whether the reply ended with its counts; see
     /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A reported 0 for existing text is
-    /// ignored. If only a total is reported, the prompt gets its estimate and the output gets the rest, so
-    /// that hidden reasoning counts as output.
+    /// ignored. If only a total is reported, the prompt gets its estimate and the output gets the rest, which
+    /// includes hidden reasoning.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut counted = usage.cloned().unwrap_or_default();
         if counted.is_total_alone() && is_counted {
@@ -106,7 +106,7 @@ impl CallUsage {
         let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
         if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0
         {
-            // Counts that do not add up to their total are inexact. The rest of the total counts as output.
+            // If the counts do not add up to the total, the rest counts as output.
             counted.completion = counted.completion.max(of_total);
             counted.total = counted.prompt.saturating_add(counted.completion);
             return Self { usage: counted, reports_prompt, reports_output: false };
@@ -123,7 +123,7 @@ impl CallUsage {
         Self { usage: counted, reports_prompt, reports_output }
     }
 
-    /// Whether no part of the usage is estimated.
+    /// Whether the complete usage was reported.
     pub(crate) fn is_reported(&self) -> bool {
         self.reports_prompt && self.reports_output
     }
@@ -156,8 +156,8 @@ mod tests {
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
-        // Messages streams begin with a count of 1. Servers that count in the middle of a reply may report
-        // more than the text so far has.
+        // Streams in the Messages format begin with a count of 1. Servers that report counts in the middle of a reply
+        // may report more than the text received so far.
         assert_eq!(spent(Some(&usage(90, 1)), false), (90, 20, false));
         assert_eq!(spent(Some(&usage(90, 50)), false), (90, 50, false));
         // Gemini may report only prompt tokens.

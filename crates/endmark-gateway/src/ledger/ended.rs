@@ -28,7 +28,8 @@ impl RequestEnd {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
-            // A request without a reply has one word, whichever server wrote the error. The console uses the same word.
+            // All requests without a reply have the same word, whichever server wrote the error. The console uses it
+            // too.
             Self::UpstreamError(_) | Self::Failed => "failed",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
@@ -51,7 +52,7 @@ pub(crate) struct CallEnd {
     pub(crate) stop: Option<Stop>,
     /// The upstream's stop reason of each choice, in order.
     pub(crate) finish_words: Vec<String>,
-    /// The verdict; `None` if the response was not examined, or cannot be judged alone.
+    /// The verdict. `None` if the response was not examined, or cannot be judged alone.
     pub(crate) judgement: Option<Judgement>,
     /// Whether the response was forwarded unread.
     pub(crate) is_unread: bool,
@@ -120,7 +121,7 @@ impl CallEnd {
     }
 }
 
-/// Returns the stop reason of a response: that of the first choice, unless another choice has an unknown reason.
+/// Returns the stop reason of the first choice, or the unknown reason of any other choice.
 fn first_stop(choices: &[Choice]) -> Option<Stop> {
     let stop = |choice: &Choice| choice.finish.as_ref()?.stop;
     let is_unknown = choices.iter().any(|choice| stop(choice) == Some(Stop::Unknown));

@@ -8,14 +8,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body::TimedBody;
 
-/// How long to read after a stream has ended without usage. Nearly all servers close the stream at once.
+/// How long to read after the end of a stream without usage. Nearly all servers close the stream at once.
 const LATE_USAGE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Maximum frames to read after the end of a stream, which is more than any server sends.
+/// Maximum number of frames to read after the end of a stream. No server sends as many.
 const MAX_FRAMES: usize = 16;
 
-/// Reads briefly past the end of a stream until the usage arrives. Returns the bytes that arrived, which are
-/// also sent to the client. Only usage is taken from them, because the reply has ended.
+/// Reads briefly past the end of a stream to get the usage. Returns the bytes that arrived, which are also forwarded.
+/// Only usage is read from them, because the reply has ended.
 pub(crate) async fn read_late_usage(
     decoder: &mut Decoder,
     reader: &mut Box<dyn Reader>,

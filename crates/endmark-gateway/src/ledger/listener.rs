@@ -16,12 +16,12 @@ use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
 use crate::work::LARGE_BYTES;
 
-/// Reads a response that needs no recovery, without delaying or changing it. If it cannot be read, or memory
-/// is short, its tokens are estimated.
+/// Reads a response that needs no recovery, without delaying or changing it. If it cannot be parsed, or memory is
+/// short, its tokens are estimated.
 pub(crate) struct Listener {
     /// The request of the response. Without it, only the usage is read.
     request: Option<Request>,
-    /// Whether the service generates no text, so that no byte of the response counts as output.
+    /// Whether the service generates no text, so that no response bytes count as output.
     has_no_output: bool,
     decoder: Option<Decoder>,
     state: ListenerState,
@@ -98,7 +98,7 @@ impl Listener {
         Self { request: None, has_no_output: false, decoder, state: heard, holding, limit }
     }
 
-    /// Whether the response is so large that it should be parsed on another thread.
+    /// Whether the response is large enough to be parsed on another thread.
     pub(super) fn is_large(&self) -> bool {
         matches!(&self.state, ListenerState::Whole(body) if body.len() >= LARGE_BYTES)
     }
@@ -158,7 +158,7 @@ impl Listener {
         }
     }
 
-    /// Returns what was read. A response that is not a stream can only be read once it has `ended`.
+    /// Returns the parsed content. A response that is not a stream can be parsed only after it has `ended`.
     pub(super) fn finish(self, ended: bool) -> AnswerContent {
         let has_no_output = self.has_no_output;
         let report = self.finish_reading(ended);

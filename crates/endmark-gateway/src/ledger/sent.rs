@@ -1,4 +1,4 @@
-//! The body of a request to an upstream. It records whether all of it was sent.
+//! Sends the body of a request to an upstream, and records whether all of it was sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::body::Gauge;
 use crate::body::BodyError;
 use crate::upstream::HTTP1_BUFFER;
 
-/// The last bytes of a body, which are passed on separately. The connection requests them only after it has
-/// written the rest, except for what is still in its buffer.
+/// Size of the last part of a body, which is passed separately. The connection requests it only after it has written
+/// the rest, except for its buffer.
 const LAST_BYTES: usize = 1024;
 
-/// The body of a request while it is sent.
+/// The body of a request that is being sent.
 pub(super) struct SentBody {
     remaining: Bytes,
     gauge: Arc<Gauge>,

@@ -16,7 +16,7 @@ use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
 
-/// Observes a request, which ends when this is dropped.
+/// Observes a request. Dropping it ends the request.
 pub(crate) struct Watch {
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     /// The model of the first call.
     model: OnceLock<String>,
     calls: AtomicU32,
-    /// Microseconds until the first call was made.
+    /// Microseconds until the first call started.
     sent_after_micros: AtomicU64,
     /// Total microseconds of all calls.
     call_count: AtomicU64,
@@ -73,11 +73,11 @@ impl Watch {
 
     /// Records how the request ended. Only the first record counts.
     pub(crate) fn end(&self, ended: RequestEnd) {
-        // A second record describes the same end.
+        // A second record would describe the same end.
         let _ = self.ended.set(ended);
     }
 
-    /// Returns the ending of a call that is abandoned: the client has disconnected, or the gateway is stopping.
+    /// Returns the ending of an abandoned call: the client disconnected, or the gateway is stopping.
     pub(super) fn abandoned_ending(&self) -> Ending {
         if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
     }
@@ -117,7 +117,7 @@ impl Watch {
         self.metrics.note_call(&started.upstream, started.purpose.name(), first_byte, &call);
     }
 
-    /// Returns the latency that the gateway added: before the first byte of a stream, or in total for other replies.
+    /// Returns the latency that the gateway added: until the first byte of a stream, or in total for other replies.
     fn added_latency(&self, took: Duration, ended: RequestEnd) -> Option<Duration> {
         if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, RequestEnd::Replied(_)) {
             return None;
@@ -161,7 +161,7 @@ impl Drop for Watch {
 const ACCESS_TARGET: &str = "endmark::access";
 
 impl Watch {
-    /// Logs the request. Normal requests have a level that must be enabled; all others are always logged.
+    /// Logs the request. Normal requests have a level that must be enabled. All others are always logged.
     fn line(&self, ended: RequestEnd, took: Duration) {
         let status = if let RequestEnd::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {

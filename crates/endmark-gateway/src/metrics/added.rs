@@ -1,4 +1,4 @@
-//! The latency that the gateway adds, for the console: percentiles of the observations that Prometheus gets
+//! Computes percentiles of the latency that the gateway adds, for the console. Prometheus gets the same observations
 //! as a histogram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ impl AddedCounts {
         }
     }
 
-    /// Returns the median and the 95th percentile in milliseconds, or `None` before the first request.
+    /// Returns the median and the 95th percentile in milliseconds. Returns `None` before the first request.
     pub(super) fn milliseconds(&self) -> Option<(f64, f64)> {
         let counts = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
         let requests = counts.iter().sum();
@@ -26,7 +26,7 @@ impl AddedCounts {
     }
 }
 
-/// Interpolates within a bucket, like Prometheus.
+/// Interpolates within a bucket, as Prometheus does.
 #[expect(clippy::cast_precision_loss, reason = "a percentile of 2^53 requests may be a little off")]
 fn percentile(counts: &[u64], requests: u64, share: f64) -> f64 {
     let rank = share * requests as f64;

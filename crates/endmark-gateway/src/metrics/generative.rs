@@ -1,5 +1,5 @@
-//! Metrics of model calls with the names of OpenTelemetry's semantic conventions, as Prometheus spells them:
-//! dots become underscores, seconds are a suffix, and a unit in braces is dropped.
+//! Metrics of model calls with the names of OpenTelemetry's semantic conventions in Prometheus notation: underscores
+//! for dots, seconds as a suffix, and no unit in braces.
 
 use std::time::Duration;
 
@@ -36,19 +36,18 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// The label of models that are not in the table. Clients can name any model, and each name would add a
-/// permanent series.
+/// The label of models that are not in the table. Without it, clients could add any number of permanent series.
 const OTHER_MODEL: &str = "_other";
 
 /// The data of a finished upstream call for these metrics.
 pub(crate) struct GenerativeCall<'a> {
     pub(crate) api: &'a Api,
-    /// The id of the requested model in the table of models, if it is there.
+    /// The id of the requested model in the table of models, or `None`.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) ending: Ending,
     pub(crate) took: Duration,
-    /// The usage that the upstream reported. These metrics contain no estimates.
+    /// The usage that the upstream reported. Estimates are not included.
     pub(crate) usage: Option<&'a Usage>,
 }
 

@@ -1,9 +1,9 @@
-//! Reduces paths to shapes, so that each shape is logged once, whatever ids clients put into it.
+//! Reduces paths to shapes, so that each shape is logged once, whatever ids the paths contain.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of remembered shapes. Clients choose the paths, so beyond this limit nothing is logged.
+/// Maximum number of remembered shapes. Clients choose the paths, so shapes beyond this number are not logged.
 const MAX_SHAPES: usize = 256;
 /// Maximum length of a name in a path in bytes. A longer segment is treated as an id.
 const MAX_NAME_BYTES: usize = 32;
@@ -20,8 +20,8 @@ impl PathShapes {
     }
 }
 
-/// Returns a path with `{}` instead of each id. A segment is an id if it is long or contains a digit, except
-/// for versions such as `v1beta`.
+/// Returns a path with `{}` instead of each id. An id is a segment that is long or contains a digit, except versions
+/// such as `v1beta`.
 fn shape(path: &str) -> String {
     let is_version = |segment: &str| {
         let rest = segment.strip_prefix('v').unwrap_or_default();
@@ -31,7 +31,7 @@ fn shape(path: &str) -> String {
         segment.len() > MAX_NAME_BYTES
             || (segment.bytes().any(|byte| byte.is_ascii_digit()) && !is_version(segment))
     };
-    // A colon precedes a method, as in `models/gemini-9:predict`.
+    // A colon separates a method, as in `models/gemini-9:predict`.
     let named = path.split('/').map(|segment| match segment.rsplit_once(':') {
         Some((id, method)) if is_id(id) && !is_id(method) => format!("{{}}:{method}"),
         _ if is_id(segment) => "{}".to_owned(),

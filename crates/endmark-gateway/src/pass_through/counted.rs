@@ -1,5 +1,5 @@
-//! A forwarded request whose cost is counted. It is reserved before it is sent, and charged by the usage that
-//! the response reports, or otherwise by an estimate.
+//! Forwards a request with a counted cost. The cost is held before the request is sent. It is charged by the reported
+//! usage, or by an estimate.
 
 use std::sync::Arc;
 
@@ -28,14 +28,13 @@ use crate::upstream::{
     remove_replaced_body_headers,
 };
 
-/// Maximum bytes of a body that are hashed to identify the session if the client names none. Hashing a long
-/// body would take too long.
+/// Maximum bytes of a body that identify the session if the client names none. Hashing a long body would take too long.
 const SESSION_BYTES: usize = 4096;
 
-/// Maximum size of an error body that is read to find out whether the upstream refuses to report usage.
+/// Maximum size of an error body that is read to detect that the upstream rejects the request for usage.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// A request whose cost is counted.
+/// A request with a counted cost.
 pub(super) struct CountedRequest {
     service: Service,
     model: String,
@@ -57,9 +56,8 @@ impl CountedRequest {
         Self { service, model, plain, sent_body: sent, is_streamed, body_with_usage: asking }
     }
 
-    /// Reserves the request in its budgets, sends it, and settles it when the response ends. Also requests
-    /// the usage of streams of the older completions API. If the upstream refuses that, the original request
-    /// is sent instead.
+    /// Holds the request in its budgets, sends it, and settles it when the response ends. For streams of the older
+    /// completions API it also requests usage. If the upstream rejects that, the original request is sent instead.
     ///
     /// # Errors
     /// [`Refusal::Budget`] if a budget does not permit the request, otherwise the failure of the call.
@@ -146,7 +144,7 @@ impl CountedRequest {
         onward
     }
 
-    /// Reserves one call and sends it.
+    /// Holds one call and sends it.
     async fn attempt(
         &self,
         gateway: &Gateway,
@@ -170,8 +168,8 @@ impl CountedRequest {
         }
     }
 
-    /// Returns the response with a body that settles the call at its end. A usage event that the client did
-    /// not request is removed.
+    /// Returns the response with a body that settles the call at its end. A usage event that the client did not
+    /// request is removed.
     fn follow(
         &self,
         gateway: &Gateway,

@@ -1,4 +1,4 @@
-//! Counts the tokens of one request, including its continuations.
+//! Counts the tokens of one request and its continuations.
 
 use endmark_recovery::{CutKind, Ending};
 use endmark_wire::reply::Usage;
@@ -16,9 +16,9 @@ pub(crate) struct Account {
     first: Option<Usage>,
     /// Usage of all further calls.
     pub(crate) extra: Option<Usage>,
-    /// Whether the usage of a call is unknown or only estimated.
+    /// Whether the usage of a call is unknown or estimated.
     is_incomplete: bool,
-    /// Whether a provider reported any usage. Estimates alone are not reported to the client.
+    /// Whether a provider reported usage for any call. Estimates alone are not disclosed to the client.
     is_reported: bool,
     /// The output limit of the last further call.
     pub(crate) limit_sent: Option<u64>,
@@ -38,7 +38,7 @@ impl Account {
         Self::since(allowance, Instant::now())
     }
 
-    /// Like `new`, with time limits that start at `now`.
+    /// Creates an account like `new`, with time limits that start at `now`.
     pub(super) fn since(allowance: Allowance, now: Instant) -> Self {
         Self {
             first: None,
@@ -54,14 +54,14 @@ impl Account {
         }
     }
 
-    /// Adds the usage of the first call. A stream reports its usage at its end.
+    /// Adds the usage of the first call. For a stream, this is known at its end.
     pub(crate) fn open(&mut self, spent: Option<&CallUsage>, ending: Ending) {
         self.first = spent.map(|spent| spent.usage.clone());
         self.note_call(spent, ending);
     }
 
-    /// Returns the output limit for the next call after a cut of this kind: `wanted`, or less if the
-    /// allowance is smaller.
+    /// Returns the output limit for the next call after a cut of this kind: `wanted`, or the rest of the allowance if
+    /// that is less.
     ///
     /// # Errors
     /// The bound that leaves no tokens.
@@ -82,18 +82,18 @@ impl Account {
         }
     }
 
-    /// Returns the bound that limits the time of all further calls.
+    /// Returns the bound on the time of all further calls.
     pub(super) fn time_bound(&self) -> Bound {
         self.allowance.time_bound
     }
 
-    /// Returns the client's token bound. It does not apply if no part of a reply arrived: then reasoning used
-    /// up the client's limit, which does not indicate how long the reply would be.
+    /// Returns the client's token bound. It does not apply if no part of a reply arrived. In that case reasoning used
+    /// up the client's limit, which does not indicate the length of the reply.
     fn client_tokens(&self, kind: CutKind) -> Option<u64> {
         self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
 
-    /// Returns how many attempts to resume and how many corrections are left.
+    /// Returns the remaining attempts to resume, and the remaining corrections.
     pub(crate) fn remaining(&self) -> (u32, u32) {
         (self.allowance.attempts, self.allowance.corrections)
     }
@@ -104,13 +104,12 @@ impl Account {
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
-    /// Returns the output tokens that are left for further calls after a cut of this kind.
+    /// Returns the remaining output tokens for further calls after a cut of this kind.
     pub(super) fn remaining_tokens(&self, kind: CutKind) -> u64 {
         self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
 
-    /// Adds the usage of a further call after a cut of this kind. Without a report, the call counts as
-    /// `at_most` tokens.
+    /// Adds the usage of a further call after a cut of this kind. A call without a report counts as `at_most` tokens.
     pub(super) fn charge(&mut self, spent: Option<&CallUsage>, ending: Ending, at_most: u64, kind: CutKind) {
         self.note_call(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
@@ -138,12 +137,12 @@ impl Account {
         self.is_reported |= spent.is_some_and(|spent| spent.reports_prompt || spent.reports_output);
     }
 
-    /// Whether the sum must be marked as a lower bound, because a call reported its usage only partly or not at all.
+    /// Whether the sum must be marked as a lower bound, because the usage of a call was not completely reported.
     pub(crate) fn is_the_least(&self) -> bool {
         self.is_incomplete && self.total().is_some()
     }
 
-    /// Whether any call's usage is estimated, and therefore its cost.
+    /// Whether the usage of any call is estimated, and therefore the cost.
     pub(crate) fn is_estimated(&self) -> bool {
         self.is_incomplete
     }
@@ -158,7 +157,7 @@ impl Account {
         self.further_calls > 0
     }
 
-    /// Returns the usage for the client: the sum over all calls, with estimates where no usage was reported.
+    /// Returns the usage to disclose to the client: the sum of all calls, with estimates where reports are missing.
     /// Returns `None` if no call reported usage.
     pub(crate) fn total(&self) -> Option<Usage> {
         sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)

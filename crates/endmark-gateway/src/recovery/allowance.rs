@@ -1,4 +1,5 @@
-//! What recovery may cost for one request. The limits depend on the client's request, never on an upstream's response.
+//! Limits the cost of recovery for one request. The limits depend on the client's request, and never on an upstream's
+//! response.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::case::Case;
 /// that was cut after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
 
-/// The limits for all calls that complete one reply, however many choices and tool calls it has.
+/// The limits for all calls that complete one reply, regardless of the number of its choices and tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// Output tokens of all these calls.
@@ -23,7 +24,7 @@ pub(crate) struct Allowance {
     pub(super) attempts: u32,
     /// Number of correction attempts.
     pub(super) corrections: u32,
-    /// Total time to wait for upstreams to become available again.
+    /// Total time to wait for upstreams to become available.
     pub(super) waiting: Duration,
     /// Total time of the calls and of the waits between them.
     pub(super) calls: Duration,
@@ -32,8 +33,8 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported by
-    /// the upstream or estimated.
+    /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported or
+    /// estimated.
     pub(crate) fn new(
         case: &Case<'_>,
         took: Duration,
@@ -62,12 +63,12 @@ impl Allowance {
     }
 }
 
-/// Returns the output tokens for all continuations of a reply whose client set this limit.
+/// Returns the output tokens for all continuations of a reply if the client set this limit.
 pub(super) fn client_tokens(limit: u64, factor: u64) -> u64 {
     limit.saturating_mul(factor).max(MIN_CLIENT_TOKENS)
 }
 
-/// Returns how long `limit` tokens take at the speed of a reply that generated `generated` tokens in `took`.
+/// Returns the time for `limit` tokens at the speed of a reply that generated `generated` tokens in `took`.
 pub(super) fn time_at_pace(took: Duration, generated: u64, limit: u64) -> Duration {
     let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

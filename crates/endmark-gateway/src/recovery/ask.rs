@@ -1,5 +1,5 @@
-//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, otherwise
-//! with an additional user turn (PC-3).
+//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, or else in an
+//! additional user turn (PC-3).
 
 mod prefill;
 mod refusal;
@@ -39,16 +39,16 @@ const PREFILL: &str = "prefill";
 /// The strategy in the log: continue with the provider's own continuation token.
 const NATIVE: &str = "native";
 
-/// The strategy in the log: use a call that an earlier response already contained.
+/// The strategy in the log: use a call from an earlier response.
 const OFFERED: &str = "earlier_answer";
 
-/// The strategies in the log: request the whole reply again, because nothing had arrived, or because no
+/// The strategies in the log: request the complete reply again, because nothing had arrived, or because no
 /// continuation could be joined.
 const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
 /// Requests the rest of one part.
-// Fields: the state of one loop of calls for the part.
+// Fields: the state of the loop that makes the calls for one part.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the calls")]
 pub(super) struct Asker<'a> {
     case: &'a Case<'a>,
@@ -60,25 +60,26 @@ pub(super) struct Asker<'a> {
     /// The first bound that ended or prevented a call.
     pub(super) bound: Option<Bound>,
     live: bool,
-    /// How a cut tool call is shown when it is continued.
+    /// How a cut tool call is presented to the upstream.
     tool_prefill: ToolPrefill,
     capability: Capability,
-    /// Whether to request the usage of streams, because the upstream is known to accept it.
+    /// Whether to request the usage of streams. The upstream is known to accept that.
     asks_usage: bool,
     /// Features that the upstream has refused for this reply.
     refused: RefusedFeature,
     /// The provider's own continuation token for the last response.
     native: Option<Further>,
-    /// Whether the last response will show how the upstream handles a prefill.
+    /// Whether joining the last response will show how the upstream handles a prefill.
     must_learn: bool,
     /// The strategy of each call, including failed ones.
     pub(super) strategies: Vec<String>,
-    /// The other upstream, once it was called.
+    /// The other upstream, if it was called.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<LaterCalls>,
-    /// A call from an earlier response, until it is used.
+    /// A call from an earlier response that was not used yet.
     offered_calls: Option<LaterCalls>,
-    /// Whether the last response shows that the model wants no more calls: it had room for them, and ended by itself.
+    /// Whether the model wants no more calls, according to the last response: it had room for more, and ended by
+    /// itself.
     ended_itself: bool,
     /// The provider's signature for the text of the last response.
     signature: Option<String>,
@@ -86,13 +87,13 @@ pub(super) struct Asker<'a> {
     answered_call: Option<ToolCall>,
     /// The client's stop sequence that ended the last response.
     pub(super) sequence: Option<String>,
-    /// The response to the last repeated request, if it is whole.
+    /// The response to the last repeated request, if that response is whole.
     pub(super) repeated_body: Option<Bytes>,
 }
 
-/// Why a step returned no reply.
+/// The reason why a step returned no reply.
 pub(super) enum StepFailure {
-    /// The call failed; the state machine decides what follows.
+    /// The call failed. The state machine decides what to do next.
     Failed(AskFailure),
     /// The client has disconnected.
     ClientGone,
@@ -105,7 +106,7 @@ impl From<ClientGone> for StepFailure {
 }
 
 impl<'a> Asker<'a> {
-    /// Creates the state for a part. Continuations are streamed if they are `live`.
+    /// Creates the state for a part. Continuations are streamed if `live` is set.
     pub(super) async fn new(
         case: &'a Case<'a>,
         suspect: &'a Suspect,
@@ -144,7 +145,7 @@ impl<'a> Asker<'a> {
         asker
     }
 
-    /// Switches to the other upstream, and discards what was learned about the first one.
+    /// Switches to the other upstream, and discards the knowledge about the first one.
     async fn leave(&mut self) -> bool {
         let left = self.site.leave();
         if left {
@@ -171,7 +172,7 @@ impl<'a> Asker<'a> {
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
-        // Request the usage even if the client did not, because each call's usage counts.
+        // Request usage even if the client did not, because the usage of every call counts.
         Terms { limit, stream, include_usage: stream && self.asks_usage }
     }
 
@@ -179,7 +180,7 @@ impl<'a> Asker<'a> {
         self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
     }
 
-    /// Records the strategy of the next call, and the upstream if it is not the first one.
+    /// Records the strategy of the next call, and its upstream if that is not the first one.
     fn note(&mut self, strategy: &str) {
         if self.site.is_fallback() {
             self.other_upstream = Some(self.site.name().to_owned());
@@ -189,7 +190,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Requests the rest of the text in `ask`, first from the upstream that began it, then from the fallback.
+    /// Requests the rest of the text in `ask`, first from the original upstream and then from the fallback.
     pub(super) async fn resume(
         &mut self,
         ask: &ResumeAsk,
@@ -206,7 +207,7 @@ impl<'a> Asker<'a> {
                 }
                 Err(StepFailure::Failed(AskFailure::Lost(_) | AskFailure::Final(_)))
                     if self.leave().await => {}
-                // The first upstream's capabilities do not apply to the other one, so they are determined again.
+                // The capabilities of the first upstream do not apply to the other one, so determine them again.
                 Err(StepFailure::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
                 other => return other,
             }
@@ -241,11 +242,11 @@ impl<'a> Asker<'a> {
         let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
         if self.is_call() && self.tool_prefill != tool {
-            // An upstream that refuses one form may accept the other.
+            // An upstream that rejects one form may accept the other.
             (self.tool_prefill, self.refused.prefill) = (tool, None);
             self.prepare().await;
         }
-        // No server is known to continue the input of a custom tool.
+        // No known server continues the input of a custom tool.
         let prefill = self.prefill().filter(|_| !free_text).and_then(|variant| {
             request.continuation(&Ask::Prefill { so_far: partial, variant, tool }, terms)
         });
@@ -258,7 +259,7 @@ impl<'a> Asker<'a> {
             return Err(StepFailure::Failed(AskFailure::Final(why.to_owned())));
         }
         self.note("user_turn");
-        // Show less than was received: the overlap at the beginning of the response proves where it continues.
+        // Show less than was received. The overlap at the beginning of the response proves where it continues.
         let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
         let shown = shown.strip_prefix(prefilled).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
@@ -268,17 +269,17 @@ impl<'a> Asker<'a> {
         let expected = expect_text(expected_answer(self.suspect, "", ask, Some(Join::Prompted)));
         let continuation = self.call((outgoing.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(RefusalTerm::Permanent) && self.capability == Capability::Unknown {
-            // The upstream accepted the same request in another form, so it had refused the prefill.
+            // The upstream accepted the same request in another form, so the prefill was the reason for the rejection.
             self.note_capability(Capability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
         let reply = self.convert_reply(continuation, Some(limit));
-        // The request was for this call alone, so its response says nothing about other calls.
+        // The request was for this call alone, so the response does not show whether other calls follow.
         self.ended_itself &= !is_lone_call;
         Ok((reply, Join::Prompted))
     }
 
-    /// Returns a call from an earlier response, which costs no request, or `None`.
+    /// Returns a call from an earlier response, which costs no request. Returns `None` if there is no such call.
     fn take_from_earlier(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let LaterCalls { mut calls, ending, stop, .. } = self.offered_calls.take()?;
         let behind = calls.split_off(1);
@@ -299,15 +300,15 @@ impl<'a> Asker<'a> {
         Some((reply, join))
     }
 
-    /// Requests the whole reply, because there is nothing to continue or no continuation could be joined. The
-    /// same request with a higher limit is the only remedy.
+    /// Requests the complete reply, because there is nothing to continue or no continuation could be joined. The same
+    /// request with a higher limit is the only remedy.
     async fn repeat(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), StepFailure> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
         let limit = self.reserve_more_room()?;
-        // Send the same bytes again if the stream was lost and its limit was high enough. Do the same if the
-        // upstream refuses a limit and the client had set none.
+        // Repeat the same bytes if the stream was lost and its limit was high enough, or if the upstream rejects a
+        // limit and the client had set none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
         let is_unlimited = self.refused.limit && view.limit.is_none();
         let is_bounded = view.limit.is_none_or(|own| own <= limit);
@@ -321,23 +322,23 @@ impl<'a> Asker<'a> {
             (outgoing.body, terms.stream, Some(limit))
         };
         let calls_so_far = self.following.take();
-        // The whole reply is requested, so a cut call is expected at its original place.
+        // The complete reply is requested, so a cut call is expected at its original position.
         let expected = expected_answer(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
-        // If the client already has the beginning of a reply, its remaining parts stay unchanged.
+        // If the client already has the beginning of a reply, its other parts do not change.
         self.repeated_body = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
         let mut reply = self.convert_reply(continuation, carried);
         if self.is_call() && has_made_up_arguments(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
         if ask.wanted == RequestedReply::Restart && reply.text.trim().is_empty() {
-            // A reply of calls alone differs from one that began with a text.
+            // A reply that contains only calls differs from one that began with text.
             self.following = calls_so_far;
         }
         Ok((reply, Join::Exact))
     }
 
-    /// Continues with the provider's own token. Returns `None` without a token, or if the provider refuses it.
+    /// Continues with the provider's own token. Returns `None` if there is no token, or if the provider rejects it.
     async fn continue_by_token(
         &mut self,
         ask: &ResumeAsk,
@@ -347,7 +348,7 @@ impl<'a> Asker<'a> {
     ) -> Result<Option<(Reply, Join)>, StepFailure> {
         let Some(further) = self.native.take().filter(|_| !self.is_call()) else { return Ok(None) };
         let limit = self.reserve_limit(wanted)?;
-        // The limit of such a call includes the tokens before it.
+        // The limit of such a call includes the preceding tokens.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
         let outgoing = self.site.request.continuation(&Ask::Native { token: &further.token }, terms);
@@ -390,11 +391,11 @@ impl<'a> Asker<'a> {
         };
         let shown = ask.so_far.len().saturating_sub(outgoing.unshown_bytes);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
-        // The held text is repeated, so nothing can be forwarded before it has arrived.
+        // The model repeats text that is still held, so nothing can be forwarded before that text has arrived.
         let mut expected = expected_answer(self.suspect, shown, ask, Some(join));
         expected.closed = !unshown.is_empty();
         if tool == ToolPrefill::Hermes {
-            // The call was shown as text. A server that does not parse it as a call also responds with text.
+            // The call was shown as text. A server that does not recognise it as a call also responds with text.
             expected = expect_text(expected);
         }
         let mut continuation = self.call((outgoing.body, stream), limit, &expected, flow).await?;
@@ -403,7 +404,7 @@ impl<'a> Asker<'a> {
                 Some(rest) => continuation.text = rest.to_owned(),
                 None if self.has_only_calls(&continuation) => {}
                 None => {
-                    // The model did not continue from the cut, so nothing can be joined.
+                    // The model did not continue at the cut, so there is nothing to join.
                     self.refused.prefill = Some(RefusalTerm::Permanent);
                     let why = "the model did not continue after its own white space";
                     return Err(StepFailure::Failed(AskFailure::Unfit(why.to_owned())));
@@ -446,13 +447,13 @@ impl<'a> Asker<'a> {
         let continuation = self.call((outgoing.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
         let reply = self.convert_reply(continuation, Some(limit));
-        // The request was for another form of this part, so its response says nothing about the calls that follow.
+        // The request was for another form of this part, so the response says nothing about the calls after it.
         (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
         Ok(reply)
     }
 
-    /// Returns the provider's signature for the part, which is now `whole`. A call's signature is valid only
-    /// for its exact arguments.
+    /// Returns the provider's signature for the `whole` part. The signature of a call is valid only for the exact
+    /// arguments.
     pub(super) fn part_signature(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
@@ -460,7 +461,7 @@ impl<'a> Asker<'a> {
         self.answered_call.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
     }
 
-    /// Records which bound ended a call. The first one ends the recovery.
+    /// Records which bound ended a call. The first such bound ends the recovery.
     fn note_bound(&mut self, bound: Bound) {
         self.bound.get_or_insert(bound);
     }
@@ -524,7 +525,7 @@ impl<'a> Asker<'a> {
                 } else if self.uses_prefill() && is_about_the_prefill(status, &error) {
                     self.refused.prefill = Some(refusal_duration(status, &error));
                 } else {
-                    // Do not repeat the request, because it would be refused again.
+                    // Do not repeat the request, because it would be rejected again.
                     return Err(StepFailure::Failed(AskFailure::Final(why)));
                 }
                 Err(StepFailure::Failed(AskFailure::Rejected(why)))
@@ -532,8 +533,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Converts a response for the state machine. Tool calls that follow a text or the cut call are kept for
-    /// later, since what precedes them is complete.
+    /// Converts a response for the state machine. Tool calls after a text or after the cut call are kept for later,
+    /// because everything before them is complete.
     fn convert_reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let replaces_text =
             self.has_only_calls(&continuation) && self.may_be_a_call() && !continuation.has_echo;
@@ -550,7 +551,7 @@ impl<'a> Asker<'a> {
             limit,
             reasoned: continuation.has_reasoning,
         };
-        // Arguments that arrive as text do not show whether the model wants another call.
+        // Arguments that arrive as text do not show whether the model wants to make another call.
         self.ended_itself = is_ended_by_model(&reply) && self.answered_call.is_some();
         self.split_calls(continuation.calls, reply, replaces_text)
     }
@@ -565,8 +566,8 @@ impl<'a> Asker<'a> {
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
-    /// Whether the model may have wanted further calls after this one but had no room for them. Calls that
-    /// followed in the response are judged separately.
+    /// Whether the model may have wanted further calls but had no room for them. Calls that followed in the response
+    /// are judged separately.
     pub(super) fn may_lack_calls(&self) -> bool {
         may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
     }
@@ -577,8 +578,8 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Whether calls may be missing after a part. This is so if the part is the last call of a reply that did not
-/// end by itself, and the request permits several calls.
+/// Whether calls may be missing after a part. This requires that the part is the last call, that the reply did not
+/// end by itself, and that the request permits several calls.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
     let allows_more = case.request.allows_parallel_calls() || !suspect.before.received_calls().is_empty();
@@ -586,7 +587,7 @@ pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     suspect.is_last_call && may_have_more && !is_ended_by_model(&suspect.reply)
 }
 
-/// Whether the model ended a reply by itself. Some servers also report that when the limit was reached.
+/// Whether the model ended a reply by itself. Some servers report this even if the limit was reached.
 fn is_ended_by_model(reply: &Reply) -> bool {
     reply.ending == Ending::Clean
         && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))

@@ -1,4 +1,4 @@
-//! Bounds that can end a recovery before the reply is whole.
+//! The cost bounds that can end a recovery.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) enum Bound {
     ClientLimit,
     /// The token limit for all continuations of a request.
     ExtraTokens,
-    /// The time limit of a recovery whose client set a limit.
+    /// The time limit of a recovery if the client set a limit.
     Seconds,
     /// The time limit of a request.
     TotalSeconds,

@@ -1,4 +1,4 @@
-//! Makes one further upstream call, and waits for an upstream that broke off to become available again.
+//! Makes one further upstream call, and waits for an upstream that failed to become available.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::upstream::{
     should_retry,
 };
 
-/// Maximum size of an error response, more than any provider sends.
+/// Maximum size of an error response. No provider sends larger ones.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Anthropic's status for an overloaded server.
@@ -47,7 +47,7 @@ pub(super) enum CallFailure {
     #[error("{why}")]
     Unusable {
         why: String,
-        /// The usage of the response, as far as it was counted.
+        /// The counted usage of the response.
         spent: Option<CallUsage>,
         /// How the response ended.
         ending: Ending,
@@ -57,7 +57,7 @@ pub(super) enum CallFailure {
     ClientGone(#[from] ClientGone),
 }
 
-/// Sends a request until there is a response. Waits for an upstream that broke off, unless another one can replace it.
+/// Sends a request until there is a response. Waits for an upstream that failed, unless another one can replace it.
 pub(super) async fn send(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -81,7 +81,7 @@ pub(super) async fn send(
             return Err(CallFailure::Timeout(patience.calls()));
         }
         let model = &site.request.view().model;
-        // The rest of a budget is reserved for the client's own requests, so the reply remains cut.
+        // The rest of a budget is reserved for the client's own requests, so the reply stays cut.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
         let mut request =
@@ -98,7 +98,7 @@ pub(super) async fn send(
                 let status = answer.status();
                 let answer = decode_response(answer.map(|body| call.note_answer(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
-                // The message goes into the log, which has other readers than the client.
+                // The message goes into the log, which others than the client can read.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
                 if !should_retry.unwrap_or_else(|| may_pass(status)) {
@@ -131,7 +131,8 @@ pub(super) async fn send(
         if wait > patience.call() {
             return Err(CallFailure::Timeout(patience.calls()));
         }
-        // If the budget is used up, the client keeps waiting, because a reply that has begun can no longer be refused.
+        // If the budget is exhausted, the client keeps waiting, because a reply that has begun cannot be refused any
+        // more.
         loop {
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
             if standing.may_retry(name) {
@@ -168,7 +169,7 @@ async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: 
     }
 }
 
-/// Waits for `work`, and sends heartbeats to a streaming client meanwhile.
+/// Waits for `work`. Sends heartbeats to a streaming client meanwhile.
 pub(super) async fn while_alive<T>(
     heartbeat: Duration,
     flow: &mut Flow<'_>,

@@ -1,7 +1,7 @@
 //! How each upstream and model handles an unfinished assistant message.
 //!
-//! Published tables of prefill support contradict each other and become outdated. So the gateway tries it
-//! once and remembers the result, even across restarts.
+//! Published tables of prefill support contradict each other and become outdated. Therefore the gateway tries prefill
+//! once, and remembers the result even across restarts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::case::Case;
 /// How an upstream handles an unfinished assistant message with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capability {
-    /// The gateway has not tried it yet.
+    /// Prefill was not tried yet.
     Unknown,
     /// The upstream continues the message, and first repeats it in the response.
     EchoesPrefill,
@@ -48,7 +48,7 @@ pub(crate) struct Capabilities {
 }
 
 impl Capabilities {
-    /// Returns the capability of `upstream` for `model`. If the store fails, the gateway only has to try again.
+    /// Returns the capability of `upstream` for `model`. If the store fails, the gateway only has to try it again.
     pub(super) async fn get_or_load(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
@@ -82,7 +82,7 @@ impl Capabilities {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Capability>> {
-        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,7 @@ use crate::stopping::Stopping;
 use crate::upstream::{Client, Destination, UpstreamHealth};
 
 /// A request whose reply may be cut.
-// Fields: borrowed from the request, so that recovery has no access to anything else in it.
+// Fields: borrowed from the request, so that recovery cannot access the rest of it.
 pub(crate) struct Case<'a> {
     /// The id that `endmark log show` accepts.
     pub(crate) id: &'a str,
@@ -24,11 +24,12 @@ pub(crate) struct Case<'a> {
     /// The number of the conversation's turn that the reply answers, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
-    /// Whether the client itself limited its reply.
+    /// Whether the client set an output limit.
     pub(crate) sets_limit: bool,
-    /// Whether this is the last request of a session whose budget is used up. Then its limit was set by the gateway.
+    /// Whether this is the closing request of a session with an exhausted budget. In that case the gateway set the
+    /// output limit.
     pub(crate) is_closing: bool,
-    /// A tool that the client does not know and that the model may no longer call. Its calls are not part of the reply.
+    /// A tool that the gateway offered and has withdrawn. Its calls are not part of the reply.
     pub(crate) withdrawn_tool: Option<&'static str>,
     /// The request that the upstream received.
     pub(crate) request: &'a Request,
@@ -36,12 +37,12 @@ pub(crate) struct Case<'a> {
     pub(crate) destination: &'a Destination,
     /// The fallback upstream.
     pub(crate) fallback: Option<&'a Destination>,
-    /// Sends further calls.
+    /// Sends the further calls.
     pub(crate) sender: Sender<'a>,
     /// The upstream calls of the request.
     pub(crate) calls: &'a Calls,
     pub(crate) recorder: &'a Recorder,
-    /// How long the reply may still wait for the store.
+    /// Remaining time that the reply may wait for the store.
     pub(crate) store_patience: &'a StorePatience,
     pub(crate) settings: &'a Settings,
     pub(crate) capabilities: &'a Capabilities,
@@ -63,7 +64,7 @@ impl Case<'_> {
         &self.destination.upstream.name
     }
 
-    /// Returns what is known about the usage that this upstream reports in streams of this model.
+    /// Returns what is known about usage in this model's streams at this upstream.
     pub(crate) fn usage_source<'a>(&'a self, upstream: &'a str, model: &'a str) -> UsageSource<'a> {
         let Self { stream_usages: usages, recorder, store_patience, .. } = *self;
         UsageSource { usages, recorder, store_patience, upstream, model }

@@ -1,4 +1,4 @@
-//! One further upstream call, from the request to the end of the response, without the echo.
+//! Makes one further upstream call and reads its response without the echo.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ use crate::upstream::{ReadError, is_event_stream, read_whole, with_stream_type};
 use crate::work::{self, LARGE_BYTES};
 
 /// The result of a further call.
-// Fields: facts about one response, which different decisions use.
+// Fields: facts about one response that different decisions use.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one answer")]
 pub(super) struct Continuation {
     /// The text that belongs to the reply, without the echo.
     pub(super) text: String,
-    /// Whether the upstream repeated the unfinished message first.
+    /// Whether the upstream began by repeating the unfinished message.
     pub(super) has_echo: bool,
     /// The tool calls that follow the text.
     pub(super) calls: Vec<ToolCall>,
@@ -43,7 +43,7 @@ pub(super) struct Continuation {
     pub(super) native: Option<Further>,
     /// The provider's signature for the text.
     pub(super) signature: Option<String>,
-    /// The call that replaces the continued one.
+    /// The call that replaces the cut call.
     pub(super) call: Option<ToolCall>,
     /// Whether the response contains no other call.
     pub(super) is_lone_call: bool,
@@ -51,14 +51,14 @@ pub(super) struct Continuation {
     pub(super) sequence: Option<String>,
     /// The raw response, if it is whole.
     pub(super) body: Option<Bytes>,
-    /// Whether the response repeats itself, so that it was stopped or reached its limit.
+    /// Whether the response repeats itself. It was stopped for that reason, or reached its limit.
     pub(super) is_looping: bool,
-    /// Maximum number of tokens in the response, if known: each token has at least one byte. Unknown if the
-    /// upstream was stopped before it sent everything, or if there was hidden reasoning.
+    /// Maximum number of tokens in the response: each has at least one byte. `None` if the upstream was stopped
+    /// before the end, or if it generated hidden reasoning.
     pub(super) max_tokens: Option<u64>,
 }
 
-/// Sends `body` as one more call of the exchange, and reads the response.
+/// Makes one more call with `body`, and reads the response.
 pub(super) async fn call(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -128,7 +128,7 @@ async fn read_whole_answer(
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
-/// Settles a response that began and cannot be read to its end.
+/// Settles a response that began but cannot be read to its end.
 fn lost_answer(call: Call, error: &ReadError) -> CallFailure {
     call.settle(CallEnd::new(match error {
         ReadError::Stalled(_) => Ending::Stalled,
@@ -138,7 +138,7 @@ fn lost_answer(call: Call, error: &ReadError) -> CallFailure {
     CallFailure::AnswerLost(format!("the continuation was lost: {error}"))
 }
 
-/// Returns a choice's content that belongs to the continued part.
+/// Returns the content of a choice that belongs to the continued part.
 fn continuation(
     choice: &Choice,
     ending: Ending,
@@ -177,7 +177,7 @@ fn continuation(
     }
 }
 
-/// Reads a streamed response, and forwards certain text at once.
+/// Reads a streamed response, and forwards text as soon as it is certain.
 async fn read_streamed_answer(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -221,8 +221,7 @@ async fn read_streamed_answer(
         }
         while let Some(event) = decoder.next_frame() {
             match stream.read_frame(&event) {
-                // Content before an invalid chunk counts. The content of that chunk is missing from
-                // everything that follows.
+                // Content before an invalid chunk counts. Everything after it lacks the content of that chunk.
                 Err(_) => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.is_done => break 'reading Ending::Clean,
@@ -232,7 +231,7 @@ async fn read_streamed_answer(
             if choice.received > limits.reply_bytes {
                 break 'reading Ending::OverCap;
             }
-            // Read a response that cannot be joined to its end as well, because it reports the usage there.
+            // Read a response to its end even if it cannot be joined, because its usage is reported there.
             if hindrance(case, choice).is_none() {
                 let part = expected.part_so_far(choice);
                 passing.pass(part, flow).await?;
@@ -263,7 +262,7 @@ async fn read_streamed_answer(
     }
 }
 
-/// Returns why a choice cannot be joined with the reply, if so.
+/// Returns why a choice cannot be joined with the reply, or `None` if it can.
 fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
     let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn_tool;
     if choice.can_continue() {

@@ -1,5 +1,5 @@
-//! Measures the cost of recoveries with models that loop or never end, with a simulated clock and the models'
-//! own counts.
+//! Measures the cost of recoveries with models that loop or never end. The clock is simulated, and the models count
+//! their own tokens.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Numbers {
     }
 }
 
-/// A recovery whose model never comes to an end.
+/// A recovery with a model that never ends its reply.
 struct Recovery {
     numbers: Numbers,
     account: Account,
@@ -139,6 +139,6 @@ fn a_looping_model_never_exceeds_its_recovery_limits() {
         assert!(took <= time, "{seed}: {took:?} of {time:?}");
         most = (most.0.max(recovery.generated), most.1.max(took));
     }
-    // The recoveries must reach their bounds: a model that stops by itself would prove nothing.
+    // The recoveries must reach their bounds, because a model that stops by itself would prove nothing.
     assert!(most.0 > 3_000 && most.1 >= Duration::from_secs(59), "{most:?}");
 }

@@ -1,4 +1,4 @@
-//! Drives the pipeline: makes the calls that its steps request.
+//! Runs the pipeline, and makes the calls that its steps request.
 
 use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
@@ -6,7 +6,7 @@ use super::ask::{Asker, StepFailure};
 use crate::reply::{ClientGone, Flow};
 use crate::work;
 
-/// Makes calls and reports the responses until the pipeline is done.
+/// Makes the requested calls and forwards their responses until the pipeline is done.
 pub(super) async fn drive(
     mut pipeline: Pipeline,
     asker: &mut Asker<'_>,
@@ -16,7 +16,7 @@ pub(super) async fn drive(
         match pipeline.next() {
             PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
                 Ok((reply, join)) => {
-                    // Joining must not change the bytes that were already forwarded.
+                    // Joining must not change bytes that were already forwarded.
                     pipeline.mark_sent(flow.sent_bytes());
                     let _large = work::large(reply.text.len()).await;
                     pipeline.accept_continuation(reply, join);

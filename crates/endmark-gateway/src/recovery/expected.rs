@@ -1,4 +1,4 @@
-//! What is known in advance about the response to a further call.
+//! Describes what is known in advance about the response to a further call.
 
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{Join, PromptExcerpt};
@@ -14,21 +14,21 @@ pub(super) struct ExpectedAnswer<'a> {
     pub(super) purpose: Purpose,
     /// The text that an upstream repeats first, if it echoes a prefill.
     pub(super) echo: &'a str,
-    /// The joined text so far, which follows the echo.
+    /// The joined text so far. The response may repeat it as an echo.
     pub(super) so_far: &'a str,
     /// The grammar that determines where the part ends.
     pub(super) required_format: Option<&'a Format>,
-    /// How a response without an echo is joined; `None` if it is not a continuation.
+    /// How to join a response without an echo. `None` if it is not a continuation.
     pub(super) join: Option<Join>,
-    /// The excerpt of the text that was shown, and the prompt, if there was one.
+    /// The excerpt that was shown, and the prompt if there was one.
     pub(super) question: (PromptExcerpt, &'a str),
     /// The markers of reasoning in the request.
     pub(super) known_signs: ReasoningSigns,
-    /// Whether the response continues exactly at the end of the joined text, after its echo.
+    /// Whether the response, after its echo, continues exactly at the end of the joined text.
     pub(super) exact: bool,
-    /// Whether nothing may be forwarded before the whole response has arrived.
+    /// Whether nothing may be forwarded before the complete response has arrived.
     pub(super) closed: bool,
-    /// The tool call that the response continues; `None` if the part is text.
+    /// The tool call that the response continues. `None` if the part is text.
     pub(super) call: Option<ExpectedCall<'a>>,
 }
 
@@ -37,29 +37,29 @@ pub(super) struct ExpectedAnswer<'a> {
 pub(super) struct AnsweredPart<'a> {
     /// The text, or the arguments.
     pub(super) text: &'a str,
-    /// The call with those arguments, if they are in a call.
+    /// The call that contains those arguments, if they are in a call.
     pub(super) call: Option<&'a ToolCall>,
     /// The calls that follow.
     pub(super) calls_after: &'a [ToolCall],
 }
 
-/// The cut call whose arguments a response should contain.
+/// The cut call whose arguments the response should contain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpectedCall<'a> {
     /// The name of the called function.
     pub(super) name: &'a str,
     /// The preceding calls, which a response may repeat.
     pub(super) before: &'a [ToolCall],
-    /// The same calls as they were received. A call that was recovered later may be repeated.
+    /// The same calls as received. A call that was recovered later may be repeated.
     pub(super) received: &'a [ToolCall],
-    /// Whether the arguments were requested as text. Otherwise text is a message of the model, not arguments.
+    /// Whether the arguments were requested as text. Otherwise, text is a message of the model.
     pub(super) is_text: bool,
 }
 
 impl ExpectedAnswer<'_> {
-    /// Returns the content that belongs to the part: the response's text, or the arguments of the continued
-    /// call and the calls after it. Returns nothing if the response calls another function, or other calls
-    /// precede the call. In these cases the model does not continue.
+    /// Returns the content that belongs to the part: the response's text, or the arguments of the continued call and
+    /// the calls after it. Returns nothing if the response calls another function, or if other calls precede the
+    /// call. In both cases the model does not continue the part.
     pub(super) fn part<'a>(&self, choice: &'a Choice) -> AnsweredPart<'a> {
         let text = || AnsweredPart { text: &choice.text, call: None, calls_after: &choice.tool_calls };
         let Some(expected) = &self.call else { return text() };
@@ -74,17 +74,18 @@ impl ExpectedAnswer<'_> {
         AnsweredPart { text: &call.arguments, call: Some(call), calls_after: behind }
     }
 
-    /// Like `part`, for a response that is still arriving. Returns only text that later bytes cannot change.
+    /// Does the same as `part` for a response that is still arriving. Returns only text that later bytes cannot change.
     pub(super) fn part_so_far<'a>(&self, choice: &'a Choice) -> &'a str {
         let Some(expected) = &self.call else { return &choice.text };
-        // Only the end of the response shows whether text before calls is the rest of the arguments.
+        // Only the end of the response shows whether text before calls belongs to the arguments.
         if expected.is_text && (choice.tool_calls.is_empty() || !choice.text.trim().is_empty()) {
             return &choice.text;
         }
         expected.find_after_repeated(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
     }
 
-    /// Whether this text is the missing part of a cut call's arguments, or all of them. It may be inside a code fence.
+    /// Whether this text is the missing part of a cut call's arguments, or all of the arguments. It may be in a code
+    /// fence.
     fn completes(&self, text: &str) -> bool {
         let rest = if self.echo.is_empty() { text } else { text.strip_prefix(self.echo).unwrap_or(text) };
         let rest = inside_fence(rest).unwrap_or(rest);
@@ -101,8 +102,8 @@ impl ExpectedCall<'_> {
         (call.name == self.name && are_same(self.before, before)).then_some((call, behind))
     }
 
-    /// Like `found_in`, for a response that repeats no earlier call because the model knows that they were
-    /// made. If there are several calls, the model may instead have repeated all calls.
+    /// Does the same as `found_in` for a response that repeats no earlier call, because the model knows about them.
+    /// If there are several calls, the model may have repeated all of them instead.
     fn find_without_repeated<'a>(
         &self,
         calls: &'a [ToolCall],
@@ -113,8 +114,8 @@ impl ExpectedCall<'_> {
         let is_repeated = own.clone().any(|own| is_same_call(own, call));
         let is_told_apart =
             !so_far.trim().is_empty() && !own.clone().any(|own| continues(so_far, &own.arguments));
-        // A received call was already delivered. A response that repeats it is another turn, and would
-        // execute it twice.
+        // A received call was already delivered. A response that repeats it is a different turn, and would execute it
+        // twice.
         let acts_twice = behind.iter().any(|call| self.received.iter().any(|own| is_same_call(own, call)));
         let is_it =
             call.name == self.name && !is_repeated && !acts_twice && continues(so_far, &call.arguments);
@@ -122,7 +123,7 @@ impl ExpectedCall<'_> {
     }
 }
 
-/// Whether these are the same calls, ignoring ids and white space in the arguments.
+/// Whether these calls are equal, ignoring ids and white space in the arguments.
 pub(super) fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
     some.iter().zip(others).all(|(one, other)| is_same_call(one, other))
 }

@@ -43,13 +43,13 @@ pub(crate) async fn mend(
         {
             Ok(MendedPart::Untouched)
         }
-        // Box the futures, because most replies do not need them and would still reserve their memory.
+        // Box the futures, because most replies do not need them but would reserve memory for them.
         Judgement::Whole { disclosed } => Box::pin(mend_whole(case, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
     }
 }
 
-/// Handles a cut part: resumes it if that is wanted and possible, and otherwise discloses the cut.
+/// Handles a cut part: resumes it if that is permitted and possible, and discloses the cut otherwise.
 async fn cut(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -59,7 +59,7 @@ async fn cut(
 ) -> Result<MendedPart, ClientGone> {
     let JudgedPart { settled, by_format, .. } = *suspect_judgement(suspect);
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-    // A client that limits its reply does not intend to cut a tool call.
+    // A client that sets an output limit does not want its tool calls to be cut.
     let is_demanded = by_format || matches!(suspect.slot.part, Part::ToolCall(_));
     match action(case.mode, kind, case.sets_limit, is_demanded) {
         Action::Disclose if kind == CutKind::Window => Ok(leave_cut(case, record, suspect, kind, FULL).await),
@@ -78,16 +78,16 @@ async fn cut(
     }
 }
 
-/// Returns the verdict on one part as it was received.
+/// Returns the verdict on one part as received.
 pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
     suspect_judgement(suspect).judgement
 }
 
-/// The verdict on a part of a reply.
+/// The verdict on one part of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JudgedPart {
     judgement: Judgement,
-    /// The byte up to which the text is certain.
+    /// The offset up to which the text is certain, in bytes.
     settled: Option<usize>,
     /// Whether the required format proves a cut. Markdown without open elements proves nothing.
     by_format: bool,
@@ -141,7 +141,7 @@ fn judge_again(suspect: &Suspect) -> JudgedPart {
     JudgedPart { judgement, settled, by_format, fault }
 }
 
-/// Handles a whole part, which may only have a format error.
+/// Handles a whole part. It may have a format error.
 async fn mend_whole(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -152,7 +152,7 @@ async fn mend_whole(
     let shown = suspect.offered_calls.as_ref().filter(|_| disclosed).and_then(LaterCalls::skip_first);
     let lacks_calls = disclosed && shown.is_none() && may_lack_calls(case, suspect);
     let cut_after = lacks_calls.then(|| cut_kind(suspect));
-    // Keep the provider's own stop reason for a full context window or a repetition, which no continuation can fix.
+    // Keep the provider's stop reason for a full context window or a repetition, which no continuation can fix.
     let keeps_word = suspect.reached_window || suspect.reply.stop == Some(Stop::Repetition);
     let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
@@ -211,7 +211,7 @@ async fn mend_whole(
     })
 }
 
-/// Returns a part in the required format, with its signature, or `None` if it could not be corrected.
+/// Returns a part in the required format with its signature. Returns `None` if it could not be corrected.
 async fn correct(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -238,7 +238,7 @@ fn cut_kind(suspect: &Suspect) -> CutKind {
 /// The reason if the context window is full.
 const FULL: &str = "the model's context window is full: compact the conversation, then ask again";
 
-/// The reason if nothing can be appended to the text that the client has.
+/// The reason if nothing can be appended to the text that the client already has.
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
 /// Delivers a cut part unchanged, and discloses the cut.
@@ -255,7 +255,7 @@ async fn leave_cut(
     MendedPart::Cut { kind, reason: reason.to_owned(), finish }
 }
 
-/// Records a part whose rest was not requested.
+/// Records a part without requesting the rest.
 async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: Judgement, reason: &str) {
     let reply = &suspect.reply;
     let pieces = [PieceRecord {
@@ -292,7 +292,7 @@ async fn resume(
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
     let used_offered = asker.used_earlier_answer();
     let answered = RestAnswer {
-        // An attempt that a budget does not permit makes no call. A correction is not an attempt to resume.
+        // An attempt that a budget does not permit makes no call. A correction does not count as an attempt to resume.
         attempts: outcome.attempts.min(made_now),
         signature: asker.part_signature(&outcome.text),
         may_lack_calls: asker.may_lack_calls(),
@@ -302,7 +302,7 @@ async fn resume(
     };
     let whole = WholeAnswer { sequence: asker.sequence, replacement_body: asker.repeated_body };
     let strategies = asker.strategies;
-    // Do not ask again for each part if the upstream refuses permanently.
+    // Do not ask again for each part if the upstream rejects permanently.
     let was_asked = made_now > 0;
     let tried = outcome.attempts.saturating_sub(u32::from(used_offered));
     account.note_attempts(tried.max(u32::from(was_asked)), outcome.corrections);
@@ -323,8 +323,8 @@ async fn resume(
     Ok(mended)
 }
 
-/// Creates the state machine for this part. The settings, and what the client has already received, determine
-/// its options.
+/// Creates the state machine for this part, with options from the settings and from what the client has already
+/// received.
 fn pipeline(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -357,8 +357,8 @@ fn pipeline(
     Pipeline::new(policy, suspect.required_format.clone(), schema, suspect.reply.clone())
 }
 
-/// Returns which regenerated reply may replace this part. A call with free text has no values to compare.
-/// Only its name, like that of every call, and its length are compared.
+/// Returns which regenerated replies may replace this part. A call with free text has no values to compare. Only the
+/// name and the length of the text are compared.
 fn restart(settings: &Settings, part: &Part) -> Restart {
     match part {
         Part::Text => settings.resume.restart,
@@ -369,7 +369,8 @@ fn restart(settings: &Settings, part: &Part) -> Restart {
     }
 }
 
-/// Text that was already sent cannot be corrected. A call of which nothing arrived would be invented by a correction.
+/// Returns the permitted corrections. Text that was already sent cannot be corrected, and a call without any received
+/// data would be invented.
 fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent_bytes() == 0 && !is_made_up && suspect.obstacle.is_none() {
@@ -422,7 +423,7 @@ fn build_outcome(
                 if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
                     Some(verified.to_owned())
                 } else {
-                    // The calls follow the whole text, including text that arrived together with its end.
+                    // The calls follow the complete text, including text that arrived together with its end.
                     follows.then(|| suspect.reply.text.clone())
                 };
             let finish = if claims_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
@@ -449,7 +450,7 @@ fn form_fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     }
 }
 
-/// Returns how many bytes of the responses are not in the joined text. The count of a seam includes earlier
+/// Returns the number of received bytes that are not in the joined text. The count of a seam includes earlier
 /// responses that could not be joined.
 fn count_dropped(pieces: &[PieceRecord]) -> usize {
     let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
@@ -463,8 +464,8 @@ fn is_unjoined(piece: &PieceRecord) -> bool {
     piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
-/// Whether the provider reported a normal stop reason for a cut reply. That reason is not forwarded, because
-/// a client would accept half a text as complete, and act on half a tool call.
+/// Whether the provider reported a normal stop reason for a cut reply. It is not forwarded: a client would accept
+/// half a text as complete, or act on half a tool call.
 fn claims_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
         && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))

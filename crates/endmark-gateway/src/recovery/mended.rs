@@ -7,7 +7,7 @@ use super::bound::Bound;
 use super::suspect::LaterCalls;
 use crate::reply::Outcome;
 
-/// The stop reason that the gateway reports for a part.
+/// The stop reason to report for a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
     /// The provider's own stop reason.
@@ -18,7 +18,7 @@ pub(crate) enum Finish {
     Cut,
 }
 
-/// A format error in a whole part.
+/// A format error in a part that is not cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FormFault {
     /// The part violates its schema.
@@ -30,7 +30,7 @@ pub(crate) enum FormFault {
 }
 
 impl FormFault {
-    /// Returns the reason to disclose. A schema violation has a separate field.
+    /// Returns the reason to disclose. A schema violation has a field of its own.
     fn reason(self) -> Option<&'static str> {
         match self {
             Self::Schema => None,
@@ -40,10 +40,10 @@ impl FormFault {
     }
 }
 
-/// The reason for a part that remains invalid in the required grammar after all continuations.
+/// The reason for a part that still violates the required grammar after all continuations.
 pub(crate) const MALFORMED: &str = "malformed";
 
-/// The reason for a reply that was cut at a place where further calls may be missing.
+/// The reason for a reply that was cut where further calls may be missing.
 pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
 
 /// A part of a reply after recovery.
@@ -51,7 +51,7 @@ pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
 pub(crate) enum MendedPart {
     /// The part needed no recovery.
     Untouched,
-    /// The part was whole as received, but something must be disclosed.
+    /// The part was whole as received, but there is something to disclose.
     Whole {
         finish: Finish,
         /// How the reply was cut after this part, if further calls may be missing.
@@ -66,14 +66,14 @@ pub(crate) enum MendedPart {
         whole: WholeAnswer,
         finish: Finish,
         fault: Option<FormFault>,
-        /// Bytes of the responses that are not in the text: repetitions, and remarks about the text.
+        /// Number of received bytes that are not in the text: repetitions, and remarks about the text.
         left_out: usize,
         /// The length of the cut text in characters, if the reply was regenerated.
         replaced_chars: Option<usize>,
     },
     /// The format was corrected.
     Corrected {
-        /// How the part, or the reply after it, was cut.
+        /// How this part or the reply after it was cut.
         kind: Option<CutKind>,
         text: String,
         finish: Finish,
@@ -82,32 +82,32 @@ pub(crate) enum MendedPart {
     },
     /// The part is cut, and the rest was not requested.
     Cut { kind: CutKind, reason: String, finish: Finish },
-    /// The part is cut, and the rest was requested without success.
+    /// The part is cut, and requesting the rest failed.
     Exhausted {
         kind: CutKind,
         reason: String,
         finish: Finish,
-        /// The text to deliver, if it differs from the received one.
+        /// The text to deliver, if it differs from the received text.
         text: Option<String>,
         answered: RestAnswer,
     },
 }
 
-/// The result of requesting a part's rest, whether or not the part is whole now.
+/// The result of requesting the rest of a part.
 #[derive(Debug, Default)]
 pub(crate) struct RestAnswer {
     /// Number of calls made to resume the part.
     pub(crate) attempts: u32,
     /// The other upstream that was called, if any.
     pub(crate) upstream: Option<String>,
-    /// Tool calls that the response contained instead of, or after, the rest of the text.
+    /// Tool calls that the response contained instead of the rest of the text, or after it.
     pub(crate) following: Option<LaterCalls>,
-    /// The provider's signature for the rest of the text, or for a call that was requested again.
+    /// The provider's signature for the rest of the text, or for a repeated call.
     pub(crate) signature: Option<String>,
     /// The bound that ended the recovery, if any.
     pub(crate) bound: Option<Bound>,
-    /// Whether the part is a call and further calls may be missing after it, because the responses do not
-    /// show that the model wanted no more.
+    /// Whether the part is a call and further calls may be missing after it, because no response shows that the model
+    /// wanted no more.
     pub(crate) may_lack_calls: bool,
 }
 
@@ -120,10 +120,10 @@ pub(crate) struct WholeAnswer {
     pub(crate) replacement_body: Option<Bytes>,
 }
 
-/// What the client gets of a part.
+/// The part as delivered to the client.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveredPart {
-    /// The text, if it differs from the received one.
+    /// The text, if it differs from the received text.
     pub(crate) text: Option<String>,
     pub(crate) following: Option<LaterCalls>,
     pub(crate) signature: Option<String>,
@@ -138,7 +138,7 @@ impl MendedPart {
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
-            // A text that violates the required grammar is as useless as a cut one.
+            // A text that violates the required grammar is as useless as a cut text.
             Self::Whole { fault: Some(FormFault::Malformed), .. }
             | Self::Whole { cut_after: Some(_), .. }
             | Self::Cut { .. } => Some(Outcome::Cut),
@@ -147,7 +147,7 @@ impl MendedPart {
         }
     }
 
-    /// Whether the client gets the whole part, even if calls after it may be missing.
+    /// Whether the client gets the complete part, even if calls after it may be missing.
     pub(crate) fn is_delivered_whole(&self) -> bool {
         matches!(self, Self::Whole { .. } | Self::Resumed { .. } | Self::Corrected { .. })
     }
@@ -157,7 +157,7 @@ impl MendedPart {
         matches!(self, Self::Cut { .. } | Self::Exhausted { .. })
     }
 
-    /// Whether the part is a whole call, but further calls may be missing after it.
+    /// Whether the part is a complete call, but further calls may be missing after it.
     pub(crate) fn may_lack_calls(&self) -> bool {
         match self {
             Self::Untouched | Self::Cut { .. } | Self::Exhausted { .. } => false,
@@ -166,7 +166,7 @@ impl MendedPart {
         }
     }
 
-    /// Whether the rest was requested without success, or calls may be missing.
+    /// Whether requesting the rest failed, or calls may be missing.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.may_lack_calls() || matches!(self, Self::Exhausted { .. })
     }
@@ -176,7 +176,7 @@ impl MendedPart {
         matches!(self, Self::Exhausted { answered, .. } if answered.bound.is_some())
     }
 
-    /// Returns how the part, or the reply after it, was cut.
+    /// Returns how this part or the reply after it was cut.
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
             Self::Untouched => None,
@@ -186,7 +186,7 @@ impl MendedPart {
         }
     }
 
-    /// Returns why the part, or the reply after it, is not whole.
+    /// Returns why this part or the reply after it is not whole.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
             _ if self.may_lack_calls() => Some(CALLS_MAY_BE_MISSING),
@@ -255,12 +255,12 @@ impl MendedPart {
         matches!(self, Self::Whole { fault: Some(_), .. } | Self::Resumed { fault: Some(_), .. })
     }
 
-    /// Returns how many bytes of the responses are not in the text.
+    /// Returns the number of received bytes that are not in the text.
     pub(crate) fn dropped_bytes(&self) -> usize {
         if let Self::Resumed { left_out, .. } = self { *left_out } else { 0 }
     }
 
-    /// Returns the text to deliver, if it differs from the received one.
+    /// Returns the text to deliver, if it differs from the received text.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
@@ -269,7 +269,7 @@ impl MendedPart {
         }
     }
 
-    /// Returns what the client gets of the part.
+    /// Returns the part as delivered to the client.
     pub(crate) fn into_given(self) -> DeliveredPart {
         let (text, answered, whole) = match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return DeliveredPart::default(),

@@ -8,8 +8,8 @@ use endmark_text::detect::Detector;
 use super::expected::ExpectedAnswer;
 use crate::reply::{ClientGone, Flow};
 
-/// Forwards those bytes of a continuation that certainly belong to the reply: everything after an echo, or
-/// after a seam that is certain.
+/// Forwards the bytes of a continuation that certainly belong to the reply: everything after an echo, or after a
+/// certain seam.
 pub(super) struct StreamPasser<'a> {
     expected: &'a ExpectedAnswer<'a>,
     /// How much of the response was examined.
@@ -19,8 +19,8 @@ pub(super) struct StreamPasser<'a> {
 
 /// How the response relates to the reply.
 enum ReadMode {
-    /// After the echo, the response is the reply itself. The detector finds where a required JSON text ends
-    /// or violates its grammar.
+    /// After the echo, the response is the reply itself. The detector finds where required JSON ends or violates its
+    /// grammar.
     Echo { detector: Option<Box<Detector>>, watch: SignWatch },
     /// The response is joined as it arrives.
     Stitched {
@@ -28,7 +28,7 @@ enum ReadMode {
         /// Whether the joined text is known to begin with the bytes that the client has.
         agrees: bool,
     },
-    /// Only the complete response shows whether it belongs to the reply.
+    /// Nothing is forwarded, because only the complete response shows whether it belongs to the reply.
     Closed,
 }
 
@@ -36,7 +36,7 @@ enum ReadMode {
 enum ArrivingJoin {
     /// At a seam, which is searched for.
     Stitched(StitchStream),
-    /// At the position from which the response proves to continue.
+    /// At the position at which the response provably continues.
     Prompted(PromptedStream),
 }
 
@@ -63,22 +63,22 @@ impl<'a> StreamPasser<'a> {
         let way = match expected.required_format {
             _ if expected.closed => ReadMode::Closed,
             _ if expected.echo.is_empty() && !expected.exact => stitch_mode(expected),
-            // A closing remark after a JSON document is not part of the document.
+            // A remark after a JSON document is not part of the document.
             None => echoed(json_state_after(expected.so_far).map(Box::new)),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
                 echoed(Some(Box::new(detector)))
             }
-            // A text without a defined end is forwarded as it arrives. In other grammars, only the complete
-            // text shows the end.
+            // Text without a defined end is forwarded as it arrives. With other grammars, only the complete text
+            // shows the end.
             Some(format) if !format.has_grammar() => echoed(None),
             Some(_) => ReadMode::Closed,
         };
         Self { expected, seen_bytes: 0, way }
     }
 
-    /// Examines everything received so far, and forwards new bytes that are certain.
+    /// Examines all data received so far, and forwards new bytes that are certain.
     pub(super) async fn pass(&mut self, received: &str, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
         if !flow.is_live() {
             return Ok(());
@@ -88,16 +88,16 @@ impl<'a> StreamPasser<'a> {
             && !echo.starts_with(received)
             && matches!(self.way, ReadMode::Echo { .. })
         {
-            // The upstream was expected to repeat its message, but does not.
+            // The upstream was expected to repeat its message, but did not.
             self.way = stitch_mode(self.expected);
         }
-        // A replacement character at the end may be an incomplete character.
+        // A replacement character at the end may be part of an incomplete character.
         let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
         match &mut self.way {
             ReadMode::Closed => Ok(()),
             ReadMode::Echo { detector, watch } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
-                // Reasoning does not belong to a reply. What to do is decided once the response is complete.
+                // Reasoning does not belong to a reply. The complete response decides what to do with it.
                 let Some(rest) = rest.get(..watch.read(rest)) else { return Ok(()) };
                 let Some(fresh) = rest.get(self.seen_bytes..) else { return Ok(()) };
                 let certain = certain(detector.as_deref_mut(), fresh);
@@ -172,7 +172,7 @@ fn certain(detector: Option<&mut Detector>, fresh: &str) -> usize {
     fresh.len()
 }
 
-/// Whether the joined parts begin with the bytes that the client has. `None` while they are shorter.
+/// Whether the joined parts begin with the bytes that the client has. `None` while they are too short to tell.
 fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
     let Some(had) = had else { return Some(false) };
     let length: usize = joined.iter().map(|part| part.len()).sum();

@@ -5,23 +5,23 @@ use std::time::Duration;
 use endmark_recovery::failover::{pause, requested_wait};
 use tokio::time::Instant;
 
-/// Quick tries for a server that was just restarted. If it is not back by then, the waits between further tries grow.
+/// Number of quick attempts, for a server that was just restarted. Afterwards the waits grow.
 const QUICK_TRIES: u32 = 4;
 
-/// The waits between tries, over all calls for the rest of one reply. They share a total, and each is longer
-/// than the one before, even if it is for another call.
+/// The waits between attempts, over all calls for the rest of one reply. They share one total, and each is longer
+/// than the previous one, even for another call.
 #[derive(Debug)]
 pub(crate) struct Patience {
     remaining: Duration,
     try_count: u32,
     is_over: bool,
     calls: Duration,
-    /// The deadline for all calls; `None` if it exceeds the range of the clock.
+    /// The deadline of all calls. `None` if it exceeds the range of the clock.
     calls_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Limits the sum of all waits to `in_all`, and the calls with their waits to `calls` after `now`.
+    /// Limits the sum of all waits to `in_all`, and all calls with their waits to `calls` after `now`.
     pub(crate) fn new(in_all: Duration, calls: Duration, now: Instant) -> Self {
         Self { remaining: in_all, try_count: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
     }
@@ -46,13 +46,13 @@ impl Patience {
         self.is_over
     }
 
-    /// Returns the wait before a further try, which is at least as long as the upstream requested. Returns
-    /// `None` if not enough time is left; no further try is then made. `random` is any uniformly distributed number.
+    /// Returns the wait before the next attempt, at least as long as the upstream requested. Returns `None` if too
+    /// little time remains for another attempt. `random` is a uniformly distributed number.
     pub(super) fn wait(&mut self, retry_after: Option<Duration>, random: u32) -> Option<Duration> {
         self.try_count = self.try_count.saturating_add(1);
         let doublings = self.try_count.saturating_sub(QUICK_TRIES).min(8);
         let own = pause(self.try_count, random).saturating_mul(1 << doublings);
-        // Pause even after `Retry-After: 0`, which is not a request to retry at once.
+        // Pause even after `Retry-After: 0`, which is not a request for an immediate retry.
         let wait = retry_after.map_or(own, |retry_after| requested_wait(retry_after, random).max(own));
         match self.remaining.checked_sub(wait) {
             Some(left) => self.remaining = left,

@@ -13,20 +13,19 @@ use crate::metrics::Metrics;
 use crate::reply::Slot;
 use crate::stopping::{Stage, Stopping};
 
-/// An open row. If it is dropped before it is closed, it records that the client has disconnected or the
-/// gateway was stopped.
+/// An open row. If it is dropped before it is closed, it records that the client disconnected or the gateway stopped.
 pub(super) struct Record {
     recorder: Recorder,
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
     upstream: String,
     kind: CutKind,
-    /// The data of the start, which is written again if the store did not accept it.
+    /// The start data, which is written again if the store rejected it.
     started: CutStarted,
-    /// The row; `None` once it is closed.
+    /// The row. `None` once it is closed.
     open: Option<OpenRow>,
     keep_text: bool,
-    /// Number of resume calls of the request, and how many of them preceded this part.
+    /// Number of resume calls of the request, and the number of those before this part.
     calls: Arc<AtomicU32>,
     calls_before: u32,
 }
@@ -34,7 +33,7 @@ pub(super) struct Record {
 /// A row that is not closed yet.
 enum OpenRow {
     Recorded(CutId),
-    /// The store is still writing the row, but the client's reply could wait no longer.
+    /// The store is still writing the row, but the reply could not wait any longer.
     Pending(JoinHandle<Result<CutId, StoreError>>),
     /// The store did not accept the row.
     Failed,
@@ -59,12 +58,12 @@ pub(super) struct Closing<'a> {
     pub(super) extra_output_tokens: u64,
     pub(super) reason: String,
     pub(super) pieces: &'a [PieceRecord],
-    /// The strategy of each piece after the first, and its upstream if that is not the first one.
+    /// The strategy of each piece after the first, and its upstream if that is not the original one.
     pub(super) strategies: &'a [String],
 }
 
 impl<'a> Closing<'a> {
-    /// Creates the outcome of a part that was not resumed, or whose client has disconnected.
+    /// Creates the outcome of a part that was not resumed, or whose client disconnected.
     pub(super) fn without_calls(outcome: &'static str, reason: &str, pieces: &'a [PieceRecord]) -> Self {
         Self {
             resolved: false,
@@ -79,8 +78,8 @@ impl<'a> Closing<'a> {
 }
 
 impl Record {
-    /// Opens a row durably, so that the next start finds it if this process is killed. If the store fails,
-    /// the client still gets its reply.
+    /// Opens a row durably, so that the next start finds it if this process is killed. If the store fails, the client
+    /// still gets its reply.
     pub(super) async fn open(
         case: &Case<'_>,
         slot: &Slot,
@@ -109,7 +108,7 @@ impl Record {
                 tracing::error!(request = case.id, %error, "the store does not take a cut reply's row: it is kept for later");
                 OpenRow::Failed
             }
-            // The task is cancelled only when the process ends.
+            // The task is cancelled only at the end of the process.
             Some(Err(_)) => OpenRow::Failed,
             None => {
                 tracing::error!(
@@ -139,17 +138,17 @@ impl Record {
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
         let settled = cut_settled(&closing, self.calls(), self.keep_text);
         let settling = settle(self.recorder.clone(), self.started.clone(), open, settled);
-        // The task continues even if nothing waits for it any more.
+        // The task continues even if nothing waits for it.
         let _ = patience.wait(tokio::spawn(settling)).await;
     }
 
-    /// Returns the number of calls for the rest of the part: failed ones included, corrections excluded (PC-5).
+    /// Returns the number of calls for the rest of the part, including failed ones and excluding corrections (PC-5).
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed).saturating_sub(self.calls_before)
     }
 }
 
-/// Records the outcome. If the store does not accept it, queues it without waiting.
+/// Records the outcome. If the store rejects it, queues it without waiting.
 async fn settle(recorder: Recorder, started: CutStarted, open: OpenRow, settled: CutSettled) {
     let id = open.id().await;
     if let Some(id) = id {
@@ -175,7 +174,7 @@ impl Drop for Record {
         };
         self.metrics.cut(&self.upstream, self.kind.name(), left.outcome);
         let settled = cut_settled(&left, self.calls(), false);
-        // Without a runtime the process is ending. The next start finds the open row.
+        // Without a runtime, the process is ending. The next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(settle(self.recorder.clone(), self.started.clone(), open, settled));
         }

@@ -4,7 +4,7 @@ use endmark_recovery::CutKind;
 
 use crate::settings::Mode;
 
-/// What to do about a cut.
+/// The reaction to a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Request the rest.
@@ -13,8 +13,8 @@ pub(super) enum Action {
     Disclose,
 }
 
-/// Decides what to do about a cut of `kind`. In the mode `auto`, a client that limited plain text wanted the
-/// cut, and gets the text unchanged.
+/// Decides how to react to a cut of `kind`. In the mode `auto`, a client that limited plain text wanted the cut, and
+/// gets the text unchanged.
 pub(super) fn action(mode: Mode, kind: CutKind, client_set_limit: bool, grammar_demanded: bool) -> Action {
     match (mode, kind) {
         (Mode::Off | Mode::Warn, _) | (_, CutKind::Window) => Action::Disclose,

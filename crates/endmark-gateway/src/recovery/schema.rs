@@ -1,4 +1,4 @@
-//! Compiles JSON Schemas. The pipeline sees only a validator.
+//! Compiles JSON Schemas. The pipeline uses only the resulting validator.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use endmark_recovery::{SchemaProblem, Validate};
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-/// A compiled JSON Schema. References are resolved only inside the schema; nothing is downloaded.
+/// A compiled JSON Schema. References are resolved only within the schema, and nothing is downloaded.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     validator: Arc<jsonschema::Validator>,
 }
 
-/// Why a text is not a usable JSON Schema.
+/// Error for an unusable JSON Schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The text is not JSON.

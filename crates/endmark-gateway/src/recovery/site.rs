@@ -1,4 +1,4 @@
-//! Selects the upstream from which the rest of a reply is requested.
+//! Selects the upstream for requesting the rest of a reply.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use endmark_wire::request::Request;
 use super::case::Case;
 use crate::upstream::Destination;
 
-/// The upstream from which the rest is requested, and the request in its format.
+/// The upstream for requesting the rest, and the request in its format.
 pub(super) struct Site<'a> {
     case: &'a Case<'a>,
     pub(super) destination: &'a Destination,
@@ -35,7 +35,7 @@ impl<'a> Site<'a> {
         &self.destination.upstream.name
     }
 
-    /// Whether this is the other upstream, and not the first.
+    /// Whether this is the other upstream.
     pub(super) fn is_fallback(&self) -> bool {
         self.is_fallback
     }
@@ -56,7 +56,7 @@ impl<'a> Site<'a> {
         true
     }
 
-    /// Records how a stream of this upstream ended. Returns whether the other one is used from now on.
+    /// Records how a stream of this upstream ended. Returns whether to use the other one from now on.
     pub(super) fn leaves_after(&mut self, ending: Ending) -> bool {
         let leaves = self.finishing.leaves(ending);
         leaves && self.may_leave()

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-/// A working store needs far less time, and a cut reply takes far longer. Clients should not notice more than
-/// this of a store that fails.
+/// Total delay that a failing store may cause. A working store needs far less time, and recovering a reply takes far
+/// longer.
 const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// The remaining time.
@@ -22,7 +22,7 @@ impl Default for StorePatience {
 }
 
 impl StorePatience {
-    /// Returns the result of `work` if it is ready in time. Work that completes at once is always accepted.
+    /// Returns the result of `work` if it is ready in time. Work that completes immediately is always accepted.
     pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (began, left) = (Instant::now(), *self.lock());
         let done = timeout(left, work).await.ok();
@@ -32,7 +32,7 @@ impl StorePatience {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Duration> {
-        // The value is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The value is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.remaining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

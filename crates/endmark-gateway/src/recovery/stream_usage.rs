@@ -1,7 +1,7 @@
 //! Remembers which upstreams refuse to report the usage of a stream, for each model.
 //!
-//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests
-//! it, and some servers reject the unknown field. Only a try shows which ones.
+//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests it. Some
+//! servers reject this field. Only an attempt shows which.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use http::StatusCode;
 
 use super::store_patience::StorePatience;
 
-/// Maximum remembered pairs of upstream and model. Beyond it, all are forgotten and learned again, because
-/// clients choose the model names.
+/// Maximum number of remembered pairs of upstream and model. Clients choose the model names, so above it all pairs
+/// are forgotten and learned again.
 const MAX_CACHED_MODELS: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
@@ -22,7 +22,7 @@ const REFUSED: &str = "none";
 /// Whether an upstream reports the usage of a model's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamUsage {
-    /// The gateway has not tried it yet.
+    /// Usage was not requested yet.
     Unknown,
     /// The upstream accepted a request for usage.
     Accepted,
@@ -34,12 +34,12 @@ pub(crate) enum StreamUsage {
 #[derive(Default)]
 pub(crate) struct StreamUsages(Mutex<HashMap<(String, String), StreamUsage>>);
 
-/// An upstream with a model, and the places where knowledge about them is kept.
+/// An upstream with a model, and where knowledge about them is stored.
 #[derive(Clone, Copy)]
 pub(crate) struct UsageSource<'a> {
     pub(crate) usages: &'a StreamUsages,
     pub(crate) recorder: &'a Recorder,
-    /// How long the reply may still wait for the store.
+    /// Remaining time that the reply may wait for the store.
     pub(crate) store_patience: &'a StorePatience,
     pub(crate) upstream: &'a str,
     pub(crate) model: &'a str,
@@ -66,8 +66,8 @@ impl UsageSource<'_> {
         self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
-    /// Records that the upstream refuses such a request. Only an error that names the field is remembered
-    /// across restarts, because any other error may have had another cause.
+    /// Records that the upstream rejects the request for usage. Only an error that names the field is remembered
+    /// across restarts, because other errors may have other causes.
     pub(crate) async fn note_refusal(self, is_named: bool) {
         let Self { usages, recorder, upstream, model, .. } = self;
         let model_name = recorder.clean(model);
@@ -96,19 +96,19 @@ impl StreamUsages {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), StreamUsage>> {
-        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether to request the usage of a stream, over all tries of one request.
+/// Whether to request the usage of a stream, over all attempts of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counting {
     /// The request is sent unchanged.
     NotRequested,
-    /// The usage is requested. The value states what was known before.
+    /// Usage is requested. The value is the previous knowledge.
     Requested(StreamUsage),
-    /// The upstream may have refused the usage, so the request is sent unchanged.
+    /// The upstream may have rejected the request for usage, so the original request is sent.
     Withdrawn {
         /// Whether the error named the field.
         is_named: bool,
@@ -128,7 +128,7 @@ impl Counting {
         matches!(self, Self::Requested(_))
     }
 
-    /// Handles a refusal. If the field may be the reason, the request is sent again without it.
+    /// Handles a rejection. If the field may be the reason, the request is repeated without it.
     pub(crate) fn note_refusal(&mut self, status: StatusCode, error: Option<&ProviderError>) {
         if let Self::Requested(known) = *self
             && is_about_usage(known, status, error)
@@ -152,7 +152,7 @@ impl Counting {
     }
 }
 
-/// Returns the key in the store, where the model's other capabilities are kept, too.
+/// Returns the key in the store, which also contains the model's other capabilities.
 fn subject(model: &str) -> String {
     format!("{model}#usage")
 }
@@ -163,13 +163,14 @@ pub(crate) fn names_usage_field(error: Option<&ProviderError>) -> bool {
     error.is_some_and(|error| names(&error.message) || error.code.as_deref().is_some_and(names))
 }
 
-/// Whether a response with this status can mean that the field is rejected: it rejects the request, not its sender.
+/// Whether a response with this status can mean that the field is rejected. It must reject the request, and not the
+/// sender.
 pub(crate) fn may_be_about_usage(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Whether this field may be the reason for a refusal. This is so if the error names it. It is also possible
-/// if the upstream has not accepted such a request before, and the refusal is not about the length or the sender.
+/// Whether this field may be the reason for a rejection. That is certain if the error names it. It is possible if the
+/// upstream has never accepted such a request, and the rejection concerns neither the length nor the sender.
 fn is_about_usage(known: StreamUsage, status: StatusCode, error: Option<&ProviderError>) -> bool {
     let is_other = error.is_some_and(|error| error.is_context_length() || error.is_about_the_account());
     may_be_about_usage(status) && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))

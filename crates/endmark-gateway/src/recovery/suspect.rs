@@ -14,21 +14,21 @@ use crate::reply::{Part, Slot};
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {
     pub(crate) slot: Slot,
-    /// The text of the part, including the beginning that the client wrote.
+    /// The text of the part, including a beginning that the client wrote.
     pub(crate) reply: Reply,
     pub(crate) required_format: Option<Format>,
     pub(crate) schema: Option<Schema>,
-    /// Whether the server reported the part as complete and no required grammar could contradict that.
+    /// Whether the server reported the part as complete, and no required grammar could contradict that.
     pub(crate) is_proved: bool,
     /// The text and calls that precede a tool call in the message.
     pub(crate) before: PrecedingCalls,
-    /// Why no request can continue the part, if so.
+    /// Why no request can continue the part. `None` if one can.
     pub(crate) obstacle: Option<&'static str>,
     /// Whether the provider reports that the context window is full after this part.
     pub(crate) reached_window: bool,
-    /// Whether the part is a call and no further part of the message followed.
+    /// Whether the part is a call, and no other part of the message followed.
     pub(crate) is_last_call: bool,
-    /// This call as contained in the response for an earlier part, with the calls that follow it there.
+    /// This call in the response for an earlier part, with the calls that follow it there.
     pub(crate) offered_calls: Option<LaterCalls>,
     /// The provider's own continuation token for a text.
     pub(crate) continuation: Option<Continuation>,
@@ -51,8 +51,8 @@ impl Suspect {
 }
 
 impl Suspect {
-    /// Takes this call from the response that completed the call `after`, if the calls there match the
-    /// original ones. Then no request is needed.
+    /// Takes this call from the response that completed the call `after`, if the calls there match the original ones.
+    /// That saves a request.
     pub(crate) fn take_repeated_call(&mut self, answered: &CallsAfter) {
         let Part::ToolCall(call) = &self.slot.part else { return };
         let Some(at) = self.before.received_calls().iter().position(|own| own.index == answered.call) else {
@@ -77,7 +77,7 @@ pub(crate) struct CallsAfter {
     pub(crate) following: LaterCalls,
 }
 
-/// The text and calls that precede a call in a message. All parts of the message share them.
+/// The text and calls that precede a call in a message. All parts of the message share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PrecedingCalls {
     message: Arc<(String, Vec<ToolCall>)>,
@@ -92,7 +92,7 @@ impl PrecedingCalls {
         Self { message, calls, joined_calls: None }
     }
 
-    /// Records calls that were recovered, because a request must show them as the client has them.
+    /// Records recovered calls, because a request must show them as the client has them.
     pub(crate) fn join(&mut self, whole: &[ToolCall]) {
         if whole.is_empty() {
             return;
@@ -118,19 +118,19 @@ impl PrecedingCalls {
     }
 }
 
-/// Tool calls that arrived when the rest of a text was requested, or that followed a call whose rest was requested.
+/// Tool calls that arrived instead of the rest of a text, or after a call that was requested again.
 #[derive(Debug, Clone)]
 pub(crate) struct LaterCalls {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// Whether the text before these calls was in fact the beginning of the call.
+    /// Whether the text before these calls was actually the beginning of a call.
     pub(crate) replaces_text: bool,
 }
 
 impl LaterCalls {
-    /// Returns the calls after the first one, if they show what the model wanted next: there are further
-    /// calls, or the response ended by itself.
+    /// Returns the calls after the first one, if they show what the model wanted next. This requires further calls,
+    /// or a response that ended by itself.
     pub(crate) fn skip_first(&self) -> Option<Self> {
         let calls = self.calls.get(1..)?.to_vec();
         let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
@@ -138,29 +138,28 @@ impl LaterCalls {
     }
 }
 
-/// The text contains half a surrogate pair, so a request could only show a different text; see
+/// The text contains half a surrogate pair, so a request could only show a different text. See
 /// [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "it contains half a surrogate pair, which no request can show";
 
-/// Other content is next to the text or in it; see
-/// [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
-/// [`Choice::has_unrequestable_part`](endmark_wire::reply::Choice::has_unrequestable_part).
+/// There is other content in the text or next to it. See [`Choice::mendable`](endmark_wire::reply::Choice::mendable)
+/// and [`Choice::has_unrequestable_part`](endmark_wire::reply::Choice::has_unrequestable_part).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
 
-/// The server stopped the reply because it repeated itself; see
+/// The server stopped the reply because it repeated itself. See
 /// [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
 pub(crate) const REPEATED: &str =
     "the upstream stopped it because it repeated itself, and a continuation would repeat it further";
 
-/// The upstream returned more choices than requested. Only the upstream knows who pays for them.
+/// The upstream returned more choices than requested. It is unknown who pays for them.
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
-/// The text follows a call; see [`Choice::text_after_calls`](endmark_wire::reply::Choice::text_after_calls).
+/// The text follows a call. See [`Choice::text_after_calls`](endmark_wire::reply::Choice::text_after_calls).
 pub(crate) const BEHIND_CALLS: &str = "it follows a call whose result the model would need first";
 
-/// Whether the server made up the arguments of a reply's last call. Formats that represent arguments as an
-/// object cannot represent a cut. If the reply reached its limit and the arguments are complete but violate
-/// the function's schema, the server completed a beginning that it could not parse.
+/// Whether the server invented the arguments of a reply's last call. A format in which arguments are an object cannot
+/// represent a cut. The server invented them if the reply reached its limit and the complete arguments violate the
+/// function's schema.
 pub(crate) fn has_made_up_arguments(reply: &Reply, schema: Option<&Schema>) -> bool {
     let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
     reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))

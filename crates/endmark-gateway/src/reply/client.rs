@@ -6,13 +6,13 @@ use endmark_wire::writer::Writer;
 use super::slot::{Part, Slot};
 use crate::body::Outlet;
 
-/// Error: the client has closed its connection.
+/// Error: the client closed its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client went away")]
 pub(crate) struct ClientGone;
 
-/// The client of a streamed reply. Sending waits until the client reads, so a slow client also slows the
-/// upstream. If the client disconnects, all remaining work for the reply is dropped.
+/// The client of a streamed reply. Sending waits until the client reads, so a slow client also slows the upstream. If
+/// the client disconnects, all work for the reply is dropped.
 pub(crate) struct ClientStream {
     outlet: Outlet,
 }
@@ -32,23 +32,23 @@ impl ClientStream {
     }
 }
 
-/// A part of a reply that the client reads while it is being recovered.
+/// A part of a reply that the client is reading while it is being recovered.
 pub(crate) struct LiveSlot<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a mut dyn Writer,
     pub(crate) slot: &'a Slot,
-    /// Bytes of the part that the client has, including those that it wrote itself.
+    /// Number of bytes of the part that the client has, including those that it wrote itself.
     pub(crate) sent_bytes: usize,
 }
 
-/// A streaming client that gets a part only when it is whole.
+/// A streaming client that gets a part only when the part is whole.
 pub(crate) struct Waiter<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a dyn Writer,
 }
 
 impl Waiter<'_> {
-    /// Sends a heartbeat, which every client ignores.
+    /// Sends a heartbeat, which clients ignore.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }
@@ -66,7 +66,7 @@ impl LiveSlot<'_> {
         }
         let bytes = match &self.slot.part {
             Part::Text => self.writer.write_text(self.slot.choice, text),
-            // A part is never live if it is a call that cannot be sent in pieces.
+            // Tool calls that cannot be sent in pieces are never live.
             Part::ToolCall(call) => {
                 self.writer.write_arguments(self.slot.choice, call, text).unwrap_or_default()
             }
@@ -76,7 +76,7 @@ impl LiveSlot<'_> {
         Ok(())
     }
 
-    /// Sends a heartbeat, which every client ignores.
+    /// Sends a heartbeat, which clients ignore.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }

@@ -1,9 +1,9 @@
-//! JSON bodies that end prematurely.
+//! Detects JSON bodies that end too early.
 
 use endmark_wire::json::without_byte_order_mark;
 
-/// Whether the body is the beginning of a JSON object, because the connection closed early or the body is
-/// longer than declared.
+/// Whether the body is an incomplete JSON object, because the connection closed early or the body is longer than
+/// declared.
 pub(crate) fn ends_too_early(body: &[u8]) -> bool {
     let body = without_byte_order_mark(body);
     let is_object = body.trim_ascii_start().first() == Some(&b'{');

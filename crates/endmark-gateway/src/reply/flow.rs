@@ -8,9 +8,9 @@ use super::client::{ClientGone, LiveSlot, Waiter};
 
 /// How the client gets a reply under recovery.
 pub(crate) enum Flow<'a> {
-    /// The client gets the reply once it is whole.
+    /// The client gets the reply when it is whole.
     Waiting,
-    /// The client gets the part once it is whole, and heartbeats until then.
+    /// The client gets the part when it is whole, and heartbeats until then.
     Held(Waiter<'a>),
     /// The client has content that cannot be continued, so nothing may be requested.
     Closed,
@@ -62,7 +62,7 @@ impl Flow<'_> {
     }
 }
 
-/// When the client last received anything. Text that is held back does not count.
+/// When the client last received data. Text that is held back does not count.
 pub(crate) struct LastDelivery {
     heartbeat: Duration,
     sent_bytes: usize,

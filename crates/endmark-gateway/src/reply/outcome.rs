@@ -13,7 +13,7 @@ pub(crate) enum Outcome {
     Restarted,
     /// The reply is cut, and was delivered cut.
     Cut,
-    /// The reply is cut, and the rest was requested without success.
+    /// The reply is cut, and requesting the rest failed.
     Exhausted,
 }
 
@@ -30,7 +30,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the client gets a whole reply.
+    /// Whether the client gets the complete reply.
     pub(crate) fn is_delivered_whole(self) -> bool {
         match self {
             Self::Whole | Self::Resumed | Self::Corrected | Self::Restarted => true,

@@ -1,4 +1,4 @@
-//! Finds the model of a request if the choice of the upstream depends on it.
+//! Reads the model of a request if the choice of the upstream depends on it.
 
 use bytes::Bytes;
 use endmark_wire::format;
@@ -51,12 +51,12 @@ fn counts(gateway: &Gateway, head: &Parts) -> bool {
     is_open && !path.starts_with("/u/")
 }
 
-/// Whether the request is for a reply, so that its body is read in any case.
+/// Whether the request is for a reply, whose body is read in any case.
 fn is_for_a_reply(head: &Parts) -> bool {
     head.method == Method::POST && format::find(upstream_path(head.uri.path()), head.uri.query()).is_some()
 }
 
-/// Returns the path as the upstream sees it, without the prefix that names the upstream.
+/// Returns the path without the prefix that names the upstream.
 pub(super) fn upstream_path(path: &str) -> &str {
     path.strip_prefix("/u/").map_or(path, |named| named.find('/').map_or("", |at| named.split_at(at).1))
 }

@@ -1,5 +1,5 @@
-//! Determines which provider a request is meant for. Also decides whether the request's key may be sent to an
-//! upstream that is not configured for that provider.
+//! Determines the provider of a request, and decides whether the request's key may be sent to an upstream of another
+//! provider.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::query::find_key;
 use crate::settings::Upstream;
 use crate::upstream::KEYS;
 
-/// The provider that a request is meant for, represented by one of its formats.
+/// The provider that the client expects, represented by one of its formats.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IntendedProvider {
-    /// The path, a header or the key belongs to this provider alone.
+    /// The path, a header or the key is unique to this provider.
     Certain(&'static dyn WireFormat),
-    /// The key is where this provider expects it, but other providers may use the same place.
+    /// The key is at a place that this provider uses, but other providers may use it too.
     Probable(&'static dyn WireFormat),
-    /// Nothing indicates a provider.
+    /// The request does not indicate a provider.
     Any,
 }
 
@@ -42,7 +42,7 @@ impl IntendedProvider {
         }
     }
 
-    /// Returns the format for routing and for errors. If nothing indicates a provider, it is the first format.
+    /// Returns the format for routing and for errors. Without an indication, returns the first format.
     pub(crate) fn format(self) -> &'static dyn WireFormat {
         match self {
             Self::Certain(format) | Self::Probable(format) => format,
@@ -50,9 +50,9 @@ impl IntendedProvider {
         }
     }
 
-    /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream
-    /// with its own key never gets the client's. A server on this machine may support more formats than
-    /// configured, so it gets keys that do not belong to a known provider.
+    /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream with
+    /// its own key never gets the client's key. A server on this machine may support more formats than configured, so
+    /// it may get keys that belong to no known provider.
     pub(crate) fn may_be_sent_to(
         self,
         upstream: &Upstream,
@@ -83,7 +83,7 @@ fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
     bare.map(Cow::Borrowed).chain(in_query.map(Cow::Owned)).filter(|key| !key.is_empty()).collect()
 }
 
-/// Returns the provider whose keys have this prefix, if it is unique.
+/// Returns the provider whose keys have this prefix, if there is only one.
 fn provider_by_key(key: &[u8]) -> Option<&'static Provider> {
     let is_its = |of: &&Provider| of.keys_begin.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
     Provider::all().into_iter().find(is_its)
@@ -141,7 +141,7 @@ mod tests {
             ("/v1/messages", None, &[], [true, true]),
             ("/v1beta/models", Some("key=AIzaX"), &[], [false, false]),
             ("/v1beta/models", Some("key=x"), &[], [false, true]),
-            // Another API may expect a key in the same header.
+            // Other APIs may expect a key in the same header.
             ("/v1/models", None, &[("x-api-key", "x")], [true, true]),
             ("/v1/models", None, &[("x-api-key", "sk-ant-1")], [false, false]),
         ] {

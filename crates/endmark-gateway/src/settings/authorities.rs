@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Authorities(Vec<CertificateDer<'static>>);
 
-/// Why a file contains no usable certificate authorities.
+/// Error for a file without usable certificate authorities.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthoritiesError {
     /// The file is not PEM.

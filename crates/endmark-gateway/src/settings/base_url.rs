@@ -15,7 +15,7 @@ pub struct BaseUrl {
     path: String,
 }
 
-/// Error: a base URL to which no request can be sent.
+/// Error for a base URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a base URL ({reason}): use one like http://127.0.0.1:8080/v1")]
 pub struct BaseUrlError {
@@ -77,8 +77,8 @@ impl BaseUrl {
         &self.path
     }
 
-    /// Whether an address is below this base URL. A version at the end of the base path is ignored. A path
-    /// that consists only of a version covers the whole host.
+    /// Whether a URL is below this base URL. A version at the end of the base path is ignored. If the path consists
+    /// only of a version, all paths of the host are below it.
     pub(crate) fn holds(&self, address: &Uri) -> bool {
         let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
         let place = if is_version(last) { place } else { &self.path };
@@ -86,8 +86,8 @@ impl BaseUrl {
         below.is_some_and(|below| place.is_empty() || below.is_empty() || below.starts_with('/'))
     }
 
-    /// Returns the base URL as this provider's own libraries interpret it. Most of them append the version,
-    /// so users may omit it.
+    /// Returns the base URL as this provider's own libraries interpret it. Most of them append the version, so users
+    /// may omit it.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
@@ -105,9 +105,9 @@ impl BaseUrl {
         Cow::Owned(Self { origin: self.origin.clone(), path })
     }
 
-    /// Returns the URL of a client's path at this upstream. The base path replaces `/v1/…`, and a base path
-    /// that ends in `/v1beta` replaces `/v1beta/…`. Projects and publishers of Vertex AI are appended to the
-    /// base path. Any other path replaces it.
+    /// Returns the URL of a client's path at this upstream. The base path replaces `/v1/…`, and a base path that ends
+    /// in `/v1beta` replaces `/v1beta/…`. Projects and publishers of Vertex AI are appended to the base path. All
+    /// other paths replace it.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;

@@ -10,9 +10,9 @@ use super::secret::Secret;
 /// Settings of budgets (CX-7).
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
-    /// The budgets. Without any, calls are not reserved.
+    /// The budgets. If the list is empty, calls are not held.
     pub rules: Vec<Rule>,
-    /// The rate limits for a client whose key has no specific ones.
+    /// The rate limits of clients whose key has none of its own.
     pub rates: RateLimits,
     /// The clock that determines the current window.
     pub clock: Clock,
@@ -20,21 +20,21 @@ pub struct BudgetSettings {
     pub zone: Zone,
     /// Output tokens that are reserved for a call without a limit.
     pub assume_output_tokens: u64,
-    /// Whether calls are refused if the store does not respond. Otherwise they are made without a reservation.
+    /// Whether calls are refused if the store does not answer. Otherwise they are made without a hold.
     pub is_closed_on_store_error: bool,
-    /// The address that receives warnings when a budget is nearly used up.
+    /// The URL that receives warnings about budgets that are nearly exhausted.
     pub webhook: Option<String>,
     /// The secret that signs the warnings.
     pub webhook_secret: Option<Secret>,
-    /// Whether to forward paths whose cost is not counted. Otherwise they are refused if a budget or a list
-    /// of models applies.
+    /// Whether to forward paths whose cost is not counted. Otherwise they are refused if a budget or a list of models
+    /// applies.
     pub passes_unknown_paths: bool,
-    /// Whether a model without a price is admitted and counted only in tokens. Otherwise it is refused if a
-    /// budget is in dollars.
+    /// Whether a model without a price is admitted, and counted only in tokens. Otherwise it is refused if a budget
+    /// is in dollars.
     pub admits_unpriced: bool,
 }
 
-/// A clock; by default the system's.
+/// A clock. The default is the system's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(pub fn() -> Moment);
 

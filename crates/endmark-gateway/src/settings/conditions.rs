@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use http::{HeaderMap, HeaderName};
 
-/// The conditions of an upstream. A request must match one pattern of each kind that is given.
+/// The conditions of an upstream. A request must match at least one pattern of each given kind.
 ///
 /// ```
 /// use endmark_gateway::Conditions;
@@ -36,7 +36,7 @@ impl Conditions {
                 || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
     }
 
-    /// Like `are_met`, for any model.
+    /// Does the same as `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.matches(headers)))
@@ -73,7 +73,7 @@ impl Pattern {
         let Some(text) = text.strip_prefix(beginning).and_then(|text| text.strip_suffix(end)) else {
             return false;
         };
-        // Matching each piece as early as possible leaves the most room for the following ones.
+        // Matching each piece as early as possible leaves the most text for the following pieces.
         between
             .split('*')
             .try_fold(text, |text, piece| text.split_once(piece).map(|(_, behind)| behind))
@@ -95,7 +95,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A pattern for a header field: `x-team: blue*`, or `x-team` for any value.
+/// A pattern for a header: `x-team: blue*`, or `x-team` for any value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPattern {
     name: HeaderName,
@@ -133,7 +133,7 @@ impl fmt::Display for FieldPattern {
     }
 }
 
-/// Why a pattern cannot match anything.
+/// Error for a pattern that cannot match anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnusablePattern {
     /// The pattern is empty.
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!("X-Team :  a b ".parse::<FieldPattern>().unwrap().to_string(), "x-team: a b");
     }
 
-    /// Tries every way to match the wildcards.
+    /// Tries all ways to match the wildcards.
     fn fits(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,

@@ -9,7 +9,7 @@ use endmark_setting::{AtLeast, Flag, settings};
 /// Minimum limit of a tool's output in characters. The marker with the handle must fit.
 const MIN_CAP: u64 = 200;
 
-/// Minimum size in tokens of a history that is compacted. A summary must fit.
+/// Minimum size of a history that is compacted, in tokens. A smaller history could not contain the summary.
 const MIN_COMPACT: u64 = 500;
 
 settings! {
@@ -37,7 +37,7 @@ pub struct CompactSettings {
 }
 
 settings! {
-    /// When the older part of a long history is condensed.
+    /// Settings for condensing the older part of a long history.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct WindowSettings {
         /// Whether the older part of a long history is condensed.

@@ -4,7 +4,7 @@ use endmark_recovery::MAX_CORRECTION_ATTEMPTS;
 use endmark_setting::{AtLeast, Flag, settings};
 
 settings! {
-    /// What corrections of a reply's form may do (PC-6).
+    /// What a correction of a reply's form may do (PC-6).
     #[derive(Debug, Clone)]
     pub struct CorrectSettings {
         /// Formatting corrections tried (`MAX_CORRECTION_ATTEMPTS`).

@@ -1,4 +1,4 @@
-//! Settings of fault injection: see [`FaultPlan`].
+//! Settings of fault injection. See [`FaultPlan`].
 
 mod fault;
 mod parse;
@@ -15,6 +15,6 @@ pub struct FaultSettings {
     pub plan: FaultPlan,
     /// The side of the gateway on which they occur.
     pub side: FaultSide,
-    /// The seed that determines which replies get a fault; `None` for a different order each time.
+    /// The seed that determines which replies get a fault. `None` means a different order each time.
     pub seed: Option<u64>,
 }

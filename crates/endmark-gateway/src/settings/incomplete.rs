@@ -2,12 +2,12 @@
 
 use endmark_setting::OneOf;
 
-/// How a reply is delivered that could not be made whole, or that may lack tool calls.
+/// How to deliver a reply that could not be made whole, or that may lack tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incomplete {
     /// As received, with the provider's own finish reason for a cut.
     FinishReason,
-    /// As an error in the provider's format. Frameworks ignore headers and unknown fields, but report errors.
+    /// As an error in the provider's format. Frameworks ignore headers and unknown fields, but they do report errors.
     Error,
 }
 

@@ -8,7 +8,7 @@ settings! {
     /// The gateway's own keys.
     #[derive(Debug, Clone)]
     pub struct KeySettings {
-        // Enough for most repairs of a database. Instances check for changed keys twice a second, and a standby takes
+        // Enough time for most database repairs. Instances check for changed keys twice a second, and a standby takes
         // over within three seconds.
         /// With PostgreSQL: how long the last known keys are accepted without the database; then requests with them get 503.
         stale_after as "stale_seconds": Duration = Duration::from_hours(1), AtLeast(5);

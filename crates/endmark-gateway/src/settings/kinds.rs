@@ -12,7 +12,7 @@ use super::{DEFAULT_PORT, Secret};
 pub(super) const ON_AMBIGUOUS: OneOf<OnAmbiguous> =
     OneOf(&[("stop", OnAmbiguous::Stop), ("best", OnAmbiguous::Best)]);
 
-/// Which regenerated part may replace a cut one, by its name in the configuration.
+/// Which regenerated parts may replace a cut part, by name in the configuration.
 pub(super) const RESTART: OneOf<Restart> =
     OneOf(&[("any", Restart::Any), ("same", Restart::Same), ("off", Restart::Off)]);
 
@@ -66,7 +66,7 @@ impl Kind<Strategies> for Ways {
     }
 }
 
-/// A secret that the configuration contains and that is never displayed.
+/// A secret that is in the configuration itself and is never displayed.
 #[derive(Debug, Clone, Copy)]
 pub struct Hidden;
 

@@ -1,4 +1,4 @@
-//! Limits of bytes, counts and times. Each has a documented reason.
+//! Limits on bytes, counts and times, with their reasons.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ settings! {
     /// Limits in bytes, counts and time.
     #[derive(Debug, Clone)]
     pub struct Limits {
-        // Agents send long credentials and tracing headers, but no more than that.
+        // Agents send long credentials and tracing headers, and nothing longer.
         /// Largest request header.
         header_bytes: usize = 32 * 1024, AtLeast(1024);
         // A full context window with images in base64 fits.
         /// Largest request body.
         body_bytes: usize = 64 * 1024 * 1024, AtLeast(1024);
-        /// Largest reply that can be recovered; a longer one is passed on unchanged.
+        /// Largest reply that can be recovered; a longer one is forwarded unchanged.
         reply_bytes: usize = 16 * 1024 * 1024, AtLeast(1024);
         /// Time for a client to send its header.
         header as "header_seconds": Duration = Duration::from_secs(10), AtLeast(1);
-        // Models may reason for minutes before a reply that is not streamed.
+        // Models may reason for minutes before a reply without a stream begins.
         /// Time for an upstream to begin its response.
         first_byte as "first_byte_seconds": Duration = Duration::from_mins(10), AtLeast(1);
         // Processing a long prompt takes seconds.
@@ -30,7 +30,7 @@ settings! {
         total as "total_seconds": Duration = Duration::from_hours(1), AtLeast(1);
         /// Silence towards a client after which a comment is sent.
         heartbeat as "heartbeat_seconds": Duration = Duration::from_secs(10), AtLeast(1);
-        // The sum of all waits for the rest of one reply.
+        // This limits the sum of all waits for the rest of one reply.
         /// Time for an upstream that broke off to return before a resume attempt is given up.
         reconnect as "reconnect_seconds": Duration = Duration::from_secs(30), AtLeast(0);
         /// Time for replies in progress to end after a request to stop.
@@ -40,17 +40,17 @@ settings! {
         // Agents send about thirty fields.
         /// Most fields in a request header.
         header_fields: usize = 100, AtLeast(1);
-        // The largest file that providers accept is half as large.
+        // Providers accept files up to half this size.
         /// Largest request body on a path that is only passed on.
         upload_bytes: u64 = 1024 * 1024 * 1024, AtLeast(1024);
-        // A fast client never waits for the next event. A thousand slow clients slow down their upstreams
-        // without filling the memory.
+        // A fast client never waits for the next event. A thousand slow clients slow down their upstreams without
+        // filling the memory.
         /// Bytes of a stream that wait for a client that does not read.
         stream_bytes: usize = 4 * 1024, AtLeast(1024);
         // Above this limit, requests must be repeated, and replies are forwarded without recovery.
         /// Bodies and replies held in memory for all requests together.
         held_bytes: usize = 512 * 1024 * 1024, AtLeast(1024);
-        // Each request has at most one upstream call at a time, from the end of its body on.
+        // From the end of its body on, each request has at most one upstream call at a time.
         /// Requests served at the same time; further ones wait.
         requests: usize = 1_024, AtLeast(1);
         /// Requests that wait to be served; further ones are answered 429.
@@ -60,12 +60,11 @@ settings! {
         queue_wait as "queue_seconds": Duration = Duration::from_secs(30), AtLeast(0);
         /// Time for a client to send its body, in addition to a second for every kilobyte.
         body as "body_seconds": Duration = Duration::from_secs(30), AtLeast(1);
-        // Most clients close an idle connection within a minute, so that they do not use one that the server
-        // is closing.
+        // Most clients close an idle connection within a minute, which is before the server closes it.
         /// Time between two requests on a connection that is kept.
         keep_alive as "keep_alive_seconds": Duration = Duration::from_secs(75), AtLeast(1);
-        // A client that reads a kilobyte per second shows activity within a minute, despite the buffers of
-        // both systems.
+        // A client that reads a kilobyte per second shows activity within a minute, despite the buffers of both
+        // systems.
         /// Time in which a client must read a part of its reply.
         unread as "unread_seconds": Duration = Duration::from_mins(5), AtLeast(1);
     }

@@ -1,4 +1,4 @@
-//! Where the gateway listens, and which clients it admits.
+//! Settings of the listener: its address, and the clients that it admits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ settings! {
     pub struct ListenerSettings {
         /// Address and port to listen on.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)), Address;
-        // If the list is empty, a listener on the loopback address accepts only this machine's names. Any
-        // other listener accepts every name.
+        // If the list is empty, a listener on the loopback address accepts only the names of this machine. Any other
+        // listener accepts every name.
         /// Hosts that requests may be sent to, in addition to this machine's own names; `*`: any.
         allowed_hosts: Vec<String> = Vec::new(), HOSTS;
         /// Origins of pages that may send requests, in addition to the gateway's own; `*`: any.

@@ -1,11 +1,11 @@
-//! Who may read the metrics.
+//! Settings for access to the metrics.
 
 use endmark_setting::{OneOf, settings};
 
-/// Who may read the metrics.
+/// Which clients may read the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
-    /// Every client that reaches the gateway.
+    /// All clients that can reach the gateway.
     Open,
     /// Clients with the admin key.
     Admin,

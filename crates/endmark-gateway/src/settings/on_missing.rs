@@ -2,13 +2,13 @@
 
 use endmark_setting::OneOf;
 
-/// How to deliver a reply whose tool calls are whole, but that was cut at a place where more calls may be missing.
+/// How to deliver a reply that was cut between whole tool calls, so that more calls may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMissing {
-    /// With its calls, so that the client runs them. This is the default: after their results, a model makes
-    /// a missing call in its next turn. Dropped calls would have to be generated and paid for again.
+    /// With its calls, so that the client runs them (default). After their results, a model makes a missing call in
+    /// its next turn. If the calls were dropped, the model would have to generate them again.
     Deliver,
-    /// As a cut reply, for clients that need all calls of a turn or none.
+    /// As a cut reply, for clients that need either all calls of a turn or none.
     Cut,
 }
 

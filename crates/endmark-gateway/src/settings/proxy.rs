@@ -1,4 +1,4 @@
-//! Proxies for upstreams: environment variables, and the upstreams that they apply to.
+//! The proxies of upstreams, from the configuration and from environment variables.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub struct Proxy {
     authorization: Option<HeaderValue>,
 }
 
-/// Why a proxy's URL is invalid. The error does not repeat the URL, which may contain a password.
+/// Error for an invalid proxy URL. It does not contain the URL, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// The URL cannot be parsed.
@@ -33,13 +33,13 @@ pub enum ProxyError {
     Socks,
 }
 
-/// Error: an environment variable contains an invalid proxy.
+/// Error for an invalid proxy in an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {source}")]
 pub struct ProxyVariableError {
     /// The name of the variable.
     pub variable: &'static str,
-    /// What is wrong with the value.
+    /// Why the value is invalid.
     pub source: ProxyError,
 }
 
@@ -92,9 +92,9 @@ impl Proxy {
         [Some(encoded.to_owned()), password].into_iter().flatten().map(Secret::new).collect()
     }
 
-    /// Returns the environment's proxy for an upstream, from the variables that curl reads. These are
-    /// `https_proxy` or `http_proxy` by the URL's scheme, otherwise `all_proxy`, unless `no_proxy` contains
-    /// the host. Lower-case names take precedence over upper-case ones. An upstream on this machine never uses a proxy.
+    /// Returns the environment's proxy for an upstream, from the variables that curl reads. These are `https_proxy`
+    /// or `http_proxy`, depending on the URL's scheme, or else `all_proxy`. No proxy is used if `no_proxy` contains
+    /// the host. Lower-case names take precedence. An upstream on this machine never uses a proxy.
     ///
     /// # Errors
     /// [`ProxyVariableError`] if the variable is invalid.
@@ -144,7 +144,7 @@ impl fmt::Debug for Proxy {
 }
 
 /// Whether an entry of `no_proxy` matches this origin. An entry is `*`, an address, a range of addresses
-/// (`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each may
+/// (`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each entry may
 /// have a port.
 fn is_excepted(origin: &Uri, exception: &str) -> bool {
     let (host, port) = match exception.rsplit_once(':') {
@@ -161,7 +161,8 @@ fn is_excepted(origin: &Uri, exception: &str) -> bool {
     if host.is_empty() {
         return false;
     }
-    // The library handles ranges and suffixes. The host is excepted if the library would use no proxy for it.
+    // Use the library's rules for ranges and suffixes: the host is excepted if the library would not use a proxy for
+    // it.
     let matcher = Matcher::builder().all("http://any.invalid").no(host.to_owned()).build();
     matcher.intercept(origin).is_none()
 }

@@ -60,7 +60,7 @@ impl Mode {
         MODES.word(self)
     }
 
-    /// Whether faults are corrected instead of only disclosed.
+    /// Whether faults are corrected, and not only disclosed.
     pub(crate) fn mends(self) -> bool {
         match self {
             Self::Auto | Self::On => true,
@@ -69,7 +69,7 @@ impl Mode {
     }
 }
 
-/// Error: the mode is not `auto`, `on`, `warn` or `off`.
+/// Error for a mode that is not `auto`, `on`, `warn` or `off`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown resume mode `{0}`: use auto, on, warn or off")]
 pub struct UnknownMode(String);

@@ -4,8 +4,8 @@ use endmark_store::KeyBudget;
 
 use super::Secret;
 
-/// The only key that a gateway accepts. It exists only in memory. Keys in the store do not work in this
-/// gateway, and this key does not work in any other gateway on the same store.
+/// The only key that a gateway accepts, which exists only in memory. Keys in the store do not work at this gateway.
+/// This key does not work at other gateways with the same store.
 #[derive(Debug, Clone)]
 pub struct SoleKey {
     /// The secret that the client sends.

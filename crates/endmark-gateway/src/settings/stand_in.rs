@@ -1,4 +1,4 @@
-//! Checks whether an upstream can be the fallback of another one.
+//! Checks whether an upstream can be a fallback.
 
 use endmark_wire::gemini::GEMINI;
 use endmark_wire::provider::Provider;
@@ -6,23 +6,23 @@ use endmark_wire::request::Address;
 
 use super::base_url::BaseUrl;
 
-/// Azure's hosts. Only one form of base URL works there without a deployment and a version in each request.
+/// The hosts of Azure. Without a deployment and a version in each request, they support only one form of base URL.
 const AZURE: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
 
-/// The host of Vertex AI, where models are below a publisher.
+/// The host of Vertex AI, where each model is below a publisher.
 const VERTEX: &str = "aiplatform.googleapis.com";
 
-/// Why an upstream cannot be a fallback (PC-9). A fallback gets no part of a path that was meant for another
-/// host, so its configuration must contain everything that its own paths need.
+/// Why an upstream cannot be a fallback (PC-9). A fallback does not get the path for another host, so its
+/// configuration must be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitFallback {
-    /// The base URL is on Azure but not that of the v1 API.
+    /// The base URL is on Azure, but is not that of the v1 API.
     #[error(
         "Azure's v1 API, like \"https://NAME.openai.azure.com/openai/v1\", since it is a fallback: the deployment and \
          version of another upstream's path mean nothing there"
     )]
     AzureBaseUrl,
-    /// The base URL is on Vertex AI but has no publisher, and therefore no project.
+    /// The base URL is on Vertex AI, but names no publisher and therefore no project.
     #[error(
         "the path above the models, like \"https://PLACE-aiplatform.googleapis.com/v1/projects/PROJECT/\
          locations/PLACE/publishers/google\", since it is a fallback: the project of another upstream's path means \
@@ -35,8 +35,8 @@ pub enum UnfitFallback {
 }
 
 impl UnfitFallback {
-    /// Returns why an upstream with this base URL, this provider's formats and this model cannot be a
-    /// fallback. Returns `None` if it can.
+    /// Returns why an upstream with this base URL, these formats and this model cannot be a fallback. Returns `None`
+    /// if it can.
     ///
     /// ```
     /// use endmark_gateway::UnfitFallback;

@@ -1,4 +1,4 @@
-//! The servers to which requests are forwarded, and how each continues an unfinished message (PC-3).
+//! The servers to which requests are forwarded, and how each of them continues an unfinished message (PC-3).
 
 use std::borrow::Cow;
 
@@ -17,25 +17,26 @@ use super::secret::Secret;
 pub struct Upstream {
     /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
     pub name: String,
-    /// The URL at which the API begins. It ends with the version, unless the provider's own libraries append it.
+    /// The URL of the API. It ends with the version, unless the provider's own libraries append it.
     pub base_url: BaseUrl,
     /// The upstream's own key. Without one, the client's credentials are forwarded.
     pub api_key: Option<Secret>,
-    /// The provider whose formats the upstream supports. It serves their paths, unless an earlier upstream does.
+    /// The provider whose formats the upstream supports. The upstream serves their paths, unless an earlier upstream
+    /// does.
     pub provider: &'static Provider,
-    /// Conditions for requests. If there are any, the upstream gets only requests that meet them.
+    /// Conditions for requests. The upstream gets only requests that meet them.
     pub conditions: Conditions,
     /// How the upstream continues an unfinished assistant message.
     pub prefill: Prefill,
-    /// The upstream that answers if this one cannot, and completes replies that this one began.
+    /// The upstream that is used if this one cannot answer, and that completes replies that this one began.
     pub fallback: Option<String>,
-    /// The model to request, instead of the client's, when this upstream is the fallback of another one.
+    /// The model to request instead of the client's when this upstream is used as a fallback.
     pub model: Option<String>,
-    /// The model that writes the summary of a condensed conversation; `None` for a summary without a model.
+    /// The model that summarises a condensed conversation. `None` means a summary without a model.
     pub summary_model: Option<String>,
-    /// Whether the upstream is another Endmark. If so, this gateway does not recover its replies.
+    /// Whether the upstream is another Endmark gateway, which recovers replies itself.
     pub endmark: bool,
-    /// The proxy for requests to this upstream; `None` for a direct connection.
+    /// The proxy for requests to this upstream. `None` means a direct connection.
     pub proxy: Option<Proxy>,
     /// Certificate authorities for this upstream, in addition to the system's.
     pub authorities: Authorities,
@@ -78,9 +79,9 @@ impl Upstream {
 /// How an upstream continues an unfinished assistant message (PC-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefill {
-    /// The gateway tries it once for each model and remembers the result.
+    /// Prefill is tried once for each model, and the result is remembered.
     Auto,
-    /// The gateway never uses prefill: an additional user turn requests the rest.
+    /// Prefill is never used. An additional user turn requests the rest.
     Never,
     /// A plain last assistant message (llama.cpp, older Claude models behind adapters).
     Assistant,

@@ -1,4 +1,4 @@
-//! Keeps full values so that they can be read later.
+//! Stores full values, so that they can be read later.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use super::Subject;
 
-/// How long to wait for the store. A working store is far faster, and clients should notice little of a failing one.
+/// How long to wait for the store. A working store is far faster, and clients should hardly notice a failing one.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Subject<'_> {
-    /// Waits briefly for the store. If it does not respond in time, the request continues without it.
+    /// Waits briefly for the store. If it does not answer in time, the request continues without it.
     pub(super) async fn wait_for_store<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -22,7 +22,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Keeps a value under a handle.
+    /// Stores a value under a handle.
     pub(super) async fn keep(&self, handle: &Handle, value: &[u8], format: &str) -> Result<(), StoreError> {
         let new = NewOutput {
             handle: handle.clone(),

@@ -1,4 +1,4 @@
-//! Answers calls of the tool with which a model reads a part of a capped result. (CX-5)
+//! Answers calls of the tool with which a model reads parts of a capped result. (CX-5)
 
 use endmark_context::cap::{CapError, Limits, ReadMethod};
 use endmark_context::read::tool::{DESCRIPTION, NAME, ReadRequest, ReadRequestError, SCHEMA};
@@ -11,10 +11,10 @@ use super::Subject;
 pub(crate) const READ_TOOL: OwnTool<'static> =
     OwnTool { name: NAME, description: DESCRIPTION, schema: SCHEMA };
 
-/// Maximum characters that one call reads: about 12,000 tokens. A turn may contain several calls.
+/// Maximum number of characters that one call reads, which are about 12,000 tokens. A turn may contain several calls.
 const READ_LIMIT_CHARS: usize = 50_000;
 
-/// Why nothing can be read, in the words that the model gets.
+/// Why nothing can be read. The model gets these words.
 #[derive(Debug, thiserror::Error)]
 enum ReadFailure {
     #[error(transparent)]

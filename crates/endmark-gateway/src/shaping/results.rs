@@ -1,4 +1,4 @@
-//! Caps tool results in a request. The same result always becomes the same bytes.
+//! Caps tool results in a request. The same result always gives the same bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::{READ_TOOL, Subject};
 use crate::settings::CapSettings;
 use crate::work::{self, SLOW_FACTOR};
 
-/// Maximum size of the remembered capped results. Others are capped again.
+/// Maximum total size of remembered capped results. Others are capped again.
 const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
 
-/// How often the use of a result is recorded in the store. A result that is unused for an hour may be removed.
+/// How often the use of a result is recorded in the store. Results that are unused for an hour may be removed.
 const NOTE_USE_AFTER: Duration = Duration::from_mins(10);
 
 /// Capped results by owner and content.
@@ -31,7 +31,7 @@ struct Remembered {
     bytes: usize,
 }
 
-/// What a result became.
+/// The outcome of capping a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CapOutcome {
     /// The result stays unchanged.
@@ -62,8 +62,8 @@ struct LargeResult {
     text: String,
 }
 
-/// Caps the results in a request that are too large. Returns `None` if no result is. If the store fails, the
-/// capped results have no handle.
+/// Caps the results in a request that are too large. Returns `None` if none is. If the store fails, the capped
+/// results have no handle.
 pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<CappedRequest> {
     let settings = subject.settings.cap;
     // A smaller request cannot contain a result that is too large.
@@ -79,7 +79,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
         if settings.tool && request.may_offer(&READ_TOOL) { ReadMethod::Tool } else { ReadMethod::Command };
     let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
-        // Box the future, because few requests need it, and every request would reserve memory for it.
+        // Box the future, because few requests need it but every request would reserve memory for it.
         if let CapOutcome::Capped(shown) = Box::pin(cap_or_recall(subject, &result.text, way)).await {
             is_any_kept |= shown.handle.is_some();
             edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
@@ -111,8 +111,7 @@ fn large_results(request: &Request, settings: CapSettings) -> Vec<LargeResult> {
     large
 }
 
-/// Whether a text may exceed the limits of characters or items. Every item except the last is followed by one
-/// of these bytes.
+/// Whether a text may exceed the limits on characters or items. One of these bytes follows each item except the last.
 fn is_large(text: &str, settings: CapSettings) -> bool {
     let separators = || text.bytes().filter(|byte| matches!(byte, b',' | b'\n')).count();
     text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
@@ -150,7 +149,7 @@ async fn cap_or_recall(subject: &Subject<'_>, text: &str, way: ReadMethod) -> Ca
 /// Caps a result, or returns `None` if it is not too large.
 async fn cap_result(subject: &Subject<'_>, text: &str, name: &str, way: ReadMethod) -> Option<ShownResult> {
     let settings = subject.settings.cap;
-    // The handle is the same on every gateway, so a conversation has the same bytes on all of them.
+    // All gateways derive the same handle, so a conversation has the same bytes on each of them.
     let handle = Handle::derive("result", &subject.owner(), name);
     let limits = Limits {
         most: settings.max_chars,
@@ -179,8 +178,8 @@ async fn cap_result(subject: &Subject<'_>, text: &str, name: &str, way: ReadMeth
     Some(ShownResult { text: capped.text.into(), handle: kept })
 }
 
-/// Stores the full value under its handle, unless it is already stored. The capped text names a handle only
-/// if the value is stored.
+/// Stores the full value under its handle, unless it is already stored. The capped text contains the handle only if
+/// the value is stored.
 async fn store_capped(
     subject: &Subject<'_>,
     capped: Capped,
@@ -216,7 +215,7 @@ impl CapOutcome {
 }
 
 impl Memory {
-    /// Returns what a result became, and whether its use should be recorded in the store.
+    /// Returns the outcome for a result, and whether to record its use in the store.
     fn get(&self, known: &str) -> Option<(CapOutcome, bool)> {
         let mut remembered = self.lock();
         let (became, noted) = remembered.outcomes.get_mut(known)?;
@@ -242,7 +241,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        // The memory is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The memory is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

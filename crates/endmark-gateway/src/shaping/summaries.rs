@@ -1,5 +1,5 @@
-//! Condenses the older part of a conversation. The summary is stored under the beginning of the conversation
-//! that it replaces, so that every later request has the same bytes, even after a restart.
+//! Condenses the older part of a conversation. The summary is stored under the prefix of the conversation that it
+//! replaces. Therefore later requests contain the same bytes, even after a restart.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,49 +22,49 @@ use super::summariser::Summariser;
 use super::tokens::{TokenCounts, counter};
 use crate::work::{self, LARGE_BYTES, LargeInput, SLOW_FACTOR};
 
-/// Tokens reserved for the reply if a request has no limit and the model's window includes the reply.
+/// Tokens reserved for the reply if a request has no limit and the model's window also contains the reply.
 const REPLY_TOKENS: u64 = 4_096;
 
 /// Size of the history after an emergency compaction, in tenths of the model's window.
 const BUDGET_TENTHS: u64 = 6;
 
-/// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The
-/// provider decides, and a refusal is handled as well.
+/// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The provider
+/// decides, and a rejection is handled.
 const SLACK_PERCENT: u64 = 115;
 
-/// The share of a refused request's history that is kept if the window is unknown.
+/// The fraction of a rejected request's history that is kept if the window is unknown.
 const KEPT_HISTORY_FRACTION: f64 = 0.5;
 
-/// Smaller requests, in bytes, fit into every model's window.
+/// Size in bytes below which requests fit into every model's window.
 const MIN_BYTES: usize = 4 * 1024;
 
 /// Pause before another query to a store that did not respond.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Minimum number of turns. With fewer, no turns lie between the first and the newest.
+/// Minimum number of turns. With fewer, there are no turns between the first and the newest ones.
 const MIN_TURNS: usize = 3;
 
-/// Maximum number of models for which a refusal because of length is remembered.
+/// Maximum number of models for which a rejection because of length is remembered.
 const MAX_WINDOWS: usize = 1_000;
 
 /// Maximum number of conversations for which a failed attempt is remembered.
 const MAX_FAILED_CONVERSATIONS: usize = 1_000;
 
-/// What is remembered in memory, in addition to the store.
+/// Data that is remembered in memory, in addition to the store.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The tokens of a request that was refused as too long, by upstream and model.
+    /// The tokens of a request that was rejected as too long, by upstream and model.
     learned_limits: Mutex<HashMap<(String, String), u64>>,
-    /// The size of the smallest condensed request in bytes, once it was read from the store.
+    /// The size of the smallest condensed request in bytes, after it was read from the store.
     least_bytes: OnceCell<AtomicU64>,
-    /// When the store last failed to return that size. It prevents every request from waiting for a store that hangs.
+    /// When the store last failed to return that size. Prevents all requests from waiting for a store that hangs.
     last_store_timeout: Mutex<Option<Instant>>,
     token_counts: TokenCounts,
     /// The results of the newest failed attempts, by owner and first turn.
     failed_attempts: Mutex<HashMap<(String, String), FailedAttempts>>,
 }
 
-/// The failed attempts for a conversation, and its number of turns at the newest one.
+/// The failed attempts to condense a conversation, and its number of turns at the last attempt.
 #[derive(Debug, Clone)]
 struct FailedAttempts {
     turns: usize,
@@ -72,11 +72,11 @@ struct FailedAttempts {
     progress: HashMap<Mode, Progress>,
 }
 
-/// What a client learns about the summary of its conversation.
+/// The disclosed facts about the summary of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) mode: &'static str,
-    /// Tokens of the history before and after, when the summary was made.
+    /// Tokens of the history before and after condensing.
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
     /// The handle of the request from which the summary was made.
@@ -94,14 +94,14 @@ pub(crate) struct CondensedRequest {
 /// The result of condensing a conversation.
 #[derive(Default)]
 pub(crate) struct Compaction {
-    /// The condensed request; `None` if it stays unchanged.
+    /// The condensed request. `None` if the request stays unchanged.
     pub(crate) condensed: Option<CondensedRequest>,
-    /// Why nothing more can be condensed, although the request is too long.
+    /// Why no more can be condensed, although the request is too long.
     pub(crate) stop_reason: Option<NotCompacted>,
 }
 
-/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the
-/// sliding window is enabled for it.
+/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the sliding
+/// window is enabled.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due_policies(subject, request, window).await else { return Compaction::default() };
     let _large = count_in_pool(request).await;
@@ -120,15 +120,15 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
     Compaction { condensed, stop_reason: stopped }
 }
 
-/// Counts a request's tokens on another thread if it is long, or if the vocabulary must be loaded first.
+/// Counts a request's tokens, on another thread if it is long or if the vocabulary must be loaded first.
 async fn count_in_pool(request: &Request) -> LargeInput {
     let bytes = request.body().len().saturating_mul(SLOW_FACTOR);
     let is_ready = Family::of(&request.view().model).is_ready();
     work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
-/// Returns the policies that may require condensing. Returns `None` if the conversation need not be examined, because
-/// it is small or the provider keeps it.
+/// Returns the policies that may require condensing. Returns `None` for a conversation that is small or that the
+/// provider keeps.
 async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
@@ -170,8 +170,8 @@ async fn due_policies(subject: &Subject<'_>, request: &Request, window: bool) ->
     Some(policies.into_iter().flatten().collect())
 }
 
-/// Condenses a conversation that its provider refused as too long. Returns `None` if that is impossible.
-/// `request` is the request without any summary.
+/// Condenses a conversation that its provider rejected as too long. Returns `None` if that is impossible. `request`
+/// is the request without a summary.
 pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<CondensedRequest> {
     let settings = subject.settings.compact.emergency;
     if !settings.enabled || request.provider_storage_field().is_some() {
@@ -194,7 +194,7 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
     Box::pin(condense(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
-/// Returns the size in tokens from which a request is too long: the setting, but at most the model's window.
+/// Returns the size from which a request is too long, in tokens: the setting, but at most the model's window.
 fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     let most = subject.settings.compact.emergency.trigger_tokens;
     let refused = subject.shaping.summaries.learned_limit(subject.upstream, &request.view().model);
@@ -204,7 +204,7 @@ fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     [Some(most), refused, known].into_iter().flatten().min().unwrap_or(most)
 }
 
-/// Returns how many tokens the model's window leaves for a request, if the window is known.
+/// Returns the tokens that the model's window leaves for a request, if the window is known.
 fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
     let view = request.view();
     let model = subject.settings.models().find(&view.model)?;
@@ -260,7 +260,7 @@ async fn condense(
     };
     if let Some(question) = made.question.take() {
         let narrated = summarise_by_model(subject, request, before.as_ref(), &policies, &question).await;
-        // Both summaries replace the same turns; only the description differs.
+        // Both summaries replace the same turns. Only the description differs.
         made = narrated.filter(|narrated| narrated.turns == made.turns).unwrap_or(made);
     }
     let by_model =
@@ -306,8 +306,8 @@ async fn condense(
     Some(CondensedRequest { request, summary })
 }
 
-/// Returns a longer summary of this conversation that another gateway made. The query is needed only if the
-/// conversation would be condensed now, since the other gateway saw the same size.
+/// Returns a longer summary of this conversation from another gateway. It is requested only if the conversation would
+/// be condensed now, because the other gateway used the same threshold.
 async fn fetch_from_others(
     subject: &Subject<'_>,
     owner: &str,
@@ -329,7 +329,7 @@ async fn fetch_from_others(
     }
 }
 
-/// Like `made`, with a description by a model. Returns `None` if the model fails.
+/// Makes a summary like `made` with a description by a model. Returns `None` if the model fails.
 async fn summarise_by_model(
     subject: &Subject<'_>,
     request: &Request,
@@ -358,12 +358,12 @@ async fn summarise_by_model(
 }
 
 impl Subject<'_> {
-    /// Returns the maximum length in characters of the question for the summary model. Returns `None` without
-    /// such a model.
+    /// Returns the maximum length in characters of the question for the summary model. Returns `None` if there is no
+    /// such model.
     fn summariser_limit(&self, request: &Request) -> Option<usize> {
         let model = self.summariser.as_ref()?.model()?;
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
-        // If the model is not in the table but is the request's own, its window may be known.
+        // If the model is not in the table but is the request's own model, its window may be known.
         let own = || (model == request.view().model).then(|| window_tokens(self, request)).flatten();
         Some(Summariser::room_chars(known.or_else(own)))
     }
@@ -377,7 +377,7 @@ enum Narrator {
     ByModel(ModelNarrative),
 }
 
-/// Hashes a conversation. Returns `None` if no turns lie between its first and its newest ones.
+/// Hashes a conversation. Returns `None` if there are no turns between the first and the newest ones.
 fn known_turns(request: &Request) -> Option<KnownTurns> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
@@ -409,9 +409,9 @@ struct NewSummary {
     mode: &'static str,
     tokens_before: u64,
     tokens_after: u64,
-    /// How much is no longer kept in full, by kind.
+    /// Amounts that are no longer kept in full, by kind.
     dropped: BTreeMap<String, u64>,
-    /// The question for a model, if one should write the description.
+    /// The question for the model that should write the description.
     question: Option<String>,
     /// Whether a model wrote the description.
     is_by_model: bool,
@@ -461,7 +461,7 @@ fn condense_further(
             .ok()?;
         let after = Dialogue::read(base.format(), &edited).ok()?;
         let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
-        // Do not include unedited turns after the last edit: the summary does not cover them.
+        // Exclude unedited turns after the last edit, because the summary does not cover them.
         let mine = before.map_or(0, |before| before.items.len());
         let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
         let same = same.min(old.len().saturating_sub(mine));
@@ -527,8 +527,7 @@ impl Summary {
 }
 
 impl Memory {
-    /// Returns the size of the smallest condensed request in bytes. For a smaller request, the store contains
-    /// no summary.
+    /// Returns the size of the smallest condensed request in bytes. The store contains no summary of smaller requests.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
         let lately = |at: &Instant| at.elapsed() < STORE_RETRY_DELAY;
         let last_timeout = || self.last_store_timeout.lock().unwrap_or_else(PoisonError::into_inner);
@@ -573,7 +572,7 @@ impl Memory {
             in_vain.remove(&key);
             return;
         }
-        // Forgetting an attempt only means that it is repeated up to three times.
+        // If an attempt is forgotten, it is only repeated, up to three times.
         if in_vain.len() >= MAX_FAILED_CONVERSATIONS {
             in_vain.clear();
         }
@@ -593,7 +592,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
-        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The map is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.learned_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,5 @@
-//! Requests a description of the condensed part of a conversation from a model (CX-4). The model is called
-//! once, at the request's upstream, in the request's format and with its credential. Without a valid
-//! response, the summary is made without a model.
+//! Asks a model to describe the condensed part of a conversation (CX-4). The model is called once, at the request's
+//! upstream, in its format and with its credential. If the response is invalid, the summary is made without a model.
 
 use std::time::Duration;
 
@@ -17,13 +16,13 @@ use crate::upstream::{Client, Destination, decode_response, read_whole, remove_r
 
 /// The output limit for formats that require one. The prompt requests 400 words.
 const LIMIT_TOKENS: u64 = 4_096;
-/// Time limit of the call, because the client waits meanwhile.
+/// Time limit of the call. The client waits for it.
 const SUMMARY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum size of the response in bytes.
 const ANSWER_LIMIT_BYTES: usize = 1 << 20;
 /// Maximum characters of the question if the model's window is unknown.
 const ROOM_CHARS: usize = 100_000;
-/// Characters of a question per token of the window. Dense text has two characters per token.
+/// Maximum characters of a question for each token of the window. Dense text has two characters per token.
 const CHARS_PER_TOKEN: u64 = 2;
 
 /// The upstream's model for summaries, and the request to summarise.
@@ -49,7 +48,7 @@ pub(super) enum SummaryFailure {
 }
 
 impl Summariser<'_> {
-    /// Returns the model for summaries, if the upstream has one.
+    /// Returns the upstream's model for summaries, if any.
     pub(super) fn model(&self) -> Option<&str> {
         self.destination.summary.as_ref()?;
         self.destination.upstream.summary_model.as_deref()
@@ -73,8 +72,8 @@ impl Summariser<'_> {
         Ok(ModelNarrative::accept(&text, is_whole, question, count)?)
     }
 
-    /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is
-    /// recorded as abandoned.
+    /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is recorded as
+    /// abandoned.
     async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), SummaryFailure> {
         let not_made = |error: String| SummaryFailure::CallFailed(error);
         let upstream = &self.destination.upstream;

@@ -1,4 +1,4 @@
-//! Estimates the tokens of texts for a model. A message that all requests of a conversation contain is counted once.
+//! Estimates the tokens of texts for a model. A message that occurs in all requests of a conversation is counted once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,8 @@ use ring::digest::{Context, SHA256};
 
 use crate::work;
 
-/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full,
-/// the older one is dropped.
+/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full, the older
+/// one is dropped.
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// Returns the function that counts tokens for this model.
@@ -71,7 +71,7 @@ impl TokenCounts {
             return sizes;
         }
         let sizes = count();
-        // A count that was stopped is not a size.
+        // Do not remember the result of a count that was aborted.
         if !work::is_stopped() {
             self.lock().remember(key, Arc::clone(&sizes));
         }
@@ -79,7 +79,7 @@ impl TokenCounts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, TokenCache> {
-        // The memory is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The memory is consistent after each operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

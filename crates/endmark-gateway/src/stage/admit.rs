@@ -1,4 +1,4 @@
-//! Admission: determines the kind of request, the upstreams that may answer it, and how the gateway may change it.
+//! Admits a request: determines its kind, the upstreams that may answer it, and the permitted changes.
 
 mod demands;
 mod destinations;
@@ -30,9 +30,9 @@ pub(crate) struct AdmittedRequest {
     pub(super) request: wire::Request,
     /// The compressed request, if it was compressed.
     pub(super) encoded: Option<CompressedBody>,
-    /// The mode that the client wants from this gateway. It is off if another Endmark recovers the reply.
+    /// The recovery mode that the client requests from this gateway. It is off if another Endmark recovers the reply.
     pub(super) requested_mode: Mode,
-    /// The mode that is possible for this request.
+    /// The recovery mode that is possible for this request.
     pub(super) mode: Mode,
     /// The grammar that the message text must have, if any.
     pub(super) required_format: Option<Format>,
@@ -72,7 +72,8 @@ pub(crate) async fn admit(
         .check(&request, &client.headers)?;
     let requested = requested_mode(gateway, &client.headers)?;
     let wanted = if target.upstream.endmark { Mode::Off } else { requested };
-    // The reply does not arrive in the response, or the kind of request is unknown, so there is nothing to examine.
+    // Either the reply does not arrive in this response, or the kind of request is unknown. In both cases there is
+    // nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
     let destination = destinations::own_destination(target, &request, &client, mode)?;
@@ -94,7 +95,7 @@ pub(crate) async fn admit(
     })
 }
 
-/// Returns the mode that the client wants, or otherwise that of the settings.
+/// Returns the mode that the client requests, or the configured mode.
 pub(super) fn requested_mode(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
     match own_header(headers, "x-endmark-resume")? {
         Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),

@@ -1,7 +1,7 @@
 //! Sends a request until its reply begins, with retries and the fallback.
 //!
-//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and records. Nothing
-//! is retried once the client has received any part of a reply.
+//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and records. After the
+//! client has received any part of a reply, nothing is retried.
 
 mod beginning;
 mod counting;
@@ -40,17 +40,17 @@ const MAX_ERROR_BYTES: usize = 1024 * 1024;
 /// The response to the client if no upstream returned a reply.
 type FailureAnswer = Result<Response<AnyBody>, Refusal>;
 
-/// How the tries at one upstream ended.
+/// The outcome of all attempts at one upstream.
 enum UpstreamOutcome {
-    /// A reply has begun, or the upstream refused finally.
+    /// A reply has begun, or the upstream's refusal is final.
     Answered(Response<AnyBody>),
-    /// The upstream returned no reply, but another one may.
+    /// The upstream returned no reply, but another upstream may.
     TryElsewhere(FailureAnswer),
-    /// The upstream returned no reply, and no other upstream is tried.
+    /// The upstream returned no reply, and no other upstream will be tried.
     Failed(FailureAnswer),
 }
 
-/// How often one upstream may be tried.
+/// How many attempts one upstream gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     /// As often as the settings permit.
@@ -61,7 +61,7 @@ enum Patience {
 
 /// The result of sending a request.
 pub(crate) enum DeliveredReply {
-    /// A response that needs no recovery: forwarded unread, or the upstream's own error.
+    /// A response that needs no recovery: one that is forwarded without parsing, or the upstream's own error.
     Passed(Response<AnyBody>),
     /// A complete reply.
     Whole(Box<Exchange>, Response<AnyBody>),
@@ -69,7 +69,7 @@ pub(crate) enum DeliveredReply {
     Streamed(Box<Exchange>, Response<AnyBody>),
 }
 
-/// Sends the request until there is a reply or no upstream is left.
+/// Sends the request until there is a reply, or until no upstream is left.
 ///
 /// # Errors
 /// The last failure of the original upstream, never that of the fallback.
@@ -83,7 +83,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<DeliveredRepl
             let body = exchange.pass_for_usage(&head.headers, body);
             if exchange.attempt.asks_usage && is_event_stream(&head.headers) {
                 remove_replaced_body_headers(&mut head.headers);
-                // The reader need not keep the events.
+                // This reader does not have to keep the events.
                 let mut reader = exchange.attempt.request.stream(0);
                 without_usage_events(body, move |event| {
                     reader.read_frame(event).is_ok_and(|event| event.only_counts())
@@ -108,7 +108,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<DeliveredRepl
                 "answers in a coding that cannot be searched for calls of endmark_read",
             ));
         }
-        // The upstream compressed its response although the gateway requested none. It is forwarded unread.
+        // The upstream compressed its response although the gateway did not request it. Forward it without parsing.
         tracing::warn!(request = exchange.client.id, "the upstream compressed its answer: it passes unread");
         return Ok(DeliveredReply::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
     }
@@ -119,7 +119,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<DeliveredRepl
     })
 }
 
-/// Requests a reply again that was lost before the client received any part of it.
+/// Requests a lost reply again, of which the client has not received any part.
 ///
 /// # Errors
 /// `lost` if the reply may not be requested again, otherwise the last failure of the upstream.
@@ -184,7 +184,7 @@ async fn deliver_once(exchange: &mut Exchange) -> FailureAnswer {
     exchange.toggle_fallback();
     match message {
         Some(message) => message,
-        // The upstream counts as down, but is the only one left.
+        // The upstream is considered down, but there is no other one.
         None => match try_upstream(exchange, Patience::SingleTry).await {
             UpstreamOutcome::Answered(answer) => Ok(answer),
             UpstreamOutcome::TryElsewhere(message) | UpstreamOutcome::Failed(message) => message,
@@ -221,7 +221,7 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
         exchange.attempt.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
-            // A retry for which the budgets have no room does not count, so the last result remains.
+            // A retry that budgets do not permit does not count, so the last result remains.
             Err(why) => return UpstreamOutcome::Failed(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
         let (failure, message) = match send(exchange, call, body, &mut counting).await {
@@ -256,7 +256,7 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
             wait_seconds = next.wait().map(|wait| wait.as_secs_f64()),
             "no reply"
         );
-        // Condense only once: if the provider refuses the condensed request as well, the refusal is final.
+        // Condense only once. If the provider also rejects the condensed request, that is final.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.attempt.retries += 1;
             last_said = Some(message);
@@ -272,8 +272,8 @@ async fn try_upstream(exchange: &mut Exchange, patience: Patience) -> UpstreamOu
     }
 }
 
-/// Records a call that is about to be made, if budgets admit it. The gateway's additions to the request do
-/// not count as prompt.
+/// Records a call that is about to start, if budgets admit it. The gateway's additions to the request do not count as
+/// prompt.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.count() {
         _ if exchange.attempt.rounds_of_reading > 0 => Purpose::Read,
@@ -287,7 +287,7 @@ async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     exchange.calls.open(purpose, upstream, &view.model, view.stream, request.body()).await
 }
 
-/// Sends the request once. A refusal that a retry cannot help is a result, not a failure.
+/// Sends the request once. A refusal that would be repeated is a result and not a failure.
 async fn send(
     exchange: &Exchange,
     mut call: Call,
@@ -377,7 +377,8 @@ async fn send_call(
     }
 }
 
-/// Returns how long the upstream has to begin. It has less time if the reply is streamed and there is a fallback.
+/// Returns the time within which the upstream must begin to answer. It is shorter if the reply is streamed and there
+/// is a fallback.
 fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     if waits_for_first_token(exchange) {
         limits.first_token.min(limits.first_byte)
@@ -408,8 +409,8 @@ async fn set_content_type(
     })
 }
 
-/// Waits until a part of the reply has arrived. Until then, the same or another upstream can still return the
-/// whole reply.
+/// Waits until part of the reply has arrived. Before that, the same or another upstream can still return the complete
+/// reply.
 async fn wait_for_beginning(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -431,7 +432,7 @@ async fn wait_for_beginning(
     }
 }
 
-/// Reads a refusal to find out whether waiting or another upstream can help.
+/// Reads a refusal to determine whether waiting or another upstream can help.
 async fn read_refusal(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -472,7 +473,7 @@ fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) ->
     }
 }
 
-/// Returns the meaning of an error, if its body shows more than its status.
+/// Returns the meaning of an error if its body shows more than its status.
 fn known_failure(status: u16, error: &ProviderError) -> Option<Failure> {
     if matches!(status, 400 | 413 | 422) && error.is_context_length() {
         return Some(Failure::TooLong);
@@ -485,8 +486,7 @@ fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
     Refusal::upstream_unavailable(&exchange.attempt.destination.upstream, error)
 }
 
-/// Discloses which upstream answered if it is not the requested one, how often the request was retried, and
-/// how it was changed.
+/// Discloses another upstream than the requested one, the number of retries, and the changes to the request.
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.attempt.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.attempt.retries.into());

@@ -1,4 +1,4 @@
-//! Sends the client the final result, and discloses what happened to it.
+//! Sends the final result to the client, and discloses how it was obtained.
 
 pub(crate) mod stream;
 pub(crate) mod whole;

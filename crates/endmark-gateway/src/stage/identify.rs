@@ -24,7 +24,7 @@ use crate::upstream::{Credential, Destination, find_secrets};
 /// Number of digits of a session's hash. 64 bits suffice to distinguish sessions.
 const SESSION_DIGITS: usize = 16;
 
-/// Headers in which agents name their sessions: those of Claude Code, Codex, and older versions of Codex.
+/// Headers in which agents name their sessions: Claude Code, Codex, and older versions of Codex.
 const SESSION_HEADERS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 
 /// An admitted request with its client and session.
@@ -35,7 +35,7 @@ pub(crate) struct IdentifiedRequest {
     pub(crate) session: String,
     /// The hash of the client's credential, if it sent one.
     pub(super) credential: Option<String>,
-    /// The task: named by the client, otherwise the session.
+    /// The task: the client's name for it, or the session.
     pub(super) task_id: String,
     /// The number of the conversation's turn that the reply answers, from 1.
     pub(super) turn_number: u32,
@@ -79,7 +79,7 @@ impl IdentifiedRequest {
         &self.admitted.request.view().model
     }
 
-    /// Creates the record of the request's calls. Each call is recorded before it is made.
+    /// Creates the record of the request's calls. Each call is recorded before it starts.
     pub(super) fn calls(&self) -> Calls {
         let AdmittedRequest { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
         let destinations = std::iter::once(destination).chain(fallback);
@@ -135,8 +135,8 @@ fn secrets<'a>(
     }
 }
 
-/// Returns what distinguishes unnamed conversations: the first user message and the tools. The system text is
-/// not included, because it often contains a date.
+/// Returns the key of an unnamed conversation: the first user message and the tools. The system text is excluded,
+/// because it often contains a date.
 fn conversation_key(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
@@ -152,8 +152,8 @@ pub(crate) fn new_request_id() -> String {
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
 }
 
-/// Returns the session of a request: a hash of the credential and the client's own session id, or otherwise
-/// of the credential and the beginning of the conversation.
+/// Returns the session of a request. It is the hash of the credential with the client's own session id, or with the
+/// beginning of the conversation.
 fn session(credential: Option<&str>, conversation: &str) -> String {
     // The zero byte separates the credential from the session.
     let identity = [credential.unwrap_or_default().as_bytes(), &[0], conversation.as_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Recovers a reply that is cut or does not have the required format: requests the rest and joins it.
+//! Recovers a reply that is cut or lacks the required format: requests the rest and joins it.
 
 mod call_ids;
 pub(crate) mod choice;

@@ -1,4 +1,4 @@
-//! Answers a model that wants to read omitted parts of capped results. The gateway answers its tool call, and
+//! Answers a model that wants to read omitted parts of capped results. The gateway answers the tool call, and
 //! requests the reply again, up to a limit. The client gets only the reply that follows. (CX-5)
 
 use std::pin::pin;
@@ -22,8 +22,8 @@ use crate::work::{self, LARGE_BYTES};
 /// How often a model may read before it replies. Each time costs a call with the complete conversation.
 const MAX_READS: u32 = 4;
 
-/// The result for a client's tool call that arrived together with a call of `endmark_read`. The client never
-/// gets that call, because the model made it before it had read the result. The model can make it again.
+/// The result of a client's tool call that arrived together with a call of `endmark_read`. The client does not get
+/// that call, because the model made it before it had read the result. The model can repeat it.
 const CALL_NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
     Make it again if it is still needed.";
 
@@ -32,13 +32,13 @@ const LAST_PART_NOTE: &str = "\n[This was the last part that can be read now.]";
 
 /// A reply after the search for calls of `endmark_read`.
 pub(crate) enum OwnCallOutcome<R> {
-    /// The reply contained such calls. They are answered, and the next reply must be requested.
+    /// The reply contained such calls. They were answered, and the next reply must be requested.
     Answered(Box<Exchange>),
     /// The reply contained no such calls.
     Reply(R),
 }
 
-/// Answers the calls of `endmark_read` in a reply that is not streamed.
+/// Answers calls of `endmark_read` in a reply that is not a stream.
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading.
@@ -62,8 +62,8 @@ fn calls_it(choices: &[Choice]) -> bool {
     choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
 }
 
-/// Answers the calls of `endmark_read` in a stream. The stream is held back until it has ended, because a
-/// model may call the tool at the very end, and nothing that a client has received can be withdrawn.
+/// Answers calls of `endmark_read` in a stream. The stream is held back until it has ended: a model may call the tool
+/// at the very end, and data that was sent cannot be withdrawn.
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading, or its reply exceeds the memory limit.
@@ -100,7 +100,8 @@ struct HeldStream {
     holding: BytesReservation,
 }
 
-/// Reads a stream to its end. If it breaks off, it is returned as received; recovery is decided when it is read again.
+/// Reads a stream to its end. If it breaks off, it is returned as received, and recovery is decided when it is read
+/// again.
 async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStream, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
     let mut upstream = TimedBody::new(body, limits.idle, exchange.client.deadline);
@@ -123,7 +124,7 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
         if large.is_none() && held_stream.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
         }
-        // The bytes are stored twice: raw, and as events.
+        // The bytes are stored twice, raw and as events.
         let has_room =
             held_stream.holding.grow(data.len() * 2) && held_stream.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
@@ -132,7 +133,7 @@ async fn read_held_stream(exchange: &Exchange, body: AnyBody) -> Result<HeldStre
         }
         held_stream.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
-            // Data that cannot be parsed is not a call. It is handled when the stream is read again.
+            // Data that cannot be parsed is not a call. The next reader of the stream handles it.
             let is_end = held_stream
                 .reader
                 .read_frame(&frame)
@@ -180,7 +181,7 @@ async fn answer_calls(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Resul
     let next = exchange.attempt.request.continue_turn(turn, &answers);
     let next = next.ok_or_else(cannot_go_on)?;
     exchange.attempt.request = if is_last { next.without_tool(&READ_TOOL) } else { next };
-    // The original request does not contain the parts that were read.
+    // The original request does not contain the parts that the model has read.
     (exchange.attempt.may_condense, exchange.attempt.uncondensed) = (false, None);
     let (request, round, calls) = (&exchange.client.id, exchange.attempt.rounds_of_reading, answers.len());
     tracing::info!(request, round, calls, "the model reads what was left out of a result");

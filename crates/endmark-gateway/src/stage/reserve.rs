@@ -1,5 +1,5 @@
-//! Creates what must exist before the first byte is sent upstream: the record of a request's calls, and the
-//! list of its secrets.
+//! Creates what a request needs before its first byte goes upstream: the record of its calls, and the list of its
+//! secrets.
 
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
 use crate::upstream::{client_retries, remove_body_headers};
 
-/// Creates the record of a request's calls. From now on, every call is recorded before it is made.
+/// Creates the record of a request's calls. Afterwards, each call is recorded before it starts.
 ///
 /// The record is boxed, because it is passed from stage to stage.
 ///
@@ -29,7 +29,7 @@ pub(crate) async fn reserve(shaped: ShapedRequest) -> Result<Box<Exchange>, Refu
     Ok(exchange)
 }
 
-/// Reserves the first call. If it is the last one of its session, turns the request into a closing request.
+/// Holds the first call. If it is the last call of its session, turns the request into a closing request.
 async fn hold_first_call(exchange: &mut Exchange) -> Result<(), Refusal> {
     let request = &exchange.attempt.request;
     let first = exchange.calls.reserve_first(&request.view().model, request).await;

@@ -16,19 +16,19 @@ use crate::shaping::{
     CappedRequest, Compaction, CondensedRequest, Subject, Summariser, cap_results, compact,
 };
 
-/// A request as it will be sent upstream.
+/// A request in the form in which it is sent upstream.
 pub(crate) struct ShapedRequest {
     pub(super) identified_request: IdentifiedRequest,
-    /// The record of its calls, if it already exists.
+    /// The record of the request's calls, if it already exists.
     pub(super) calls: Option<Calls>,
     pub(super) changed: Changed,
-    /// The request before its older part was condensed, if that happened.
+    /// The request before its older part was condensed.
     pub(super) uncondensed: Option<Request>,
-    /// Whether the request may be condensed if the provider refuses it as too long.
+    /// Whether the request may be condensed if the provider rejects it as too long.
     pub(super) may_condense: bool,
 }
 
-/// Makes the necessary changes, if the mode permits them. Repairs calls that no server can parse, caps large
+/// Makes the necessary changes, if the mode permits them. Repairs calls that servers cannot parse, caps large
 /// results, and condenses the older part if the history is too long.
 /// # Errors
 /// [`Refusal::BadRequest`] if the header that controls compaction is invalid.
@@ -49,7 +49,7 @@ pub(crate) async fn shape(mut identified: IdentifiedRequest) -> Result<ShapedReq
         CompactionWish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
         CompactionWish::Off => false,
     };
-    // The record of calls is needed now only if a model writes the summary.
+    // The record of calls is needed at this point only if a model writes the summary.
     let asks = may_condense && identified.admitted.destination.summary.is_some();
     let calls = asks.then(|| identified.calls());
     let subject = identified.subject(calls.as_ref());

@@ -5,15 +5,15 @@ use std::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Fires if nothing arrived before a deadline. The deadline usually moves before it is reached.
+/// Fires if no data arrived before a deadline. The deadline usually moves before it is reached.
 ///
-/// Setting a timer costs more than checking one. So the timer is set again only when it fires too early, and
+/// Setting a timer costs more than checking one. Therefore the timer is set again only when it fires too early, and
 /// not for each part of a body.
 #[derive(Default)]
 pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Becomes ready once `until` has passed. Before that, the caller is woken at that time or earlier.
+    /// Becomes ready after `until`. Before that, the caller is woken at `until` or earlier.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, until: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if until < sleep.deadline() {
@@ -46,7 +46,7 @@ mod tests {
         }
         poll_fn(|context| alarm.poll(context, far)).await;
         assert!(Instant::now() >= far);
-        // After it has fired, a timer is ready at once for a past deadline, but not for a future one.
+        // A timer that has fired is ready for a past deadline, but not for a future one.
         let later = Instant::now() + Duration::from_hours(1);
         poll_fn(|context| alarm.poll(context, near)).await;
         assert!(poll_fn(|context| Poll::Ready(alarm.poll(context, later))).await.is_pending());

@@ -1,9 +1,9 @@
 //! Runs the work of an upstream connection inside the client connection that waits for it.
 //!
-//! An upstream connection has its own task, because it outlives a request. But a client's connection waits
-//! for that task at every part. The runtime would pass each part between the two tasks, and often wake
-//! another thread. So if a client's connection ([`Again`](super::again::Again)) wakes such a task while it is
-//! polled, the task's work is polled there. At all other times, the task itself polls the work.
+//! An upstream connection has a task of its own, because it outlives a request. But a client's connection waits for
+//! that task at every part. The runtime would switch between the two tasks for each part, and often wake another
+//! thread. Therefore, if a client's connection ([`Again`](super::again::Again)) wakes such a task while it is polled,
+//! it polls the task's work itself. At all other times, the task polls the work.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use hyper::rt::Executor;
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 thread_local! {
-    /// Companions that were woken while a connection is polled on this thread; `None` otherwise.
+    /// Companions that were woken while a connection is polled on this thread. `None` at all other times.
     static WOKEN: RefCell<Option<Vec<Arc<Companion>>>> = const { RefCell::new(None) };
 }
 
@@ -38,7 +38,7 @@ impl Executor<Work> for BesideConnections {
 
 /// Work that may be polled by its own task or inside a connection.
 struct Companion {
-    /// The work; `None` once it has ended.
+    /// The work. `None` after it ended.
     work: Mutex<Option<Work>>,
     /// Whether a connection is about to poll the work.
     is_awaited: AtomicBool,
@@ -64,7 +64,7 @@ impl Companion {
 
     /// Leaves the work to its own task.
     fn send_home(&self) {
-        // A task that has not run yet will run anyway.
+        // A task that has not started will run anyway.
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
@@ -91,7 +91,7 @@ impl Companion {
     }
 }
 
-/// Polls the work. Returns ready once it has ended.
+/// Polls the work. Returns ready after it has ended.
 fn poll(mut work: MutexGuard<'_, Option<Work>>, waker: &Waker) -> Poll<()> {
     let Some(mut open) = work.take() else { return Poll::Ready(()) };
     let polled = open.as_mut().poll(&mut Context::from_waker(waker));
@@ -129,15 +129,15 @@ impl Future for Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Drop the work, because it contains its own waker and would otherwise keep itself alive.
+        // Drop the work. It contains its own waker, and would keep itself alive.
         let work = self.companion.lock().take();
         drop(work);
     }
 }
 
-/// A scope in which a connection is polled. Companions that it wakes on this thread are polled in the scope.
+/// A scope in which a connection is polled, together with the companions that it wakes on this thread.
 pub(super) struct Turn {
-    /// The companions of the enclosing scope; usually `None`.
+    /// The companions of the enclosing scope, which usually does not exist.
     outer_woken: Option<Vec<Arc<Companion>>>,
 }
 
@@ -148,7 +148,7 @@ impl Turn {
     }
 }
 
-/// Polls the companions that were woken in this thread's current scope. Returns whether there were any.
+/// Polls the companions that were woken in the current scope of this thread. Returns whether there were any.
 pub(crate) fn ask_woken() -> bool {
     let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
     let is_any = !woken.is_empty();
@@ -218,7 +218,7 @@ mod tests {
             BesideConnections.execute(Box::pin(async move {
                 let mut event = Some(event);
                 poll_fn(|context| {
-                    // Keep the waker, like a task that waits for a socket.
+                    // Keep the waker, as a task does that waits for a socket.
                     if let Some(event) = event.take() {
                         let _ = event.send(context.waker().clone());
                     }
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(requested.load(Ordering::SeqCst), 2);
         waker.wake_by_ref();
         drop(turn);
-        // The remaining polls are left to the work's own task.
+        // The work's own task makes the remaining polls.
         assert_eq!(requested.load(Ordering::SeqCst), 2);
         while requested.load(Ordering::SeqCst) < 3 {
             tokio::task::yield_now().await;

@@ -1,18 +1,18 @@
-//! A periodic timer, so that setting other timers does not wake a thread.
+//! Runs a periodic timer, so that setting other timers does not wake a thread.
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The interval is shorter than every time limit of a request, and long enough to cost nothing noticeable.
+/// Shorter than all time limits of a request, and long enough to have no noticeable cost.
 const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A timer that is always the next to fire, until it is dropped.
 ///
-/// Setting a timer that fires before all others wakes the sleeping thread, which costs more than all other
-/// work for a small request. Time limits are in seconds. While this shorter timer runs, none of them is the
-/// next to fire, so setting one only records it.
+/// Setting a timer that fires before all others wakes the sleeping thread, which costs more than all other work for a
+/// small request. Time limits are in seconds. While this shorter timer runs, it fires before them, so setting one
+/// only records it.
 pub(crate) struct Pace(JoinHandle<()>);
 
 impl Pace {

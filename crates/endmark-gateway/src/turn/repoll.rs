@@ -1,9 +1,8 @@
-//! Polls a connection again at once if it wakes itself while it runs.
+//! Polls a connection again immediately if it wakes itself while it runs.
 //!
-//! The body of a request goes through a channel to its reader, and the end of a reply admits the next
-//! request. Both happen inside the connection's task, which thereby wakes itself. The runtime would queue the
-//! task again and wake another thread, several times per request. This would cost more than all other work
-//! for a small request.
+//! The body of a request goes through a channel to its reader, and the end of a reply admits the next request. Both
+//! happen inside the connection's task, which wakes itself in this way. The runtime would queue the task and wake
+//! another thread, several times per request. That would cost more than all other work for a small request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,10 +18,10 @@ const RUNNING: u8 = 1;
 /// The future is running, and was woken since it was polled.
 const WOKEN: u8 = 2;
 
-/// How often a connection that wakes itself is polled again before other tasks run.
+/// How many times a connection that wakes itself is polled before other tasks run.
 const MAX_POLLS_IN_TURN: usize = 32;
 
-/// Polls a future again at once if it was woken while it ran.
+/// Polls a future again immediately if it was woken while it ran.
 pub(crate) struct Again<F> {
     future: Pin<Box<F>>,
     bell: Option<(Arc<Bell>, Waker)>,
@@ -76,7 +75,7 @@ impl<F: Future> Future for Again<F> {
         let mut is_woken = true;
         for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
-                // Every wake so far happened before this poll, which covers it.
+                // All earlier wakes happened before this poll, which handles them.
                 bell.state.swap(RUNNING, Ordering::AcqRel);
                 if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
                     return Poll::Ready(done);

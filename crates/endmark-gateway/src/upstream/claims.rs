@@ -1,4 +1,4 @@
-//! Removes `endmark` objects from the bodies of ordinary upstreams, which must not speak for this gateway.
+//! Removes `endmark` objects from the replies of ordinary upstreams, so that they cannot imitate this gateway.
 
 use std::sync::LazyLock;
 
@@ -6,18 +6,17 @@ use endmark_wire::edit::Edits;
 use endmark_wire::sse::Frame;
 use memchr::memmem::Finder;
 
-/// Where Endmark discloses recovery: next to the provider's own fields, and in Responses events inside the
-/// response object.
+/// The paths at which Endmark discloses a recovery: next to the provider's fields, and inside the response object of
+/// Responses events.
 const CLAIM_PATHS: [&str; 2] = ["endmark", "response.endmark"];
 
-/// The texts of which each spelling of the name in JSON contains one: its letters may be escaped with the
-/// codes 61 to 72. Every event is searched, and preparing a search would cost as much as the search, so it is
-/// done once.
+/// Search patterns. Each JSON spelling of the name contains at least one, even if letters are escaped with the codes
+/// 61 to 72. They are prepared once: preparation costs as much as one search, and every event is searched.
 static TRACES: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| ["endmark", "\\u006", "\\u007"].map(Finder::new));
 
-/// Returns the document without an `endmark` object, which a client would attribute to this gateway. Returns
-/// `None` if there is nothing to remove, as in nearly all documents.
+/// Returns the document without an `endmark` object, which a client would attribute to this gateway. Returns `None`
+/// if there is nothing to remove, which is the usual case.
 pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     if TRACES.iter().all(|trace| trace.find(json).is_none()) {
         return None;
@@ -31,7 +30,7 @@ pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     (!places.is_empty()).then(|| edits.finish())
 }
 
-/// Like `without_claims`, for an event of a stream.
+/// Removes the object from an event of a stream, like `without_claims`.
 pub(crate) fn frame_without_claims(frame: Frame) -> Frame {
     match frame.data.as_ref().and_then(|data| without_claims(data.as_bytes())) {
         Some(data) => Frame::read(frame.with_data(&data)),

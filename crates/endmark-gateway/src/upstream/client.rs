@@ -1,4 +1,4 @@
-//! The HTTP client for upstream calls. It follows no redirects, does not decode silently, and has all timeouts set.
+//! The HTTP client for upstream calls. It does not follow redirects or decode bodies, and all its timeouts are set.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,23 +29,22 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 /// Maximum size of a response's head in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
-/// The HTTP library's buffer for a response in bytes. The head must fit; for the body, `link` reduces the
+/// Size in bytes of the HTTP library's buffer for a response. The head must fit. For the body, `link` reduces the
 /// buffer. The library accepts more of a request only while it has less than this to send.
 pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
-/// Maximum fields in a response's head. Proxies add some to the provider's; hundreds indicate a fault.
+/// Maximum number of fields in a response's head. Proxies add a few. Hundreds indicate a fault.
 const HTTP1_FIELDS: usize = 256;
 
-/// How many bytes of a stream an HTTP/2 upstream may send to a client that does not read, as much as a
-/// socket's buffers.
+/// How many bytes of a stream an HTTP/2 upstream may send before the client reads them. This is as much as a socket
+/// buffers.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 
-/// The same limit for all streams of a connection together. It is large enough that a slow client does not
-/// delay others.
+/// The same limit for all streams of a connection together. It is large, so that a slow client does not delay others.
 const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
 
-/// Ping interval for connections with streams in progress. Only a missing reply to a ping shows that such a
-/// connection is lost.
+/// Ping interval for connections with streams in progress. Only an unanswered ping shows that such a connection is
+/// lost.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// Sends requests to upstreams, each over its own connections.
@@ -65,10 +64,10 @@ pub(crate) enum UpstreamError {
     /// The upstream was unreachable, or disconnected before the head of its response.
     #[error("{0}")]
     Unreachable(String),
-    /// The response cannot be read. The upstream has received the request, and may have processed it.
+    /// The response cannot be parsed. The upstream has received the request, and may have processed it.
     #[error("{0}")]
     Unreadable(String),
-    /// The upstream accepted the request but did not begin to respond in this time.
+    /// The upstream accepted the request but did not begin to respond within this time.
     #[error("no answer began within {0:?}")]
     Silent(Duration),
 }
@@ -151,8 +150,8 @@ impl Client {
     }
 }
 
-/// Checks that every reader finds the same end of the response as the HTTP library. If a reader might not,
-/// the connection is not used again.
+/// Checks that all readers find the same end of the response as the HTTP library. If they may not, the connection is
+/// not reused.
 fn check_framing(
     method: &Method,
     response: &mut Response<Incoming>,
@@ -176,10 +175,10 @@ fn check_framing(
     Ok(())
 }
 
-/// Converts an error of the HTTP client. An unreadable head still counts as a response.
+/// Converts an error of the HTTP client. A head that cannot be parsed still counts as a response.
 fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     let causes = || std::iter::successors(Some(error), |error| (*error).source());
-    // The library found this fault itself; the other side did not report it.
+    // The HTTP library found this fault. The other side did not report it.
     if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
         return UpstreamError::Unreadable(format!(
             "its head is over {HEAD_LIMIT_BYTES} bytes (a fixed limit), or it is not HTTP/2: {}",
@@ -195,13 +194,13 @@ fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     }
 }
 
-/// Why a body could not be read to its end.
+/// The reason why a body could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The body exceeds the limit.
     #[error("it is over {0} bytes")]
     TooLong(usize),
-    /// No byte arrived for this long.
+    /// No data arrived for this long.
     #[error("nothing came for {0:?}")]
     Stalled(Duration),
     /// The HTTP body ended normally, but in the middle of JSON.
@@ -230,12 +229,12 @@ pub(crate) enum PartialBody<B> {
     Whole(Bytes),
     /// The beginning of the body, and the body that continues after it.
     Longer(Bytes, B),
-    /// The same, because there is no memory for more.
+    /// The body did not fit into the available memory.
     NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. The bytes are reserved in
-/// `holding`, if given.
+/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. If `holding` is given, the bytes
+/// are reserved in it.
 pub(crate) async fn read_up_to<B>(
     mut body: B,
     cap: usize,
@@ -274,7 +273,7 @@ where
 /// The received bytes of a body. Most bodies arrive in one part, which is not copied.
 #[derive(Default)]
 struct CollectedBytes {
-    /// The only part, until a second one arrives.
+    /// The only part, until a second part arrives.
     single_part: Bytes,
     parts: BytesMut,
 }

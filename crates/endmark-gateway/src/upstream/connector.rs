@@ -21,7 +21,7 @@ use super::link::Link;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
-/// Time limit for TCP, the proxy and TLS together. A host that is up answers each of them within one round trip.
+/// Time limit for TCP, the proxy and TLS together. Hosts that are up answer each of them within one round trip.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the gateway cannot prepare connections to an upstream.
@@ -57,14 +57,14 @@ struct Detour {
     connector: HttpsConnector<HttpConnector>,
 }
 
-/// The system's certificate authorities. They are read once for all upstreams, and only if one needs them,
-/// because reading them takes most of the start-up time.
+/// The system's certificate authorities. They are read once for all upstreams, and only if one needs them, because
+/// reading them takes most of the start-up time.
 #[derive(Clone)]
 pub(crate) struct SystemAuthorities(Arc<RootCertStore>);
 
 impl SystemAuthorities {
-    /// Reads the system's authorities for these upstreams. If the system has none, only plain HTTP and
-    /// upstreams with their own authorities work.
+    /// Reads the system's authorities if these upstreams need them. Without any, only plain HTTP and upstreams with
+    /// authorities of their own work.
     pub(crate) fn read(upstreams: &[Upstream]) -> Result<Self, ClientError> {
         let is_https = |uri: &Uri| uri.scheme_str() == Some("https");
         let needs_tls = |upstream: &Upstream| {
@@ -120,7 +120,7 @@ impl Connector {
             let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
             Arc::new(Detour { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
         });
-        // A proxy for plain HTTP needs the credentials in each request. A tunnel needs them only when it is opened.
+        // A proxy for plain HTTP needs the credentials in each request. A tunnel needs them only once.
         let is_plain = upstream.base_url.origin().scheme_str() == Some("http");
         let authorization =
             upstream.proxy.as_ref().filter(|_| is_plain).and_then(Proxy::authorization).cloned();

@@ -15,7 +15,7 @@ use crate::query::find_credentials;
 /// Number of digits of a secret's hash. 64 bits suffice to distinguish clients.
 const DIGITS: usize = 16;
 
-/// Upstreams differ in whether they require padding, so both spellings count as the same secret.
+/// Upstreams differ in whether they require padding, so both spellings are the same secret.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -23,15 +23,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The client of a request. It owns sessions, budgets, kept outputs and ids of responses.
 ///
-/// If the request has one of the gateway's own keys, the client is the name of the key, which stays the same
-/// when the key is rotated. Otherwise it is a hash of the secret, whatever header contains it and however the
-/// scheme is spelt. A client with several secrets is the hash of all of them, so a client that knows only one
-/// is not mistaken for it. Claims in tokens are not read, because only their issuer can verify them.
+/// With one of the gateway's own keys, the client is the name of the key, which is stable when the key is rotated.
+/// Otherwise it is a hash of the secret, in whatever header and spelling. If there are several secrets, it is the
+/// hash of all of them, so that a client that knows only one is a different client. Claims in tokens are ignored,
+/// because only their issuer can verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// Why the client of a request is ambiguous although a budget applies. If it were accepted, a client could
-/// spell its secret differently in each request and count as many clients.
+/// Why the client of a request is ambiguous, although a budget applies. Without this check, a client could spell its
+/// secret differently in each request and count as many clients.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnclearCredential {
     /// The request contains two secrets.
@@ -48,12 +48,12 @@ pub(crate) enum UnclearCredential {
 }
 
 impl Credential {
-    /// Returns the client that one of the gateway's own keys identifies.
+    /// Returns the client identified by one of the gateway's own keys.
     pub(crate) fn from_own_key(identity: Arc<str>) -> Self {
         Self(identity)
     }
 
-    /// Returns the client of a request: identified by one of the gateway's own keys, or otherwise by its secrets.
+    /// Returns the client of a request, identified by one of the gateway's own keys or by its secrets.
     ///
     /// # Errors
     /// [`UnclearCredential`] if the request has no such key, a budget applies, and the request contains
@@ -67,8 +67,8 @@ impl Credential {
         own_key.map_or_else(|| Self::from_secrets(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
-    /// Returns the client that the secrets in these headers and in the query identify. Cookies count only if
-    /// there is no other secret, because servers set them for all clients.
+    /// Returns the client identified by the secrets in these headers and in the query. Cookies count only if there is
+    /// no other secret, because servers set them for all clients.
     /// # Errors
     /// [`UnclearCredential`] if `needs_one` is true, and there are different secrets or one that is not a token.
     fn from_secrets(
@@ -93,7 +93,7 @@ impl Credential {
             secrets.push((place, if is_basic { basic_secret(secret) } else { secret }));
         }
         secrets.retain(|(_, secret)| !secret.is_empty());
-        // Sort the secrets, so that the identity does not depend on their order.
+        // Sort the secrets, so that their order does not affect the identity.
         secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
@@ -139,7 +139,7 @@ fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     (Cow::Borrowed(secret), is_scheme("basic"))
 }
 
-/// Whether this is a single token as in RFC 9110 (`token68`).
+/// Whether this is a single token as defined by RFC 9110 (`token68`).
 fn is_token(secret: &[u8]) -> bool {
     let padding = secret.iter().rev().take_while(|byte| **byte == b'=').count();
     let signs = &secret[..secret.len() - padding];
@@ -147,7 +147,7 @@ fn is_token(secret: &[u8]) -> bool {
     !signs.is_empty() && signs.iter().all(is_sign)
 }
 
-/// Returns the user and the password of Basic. If one of them is empty, returns the other one.
+/// Returns the user and the password of Basic authentication. If one of them is empty, returns only the other.
 fn basic_secret(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Ok(decoded) = BASE64.decode(&secret) else { return secret };
     let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));

@@ -13,7 +13,7 @@ use crate::settings::Upstream;
 
 /// Sends requests through the client, and may change the responses. Fault injection uses it.
 pub(crate) trait Interceptor: Send + Sync {
-    /// See [`Client::send`].
+    /// Sends a request: see [`Client::send`].
     fn send<'a>(
         &'a self,
         client: &'a Client,
@@ -69,7 +69,7 @@ impl Destination {
         }
     }
 
-    /// Converts a request for another upstream: this upstream's model replaces the client's.
+    /// Converts a request for this upstream, and replaces the client's model by the upstream's.
     pub(crate) fn adapt(&self, request: &Request) -> Request {
         // A request without a valid path for another upstream is sent unchanged.
         request.for_other_upstream(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())

@@ -3,13 +3,13 @@
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 
-/// How reliable an upstream's declarations about the end of its response are.
+/// How reliably an upstream declares the end of its response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// Every reader finds the same end.
+    /// All readers find the same end.
     Clear,
-    /// The body can be read, but another reader of the same bytes might find a different end. The next bytes
-    /// on the connection may belong to this response, so the connection must not be used again.
+    /// The body can be read, but another reader of the same bytes might find a different end. The next bytes on the
+    /// connection may belong to this response, so the connection must not be reused.
     Contradictory,
     /// The body has a transfer coding that is not supported.
     TransferCoded(String),
@@ -45,7 +45,7 @@ impl Framing {
     }
 }
 
-/// Whether a response that has no body declares a length. Some servers also send such a body.
+/// Whether a response without a body declares a length. Some servers also send such a body.
 fn states_bytes(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_LENGTH).iter().any(|length| length.as_bytes().iter().any(|byte| *byte != b'0'))
 }

@@ -12,9 +12,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use crate::query::secret_values;
 use crate::settings::Upstream;
 
-/// Headers with a client's credentials for some provider. They are sent only to the host that they are meant for.
+/// Headers that may contain a client's credentials. They are sent only to the host for which they are intended.
 ///
-/// They are parsed header names, because looking up a text in a header map would parse it each time.
+/// They are parsed header names, because a lookup by text would parse the text each time.
 pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -28,7 +28,7 @@ pub(crate) static CREDENTIALS: [HeaderName; 6] = [
 pub(crate) const KEYS: [KeyHeader; 5] =
     [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, API_MANAGEMENT_KEY, BEARER];
 
-/// The headers that may be sent to another host than the intended one. Any other header may contain a secret.
+/// Headers that may be sent to a host other than the intended one. Any other header may contain a secret.
 const FORWARDABLE: [HeaderName; 6] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
@@ -40,7 +40,7 @@ const FORWARDABLE: [HeaderName; 6] = [
 
 /// The API version of a Messages request. Anthropic refuses a request without it.
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The current version, for a client that sends none because its own upstream does not require it.
+/// The current version, which is sent if the client sends none because its own upstream does not require it.
 const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// The beta features that a Messages request uses.
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -65,7 +65,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// another Endmark.
 const OWN_PREFIX: &str = "x-endmark-";
 
-/// Headers that override the method or the path at some servers. The gateway has checked only the originals.
+/// Headers with which some servers override the method or the path. The gateway has checked only the originals.
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
@@ -80,9 +80,9 @@ const API_MANAGEMENT_KEY: KeyHeader = ("ocp-apim-subscription-key", "");
 /// The header of most providers.
 const BEARER: KeyHeader = ("authorization", "Bearer ");
 
-/// Returns the headers of a client's request for the upstream. Headers of the connection and Endmark's own
-/// are removed. If the upstream has its own key, the key is placed where the request's format expects it, or
-/// where the client's key was, or otherwise where the upstream's provider expects it.
+/// Returns the headers of a client's request for the upstream, without headers of the connection and Endmark's own.
+/// The upstream's own key, if any, is put where the request's format expects it, where the client's key was, or where
+/// the upstream's provider expects it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
@@ -93,7 +93,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(name) {
-            // This keeps formatters from printing the value and HTTP/2 from indexing it.
+            // A sensitive value is not printed by formatters, and not indexed by HTTP/2.
             value.set_sensitive(true);
         }
     }
@@ -110,13 +110,13 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     headers
 }
 
-/// Whether a server may read another method or path from this header. CGI does not distinguish `_` from `-`.
+/// Whether a server may take another method or path from this header. In CGI, `_` and `-` are equal.
 fn is_override(name: &str) -> bool {
     let is_alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
     OVERRIDES.iter().any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
 }
 
-/// Removes the gateway's own keys from headers in which no provider expects a key. They are useless to an upstream.
+/// Removes the gateway's own keys from headers in which no provider expects a key. Upstreams have no use for them.
 fn without_own_keys(headers: &mut HeaderMap) {
     let begin = SECRET_PREFIX.as_bytes();
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
@@ -130,9 +130,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the headers of a client's request for a fallback: those that describe the body, and others that do
-/// not identify the client. The client's credentials were meant for another host and are not sent, even if
-/// the fallback has no key.
+/// Returns the headers of a client's request for a fallback: those that describe the body, and others that do not
+/// identify the client. The client's credentials are for another host, and are not sent even if the fallback has no
+/// key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
@@ -174,7 +174,7 @@ pub(crate) fn find_secrets<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Ite
     in_headers.chain(in_query).filter(|secret| !secret.eq_ignore_ascii_case("bearer"))
 }
 
-/// Returns the parts of a credential. A value with its scheme, or a cookie with its name, would be recognised
+/// Returns the parts of a credential. A scrubber would recognise a value with its scheme, or a cookie with its name,
 /// only in exactly that form.
 fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
     let without_names =
@@ -198,8 +198,8 @@ pub(crate) fn remove_body_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Like `remove_body_headers`, for a replaced body. It is also not a repetition of the original, so the
-/// idempotency key is removed.
+/// Removes the same headers as `remove_body_headers`, and the idempotency key, because a replaced body is not a
+/// repetition.
 pub(crate) fn remove_replaced_body_headers(headers: &mut HeaderMap) {
     remove_body_headers(headers);
     headers.remove(IDEMPOTENCY_KEY);
@@ -211,7 +211,7 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Returns how long an upstream asks to wait. The headers contain milliseconds, seconds, or a date.
+/// Returns the time that an upstream asks to wait. The headers contain milliseconds, seconds, or a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
@@ -234,7 +234,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(moment.duration_since(now).unwrap_or_default())
 }
 
-/// Returns whether the upstream requests or forbids a retry. `None` if it states neither.
+/// Returns whether the upstream requests or forbids a retry. Returns `None` if it does neither.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.to_str().ok()?.trim() {
         "true" => Some(true),
@@ -243,7 +243,7 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Returns how often a client has sent this request before, as the libraries of OpenAI and Anthropic count.
+/// Returns how many times a client has already sent this request, as counted by the libraries of OpenAI and Anthropic.
 pub(crate) fn client_retries(headers: &HeaderMap) -> u32 {
     let count =
         headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.trim().parse().ok());
@@ -265,7 +265,7 @@ fn end_to_end(mut passing: HeaderMap) -> HeaderMap {
     passing
 }
 
-/// Whether a header belongs to one connection and not to the message (RFC 9110, section 7.6.1).
+/// Whether a header belongs to a single connection and not to the message (RFC 9110, section 7.6.1).
 fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
@@ -283,7 +283,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     )
 }
 
-/// Removes matching headers. Only few are present, so checking each costs less than looking up every name.
+/// Removes matching headers. Few are present, so checking each one costs less than looking up all names.
 fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
     let going: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
     for name in going {

@@ -1,4 +1,4 @@
-//! The health of each upstream: its retry budget, and whether it counts as down.
+//! Tracks the health of each upstream: its retry budget, and whether it is considered down.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl UpstreamHealth {
-    /// Creates the state for a new gateway: no upstream is known to be down.
+    /// Creates the state of a new gateway, in which no upstream is down.
     pub(crate) fn new(settings: &Settings) -> Self {
         let retry = &settings.retry;
         let state = || State {
@@ -43,12 +43,12 @@ impl UpstreamHealth {
         self.with_state(upstream, (), |state, now| state.budget.note_external_retry(now));
     }
 
-    /// Takes one retry from the upstream's budget. Returns false if it is used up.
+    /// Takes one retry from the upstream's budget. Returns `false` if the budget is exhausted.
     pub(crate) fn may_retry(&self, upstream: &str) -> bool {
         self.with_state(upstream, false, |state, now| state.budget.try_retry(now))
     }
 
-    /// Returns whether to try the upstream if there is a fallback.
+    /// Returns whether to try the upstream although there is a fallback.
     pub(crate) fn admit(&self, upstream: &str) -> Admission {
         self.with_state(upstream, Admission::Serve, |state, now| state.circuit.admit(now))
     }
@@ -70,16 +70,16 @@ impl UpstreamHealth {
 
     fn with_state<T>(&self, upstream: &str, unknown: T, act: impl FnOnce(&mut State, Duration) -> T) -> T {
         let Some(state) = self.by_upstream.get(upstream) else { return unknown };
-        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         let mut state: MutexGuard<'_, State> = state.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut state, self.began.elapsed())
     }
 }
 
-/// Returns an unpredictable, uniformly distributed number, so that clients that failed together do not retry
+/// Returns an unpredictable, uniformly distributed number. It prevents clients that failed together from retrying
 /// together.
 pub(crate) fn random() -> u32 {
     let noise = RandomState::new().build_hasher().finish();
-    // The upper half of the bits is as random as the lower.
+    // The upper half of the bits is as random as the lower half.
     u32::try_from(noise >> 32).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
-//! A connection to an upstream that is read to its end even after writing has failed.
+//! Reads a connection to an upstream to its end, even after writing has failed.
 //!
-//! An upstream may respond before it has received the whole request, usually with a refusal, and close the
-//! connection. The response has then arrived, but a client that gives up because it cannot send the rest
-//! would not read it.
+//! An upstream may respond before it has received the complete request, usually with a refusal, and close the
+//! connection. In that case the response has arrived, but a client that stops because it cannot send the rest would
+//! not read it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,15 +15,15 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 
 use super::connector::Path;
 
-/// Maximum bytes per read from the system. The HTTP library uses buffers of 8 KiB, and larger ones after one
-/// was full. It reads twice before it is polled again, so a stream with a slow client uses two of these.
+/// Maximum bytes per read from the system. The HTTP library uses buffers of 8 KiB, and larger ones after one was
+/// full. It reads twice before it is polled again, so a stream with a slow client uses two buffers.
 const READ_BYTES: usize = 4 * 1024;
 
 /// A connection to an upstream.
 pub struct Link {
     stream: MaybeHttpsStream<Path>,
-    /// Whether the other end accepts no more data. Further writes are discarded, and reading reports how the
-    /// connection ends.
+    /// Whether the other end accepts no more data. Later writes are discarded, and reading reports how the connection
+    /// ends.
     is_write_closed: bool,
 }
 

@@ -6,8 +6,8 @@ use super::headers::remove_replaced_body_headers;
 use crate::body::AnyBody;
 use crate::coding::{Codings, decode};
 
-/// Decodes the body of a response if its coding is supported. The gateway requests uncompressed responses,
-/// but some servers and proxies compress anyway. An unsupported coding is kept, with its header.
+/// Decodes the body of a response if its coding is supported. The gateway requests uncompressed responses, but some
+/// servers and proxies compress anyway. A body with an unsupported coding stays unchanged.
 pub(crate) fn decode_response(answer: Response<AnyBody>) -> Response<AnyBody> {
     let codings = match Codings::from_headers(answer.headers()) {
         Ok(codings) if codings.is_empty() => return answer,

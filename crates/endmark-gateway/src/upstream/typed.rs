@@ -1,4 +1,4 @@
-//! Determines the content type of a response if the upstream declares none, or a wrong one.
+//! Determines the content type of a response if the upstream declares none or a wrong one.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::body::{AnyBody, fail, with_prefix};
 /// Maximum bytes of blank lines that are read before giving up.
 const BLANK_LIMIT_BYTES: usize = 4096;
 
-/// The beginnings of an event's lines: the names of fields, or the colon of a comment.
+/// The possible beginnings of a line in an event stream: field names, or the colon of a comment.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
-/// Wrong content types that some servers declare for streams. JSON never begins like a stream.
+/// Wrong content types that some servers declare for streams. JSON never begins like an event stream.
 const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
 
-/// Sets the event-stream content type of a response to a request for a stream. This is done if the upstream
-/// declares no type, JSON or text, but the body begins like a stream. Client libraries then parse it
-/// correctly. `patience` limits how long the beginning may take.
+/// Sets the event-stream content type of a response to a request for a stream. This is done if the upstream declares
+/// no type, JSON or text, but the body begins like an event stream. Client libraries can then parse it. `patience`
+/// limits how long the beginning may take.
 /// # Errors
 /// Nothing arrives in time, or the response has no type and breaks off.
 pub(crate) async fn with_stream_type(
@@ -38,7 +38,7 @@ pub(crate) async fn with_stream_type(
     while begins_events(&read).is_none() && read.len() < BLANK_LIMIT_BYTES {
         match timeout(patience, body.frame()).await {
             Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
-            // The declared type is accepted, because nothing contradicts it. The reader will notice how the body ends.
+            // Nothing contradicts the declared type, so accept it. The reader will notice how the body ends.
             Ok(None) if is_called => break,
             Ok(Some(Err(error))) if is_called => {
                 body = fail(error);
@@ -66,7 +66,7 @@ fn may_be_misnamed(headers: &HeaderMap) -> bool {
     MISNOMERS.iter().any(|misnomer| kind.eq_ignore_ascii_case(misnomer))
 }
 
-/// Whether a response that begins like this is an event stream, or `None` if more bytes are needed.
+/// Whether a response that begins like this is an event stream. `None` if more bytes are needed.
 fn begins_events(read: &[u8]) -> Option<bool> {
     let read = without_byte_order_mark(read).trim_ascii_start();
     if FIELDS.iter().any(|field| read.starts_with(field)) {

@@ -1,4 +1,4 @@
-//! A future that is polled on an async worker or, if its input is large, on a thread of the pool.
+//! Polls a future on an async worker. If the input is large, polls it on a thread of the pool instead.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{CURRENT, Current, NUDGES, Scope, pool};
 
-/// Runs a future, and moves it to the pool once it declares that its input is [`large`](super::large).
+/// A future that moves to the pool after it declares that its input is [`large`](super::large).
 pub(crate) struct PooledFuture<F: Future> {
     state: State<F>,
-    /// The state shared with the pool; `None` until the future is moved there.
+    /// The state shared with the pool. `None` until the future moves there.
     scope: Option<Arc<Scope>>,
-    /// Whether this task was polled again while a thread of the pool polled the future.
+    /// Whether this task was polled while a pool thread polled the future.
     must_repoll: bool,
-    /// The number of nudges before the last poll.
+    /// The number of nudges at the time of the last poll.
     nudges: usize,
 }
 
 type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
-/// A polled future with its result.
+/// A future after a poll, with the result.
 type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
 
 enum State<F: Future> {
@@ -45,7 +45,7 @@ impl<F: Future> PooledFuture<F> {
         self.scope.as_ref().is_some_and(|scope| scope.large.load(Ordering::Acquire) > 0)
     }
 
-    /// Returns the state shared with the pool, which wakes this task from now on.
+    /// Returns the state shared with the pool. The pool wakes this task from now on.
     fn open_scope(&mut self, task: &Waker) -> Arc<Scope> {
         let scope = self.scope.get_or_insert_with(|| {
             Arc::new(Scope {
@@ -59,7 +59,7 @@ impl<F: Future> PooledFuture<F> {
         Arc::clone(scope)
     }
 
-    /// Whether anything has happened since the last poll in the pool began that the future may not have noticed.
+    /// Whether an event may have occurred that the last poll in the pool did not notice.
     fn is_to_be_polled(&self) -> bool {
         self.must_repoll
             || self.nudges != NUDGES.load(Ordering::Acquire)
@@ -123,9 +123,9 @@ where
                         continue;
                     }
                     Poll::Ready(Err(error)) => match error.try_into_panic() {
-                        // Continue the panic as if the future had been polled here.
+                        // Propagate the panic as if the future had been polled here.
                         Ok(panic) => resume_unwind(panic),
-                        // The runtime is shutting down, so no caller waits.
+                        // The runtime is shutting down, so there is no caller left.
                         Err(_) => return Poll::Pending,
                     },
                 },
@@ -143,7 +143,7 @@ impl<F: Future> Drop for PooledFuture<F> {
     }
 }
 
-/// Polls a future on this thread of the pool, unless its client has disconnected.
+/// Polls a future on this pool thread, unless its client has disconnected.
 fn poll_in_pool<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);
@@ -154,7 +154,7 @@ fn poll_in_pool<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled
     (future, polled)
 }
 
-/// Sets what the current thread does, until this is dropped.
+/// Sets the activity of the current thread until this is dropped.
 struct CurrentScope {
     before: Option<Current>,
 }
@@ -164,7 +164,7 @@ impl CurrentScope {
         Self { before: Some(CURRENT.replace(current)) }
     }
 
-    /// Restores the previous value, and returns what the thread did.
+    /// Restores the previous value. Returns the activity of the thread.
     fn end(mut self) -> Current {
         self.before.take().map_or(Current::Nothing, |before| CURRENT.replace(before))
     }

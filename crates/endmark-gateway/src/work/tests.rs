@@ -1,4 +1,4 @@
-//! Tests where futures are polled, and how the pool's permits are released.
+//! Tests where futures are polled, and how the permits of the pool are released.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use super::*;
 use crate::body::body_from;
 
-/// Limits every wait in these tests, so that a lost wake-up fails instead of blocking forever.
+/// Limits each wait in these tests, so that a lost wake-up fails the test instead of blocking it.
 async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), work).await.unwrap()
 }

@@ -1,5 +1,5 @@
-//! A call that was left before a byte of its answer came may be billed: it counts with its prompt. What never went up, and
-//! what its provider failed at, costs nothing. (CX-6, CX-7)
+//! A call that was abandoned before the first byte of its answer may be billed, so its prompt counts. A call that was
+//! never sent, or that its provider failed to answer, costs nothing. (CX-6, CX-7)
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn with_a_session_budget(settings: &mut Settings) {
         BudgetSettings { rules: vec![rule], assume_output_tokens: 10, ..BudgetSettings::default() };
 }
 
-/// Asks, and goes away once the upstream has all of it.
+/// Sends a request, and disconnects after the upstream has received it.
 async fn leave(endmark: &Endmark, request: Request) {
     let before = endmark.calls();
     let asking = tokio::spawn(async move { request.send().await.read().await.text() });
@@ -125,7 +125,7 @@ async fn unsent_calls_and_provider_failures_cost_nothing() {
         .await;
         let mut body = Wire::Chat.request(false);
         if at == deaf.local_addr().ok() {
-            // The system takes far less for an upstream that reads nothing.
+            // The system buffers far less for an upstream that reads nothing.
             body["metadata"]["note"] = json!("word ".repeat(2 << 20));
             let asking = tokio::spawn(endmark.ask_later(&body));
             let _taken = deaf.accept().await.unwrap();

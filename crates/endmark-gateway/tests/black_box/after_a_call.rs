@@ -1,4 +1,4 @@
-//! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
+//! Reports about replies that ended directly after a whole call, so that it is unknown whether more calls are missing.
 
 use endmark_gateway::{OnMissing, Prefill};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const PARIS: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#);
 
-/// Before an upstream that breaks off so, and refuses to say any more.
+/// Starts a gateway before an upstream that breaks off like this and then refuses further requests.
 async fn start_before(answer: Answer) -> Endmark {
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     Endmark::start(Script::new().then(answer).default_answer(refused)).await
@@ -94,7 +94,8 @@ async fn a_limit_directly_after_a_whole_call_is_disclosed() {
     for wire in Wire::ALL {
         for stream in [false, true] {
             if !stream && wire == Wire::Other(Dialect::Messages) {
-                // Not streamed, Messages cannot tell a cut input from a whole one: the call counts as cut.
+                // In a reply without a stream, Messages cannot distinguish a cut input from a whole one, so the call
+                // counts as cut.
                 continue;
             }
             let endmark = start_before(wire.answer(&[PARIS], End::Limit, stream)).await;
@@ -112,7 +113,7 @@ async fn a_limit_directly_after_a_whole_call_is_disclosed() {
     }
 }
 
-/// What the client wants in place of calls of which some may be missing.
+/// The options for a reply of which some calls may be missing.
 #[tokio::test]
 async fn a_reply_that_may_lack_calls_ends_as_cut_if_configured() {
     let text = Wire::Chat.answer(&[ReplyPart::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
@@ -171,13 +172,13 @@ async fn a_reply_without_parallel_calls_is_whole_after_one_call() {
     assert_eq!((reply.header("x-endmark-outcome"), reply.header("x-endmark-reason")), (Some("whole"), None));
 }
 
-/// What stands last is what is cut: that the call before it is whole says nothing of it.
+/// The last part is cut. A whole call before it does not change that.
 #[tokio::test]
 async fn a_cut_text_after_a_whole_call_is_not_whole() {
     let parts = [PARIS, ReplyPart::Text("Now the harb")];
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         if !stream && wire == Wire::Chat {
-            // Here a message does not say which came first.
+            // In this format, a message does not show which part arrived first.
             continue;
         }
         let endmark = start_before(wire.answer(&parts, End::Limit, stream)).await;
@@ -204,7 +205,7 @@ async fn a_stream_that_breaks_in_a_text_after_a_call_ends_in_an_error() {
         for fault in [None, Some(Fault::Reset)] {
             let mut frames = wire.frames(&[PARIS, ReplyPart::Text("Now the harb")], None);
             if wire != Wire::Chat && wire != Wire::Other(Dialect::Gemini) {
-                // The end of the text's own part has not come.
+                // The end of the text's own part has not arrived.
                 frames.pop();
             }
             let length = frames.concat().len();
@@ -253,7 +254,7 @@ async fn an_upstream_error_after_a_whole_call_reaches_the_client() {
     }
 }
 
-/// The model did not want one call alone: what the answer with the rest has behind it belongs to the reply.
+/// The model wanted several calls. Calls that follow the requested rest belong to the reply.
 #[tokio::test]
 async fn calls_after_the_cut_call_are_delivered() {
     let (paris, time) = (r#"{"city":"Paris"}"#, r#"{"tz":"CET"}"#);
@@ -278,7 +279,7 @@ async fn calls_after_the_cut_call_are_delivered() {
     }
 }
 
-/// The last of them may be cut itself, and then no client takes it for finished.
+/// The last of them may be cut itself, and must not look finished to a client.
 #[tokio::test]
 async fn a_call_after_the_cut_call_may_be_cut_too() {
     let paris = r#"{"city":"Paris"}"#;
@@ -294,14 +295,14 @@ async fn a_call_after_the_cut_call_may_be_cut_too() {
         assert!(heard.calls.iter().skip(1).all(|(_, arguments)| arguments.is_empty()), "{what}");
         let is_said = heard.stop.as_deref() == Some(wire.word(End::Limit)) || heard.error.is_some();
         assert!(is_said, "{what}");
-        // In these two an input is an object, and of nothing there is none.
+        // In these two formats an input is an object, and an empty input is not sent.
         if matches!(wire, Wire::Other(Dialect::Messages | Dialect::Gemini)) {
             assert_eq!(heard.calls.len(), 1, "{what}");
         }
     }
 }
 
-/// A text that is not joined leaves a hole: no call is handed on behind it, and the reply is as cut as it was.
+/// A text that is not joined leaves a gap. No call after it is delivered, and the reply stays cut.
 #[tokio::test]
 async fn no_call_is_delivered_after_an_unjoined_text() {
     let cut = "I will write “two” files: 港は静か 🌊 now";
@@ -326,7 +327,7 @@ async fn no_call_is_delivered_after_an_unjoined_text() {
     }
 }
 
-/// What the client has of calls at the end, where the answer to the question for the rest says this.
+/// Returns the client's calls at the end, if the request for the rest gets this answer.
 async fn becomes(wire: Wire, stream: bool, first_parts: &[ReplyPart<'_>], answered: &[ReplyPart<'_>]) {
     let first = wire.answer(first_parts, End::Limit, stream);
     let rest = wire.answer(answered, End::Calls, stream);
@@ -340,7 +341,7 @@ async fn becomes(wire: Wire, stream: bool, first_parts: &[ReplyPart<'_>], answer
     assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
 }
 
-/// A model that sees the calls before the cut one does not make them again.
+/// A model that sees the calls before the cut one does not repeat them.
 #[tokio::test]
 async fn a_continuation_of_several_calls_has_only_the_cut_call() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -349,8 +350,8 @@ async fn a_continuation_of_several_calls_has_only_the_cut_call() {
     }
 }
 
-/// The rest of the arguments as text, and behind it what the model wanted next. Where nothing of the arguments came, text
-/// is no rest of them.
+/// The rest of the arguments as text, followed by what the model wanted next. If no arguments had arrived, text is
+/// not their rest.
 #[tokio::test]
 async fn a_call_after_the_rest_of_the_cut_call_is_delivered() {
     let (chat, responses, messages) = (Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]);
@@ -367,12 +368,12 @@ async fn a_call_after_the_rest_of_the_cut_call_is_delivered() {
     }
 }
 
-/// Some servers count their calls anew in each answer: a result must not go to the wrong one.
+/// Some servers number their calls from the beginning in each answer. A result must not go to the wrong call.
 #[tokio::test]
 async fn an_added_call_has_a_unique_id() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let has_ids = wire != Wire::Other(Dialect::Gemini);
-        // Not streamed, Messages has nothing of what came of the second call.
+        // In a reply without a stream, Messages contains nothing of the second call.
         if !has_ids || !stream && wire == Wire::Other(Dialect::Messages) {
             continue;
         }
@@ -390,7 +391,7 @@ async fn an_added_call_has_a_unique_id() {
     }
 }
 
-/// A router says so that its provider failed in the middle of a stream.
+/// A router reports in this way that its provider failed in the middle of a stream.
 #[tokio::test]
 async fn an_error_beside_the_finish_reason_reaches_the_client() {
     let failed = |word: &str| {

@@ -1,5 +1,5 @@
-//! Requests that an upstream may read in another way than the gateway does: they evade neither a key's list of models nor
-//! a budget, and without these they pass as they are.
+//! Requests that an upstream may interpret differently than the gateway. They evade neither a key's list of models
+//! nor a budget. Without these they are forwarded unchanged.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
@@ -71,7 +71,7 @@ impl Gate {
 
 const MESSAGES: &str = r#""messages":[{"role":"user","content":"Tell."}]"#;
 
-/// All of these make another model work, or more of it, at some upstream.
+/// Requests that make another model work, or make it work more, at some upstream.
 fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
     use Who::{Budgeted, Listed, UnderBudget};
     const ALL: &[Who] = &[Listed, Budgeted, UnderBudget];

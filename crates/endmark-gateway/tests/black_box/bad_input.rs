@@ -1,4 +1,4 @@
-//! Bad requests, bad upstreams: always an answer in the provider's shape that says what to do.
+//! Bad requests and bad upstreams always get an answer in the provider's shape that states what to do.
 
 use endmark_gateway::Upstream as Target;
 use serde_json::json;
@@ -106,7 +106,7 @@ async fn an_unreachable_upstream_is_named() {
     assert!(message.contains("absent") && message.contains(&closed_port.to_string()), "{message}");
 }
 
-/// What holds no reply that can be read passes as it is: its client may know more of it.
+/// A response that contains no readable reply is forwarded unchanged. The client may know more about it.
 #[tokio::test]
 async fn a_reply_without_a_readable_choice_passes_unread() {
     let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
@@ -163,7 +163,7 @@ async fn a_connection_upgrade_is_refused() {
     assert_eq!(endmark.calls(), 0);
 }
 
-/// What Endmark cannot look at goes to the provider as it is, and its answer comes back so.
+/// A request that Endmark cannot parse is forwarded to the provider unchanged, and so is the answer.
 #[tokio::test]
 async fn an_unreadable_request_is_judged_by_the_provider() {
     let refusal = r#"{"error": {"type":"invalid_request_error", "message":"messages: Field required"}}"#;
@@ -176,7 +176,7 @@ async fn an_unreadable_request_is_judged_by_the_provider() {
         ("/v1beta/models/m:generateContent", r#"{ "contents": {"parts":[{"text":"Hi"}]} }"#),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", "{ }"),
     ];
-    // Cut as it is, nobody can ask for its rest.
+    // With this cut, the rest cannot be requested.
     let cut = r#"{"content":[{"type":"text","text":"The harbour was"}], "stop_reason":"max_tokens"}"#;
     for (path, body) in requests {
         for (status, answer) in [(400, refusal), (200, reply), (200, cut)] {

@@ -1,4 +1,4 @@
-//! What the recovery of one reply may cost: bounded by what the client asked for, whatever an upstream answers.
+//! The cost of recovering a reply is limited by the client's request, whatever an upstream answers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use testkit::{Answer, Dialect, Fault, Request, Script};
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream, request, stream_request};
 
-/// A reply of so many choices, each of which is cut.
+/// A reply with this many choices, all of them cut.
 fn cut_choices(count: usize) -> Value {
     let choice = |index| json!({"index": index, "message": {"role": "assistant", "content": format!("Choice {index} was qu")}, "finish_reason": "length"});
     let choices: Vec<Value> = (0..count).map(choice).collect();
@@ -28,9 +28,9 @@ async fn excess_choices_cause_no_extra_calls() {
         assert_eq!(choices[1_999]["message"]["content"], "Choice 1999 was qu");
         assert_eq!(choices[1_999]["finish_reason"], "length");
         assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
-        // Two attempts for the one choice: a refusal is none, and ends it.
+        // There are two attempts for the one choice. A rejection is not an attempt, and ends the recovery.
         assert!((2..=3).contains(&endmark.calls()), "{}", endmark.calls());
-        // The first of those that were not asked for stands for all of them.
+        // The first surplus choice represents all of them.
         let log = endmark.log(2).await;
         assert_eq!(log.len(), 2);
         assert!(log[0].reason.contains("more choices"), "{:?}", log[0].reason);
@@ -44,7 +44,7 @@ async fn each_requested_choice_has_its_own_attempts() {
     let mut body = request(500);
     body["n"] = json!(3);
     endmark.ask(&body).await;
-    // The same text comes each time: the second attempt of each choice brings nothing new.
+    // The same text arrives each time, so the second attempt of each choice adds nothing.
     assert!((4..=7).contains(&endmark.calls()), "{}", endmark.calls());
     assert_eq!(endmark.log(3).await.len(), 3);
 }
@@ -53,7 +53,7 @@ async fn each_requested_choice_has_its_own_attempts() {
 async fn all_calls_of_a_reply_share_attempts_and_corrections() {
     let cut = [ReplyPart::Call("get_time", r#"{"tz":"C"#); 50];
     let refused = [ReplyPart::Call("get_weather", r#"{"city":7}"#); 50];
-    // What no attempt made whole is corrected once.
+    // A reply that no attempt completed is corrected once.
     for (parts, at_most) in [(cut, 3), (refused, 1)] {
         for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
             let first = wire.answer(&parts, End::Calls, false);
@@ -85,7 +85,7 @@ async fn the_log_counts_failed_calls_but_not_corrections() {
     for (script, corrections) in [
         // Corrected by the third call.
         (Script::new().then(cut()).then(wrong).default_answer(right.clone()), 1),
-        // Every call is refused for good: none is an attempt, and each was made.
+        // All calls are rejected permanently. None counts as an attempt, and each was made.
         (Script::new().then(cut()).default_answer(refused), 0),
     ] {
         let endmark = Endmark::start_with(script, |settings| settings.retry.max_retries = 0).await;
@@ -102,7 +102,7 @@ fn with_short_timeouts(settings: &mut Settings) {
     settings.limits.heartbeat = Duration::from_millis(200);
 }
 
-/// An answer with the rest of `{"a": "` that goes on for a quarter of a minute.
+/// An answer with the rest of `{"a": "` that lasts for a quarter of a minute.
 fn slow_answer(stream: bool) -> Answer {
     let words = ["word "; 300];
     if stream {
@@ -169,14 +169,14 @@ async fn all_recovery_calls_share_one_time_limit() {
     }
 }
 
-/// How many tokens a request allows.
+/// Returns the number of tokens that a request allows.
 fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
 }
 
-/// The beginning of a document, which never comes to its end: a word for each token that is allowed, all the same or not.
+/// The beginning of an endless document: a word for each allowed token, all of them equal or not.
 fn endless_words(
     wire: Wire,
     loops: bool,
@@ -245,7 +245,7 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
                 assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
                 assert!(limits.iter().sum::<u64>() <= bound, "{what}");
                 if stream && !loops {
-                    // The client has a beginning of what could not be joined: that ended it.
+                    // The client has a beginning that could not be joined, which ended the recovery.
                     continue;
                 }
                 let named = if loops { "repeated itself" } else { "[resume] client_limit_factor" };
@@ -261,7 +261,7 @@ async fn continuations_use_at_most_a_multiple_of_the_client_limit() {
     }
 }
 
-/// What a model thought before it said anything took the limit of the client: asking again is no continuation.
+/// The reasoning of a model used the client's limit. Requesting the reply again is not a continuation.
 #[tokio::test]
 async fn a_call_after_an_empty_reply_does_not_count() {
     let mut empty = Wire::Chat.whole_reply(&[ReplyPart::Text("")], "length");
@@ -312,14 +312,14 @@ async fn waits_count_toward_the_recovery_time() {
     assert!(reply.header("x-endmark-reason").is_some_and(|reason| reason.contains("[resume] max_seconds")));
 }
 
-/// What is held back of a continuation is nothing to the client, however fast it comes.
+/// Text that is held back does not reach the client, however fast it arrives.
 #[tokio::test]
 async fn a_client_gets_heartbeats_during_recovery() {
     let beginning = r#"{"a": "the first words of it and "#;
     let held = Wire::Chat.frames(&[ReplyPart::Call("get_weather", r#"{"city":"Par"#)], Some(End::Limit));
     let held_rest =
         Wire::Chat.answer(&[ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)], End::Calls, false);
-    // The whole document again, a character at a time: all of it is held back until its seam is certain.
+    // The whole document again, one character at a time. All of it is held back until its seam is certain.
     let characters: Vec<String> = beginning.chars().chain("more\"}".chars()).map(String::from).collect();
     let parts: Vec<ReplyPart<'_>> = characters.iter().map(|character| ReplyPart::Text(character)).collect();
     let slow = Answer::sse(Wire::Chat.frames(&parts, Some(End::Turn))).pause(Duration::from_millis(50));

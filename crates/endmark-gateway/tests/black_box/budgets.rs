@@ -1,4 +1,4 @@
-//! Budgets: held before a call, settled by what is reported, and never overdrawn. (CX-7)
+//! Budgets are held before a call, settled by the reported usage, and never overdrawn. (CX-7)
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::support::over_postgresql::is_over_postgresql;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, request, text};
 
-/// What the scripted upstream bills for each call.
+/// Tokens that the scripted upstream bills for each call.
 const BILLED: u64 = 30;
 
 fn good_answer() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
 }
 
-/// What the first call of a session holds: its prompt with a margin, and its limit.
+/// Returns the amount that the first call of a session holds: its prompt with a margin, and its limit.
 fn first_hold(request: &Value) -> u64 {
     let prompt = estimate_request(&request.to_string(), "scripted").unwrap().text;
     10 + (prompt * 11).div_ceil(10) + prompt
@@ -41,13 +41,13 @@ fn with_rules(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
     }
 }
 
-/// How many requests are sent at once. Over PostgreSQL each that does not fit asks several times for shares of others, and
-/// a busy machine may not answer a thousand in time.
+/// Number of concurrent requests. With PostgreSQL, each that does not fit requests shares of others several times,
+/// and a busy machine may not answer a thousand in time.
 fn at_once() -> usize {
     if is_over_postgresql() { 200 } else { 1_000 }
 }
 
-/// How a budget stands, when no call is held in it any more.
+/// Returns the state of a budget when no call holds any of it.
 async fn settled_budget(endmark: &Endmark, scope: &str) -> BudgetRow {
     settled_at(endmark, scope, 0).await
 }
@@ -70,7 +70,7 @@ async fn settled_at(endmark: &Endmark, scope: &str, spent: u64) -> BudgetRow {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     let requests = at_once();
-    // Thirty calls, with what is held of each: the prompt, and the limit.
+    // Thirty calls with their holds: the prompt and the limit.
     let held = first_hold(&request(10));
     let limit = 30 * held;
     let slow = || Script::new().default_answer(good_answer().wait(Duration::from_millis(300)));
@@ -94,7 +94,7 @@ async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
     let mut note = |reply: Reply| match reply.status {
         200 if reply.header("x-endmark-budget") == Some("closing") => closing += 1,
         200 => served += 1,
-        // Others hold the rest: their calls come to less, and an official client tries again.
+        // Other calls hold the rest. Their cost will be lower, and an official client retries.
         429 => {
             let body = reply.json();
             assert_eq!(
@@ -117,7 +117,7 @@ async fn a_thousand_concurrent_requests_do_not_overdraw_a_session() {
         note(task.await.unwrap());
     }
     settled_budget(&endmark, "session").await;
-    // What is left is spent by calls one after the other, until the first that does not fit is the closing one.
+    // Calls spend the rest one after another, until the first that does not fit becomes the closing call.
     for _ in 0..=limit / BILLED + 1 {
         note(endmark.ask(&request(10)).await);
     }
@@ -162,7 +162,7 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
     assert!(details["window"].as_str().unwrap().starts_with("20"), "{details}");
     assert!(details["resets_at"].as_u64().unwrap() > 1_700_000_000, "{details}");
     assert_eq!(endmark.calls(), 6, "nothing of it goes upstream");
-    // What is smaller still fits: a day is not closed.
+    // A smaller call still fits, because a day is not closed.
     assert_eq!(endmark.ask(&request(10)).await.status, 200);
 }
 
@@ -170,7 +170,7 @@ async fn reported_usage_counts_and_a_refusal_describes_the_budget() {
 async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
     for wire in Wire::ALL {
         let reply = wire.whole_reply(&[ReplyPart::Text("All that was found.")], wire.word(End::Turn));
-        // The first call comes to 4,005 tokens.
+        // The first call costs 4,005 tokens.
         let dear = reply.to_string().replace(":7", ":4000").replace(":12", ":4005");
         let dear: Value = serde_json::from_str(&dear).unwrap();
         let script = Script::new().then(Answer::json(200, &dear)).default_answer(Answer::json(200, &reply));
@@ -195,7 +195,7 @@ async fn a_closing_call_has_no_tools_and_asks_for_a_summary() {
         assert_eq!(endmark.calls(), 2);
         let session = settled_budget(&endmark, "session").await;
         assert!(session.is_closed);
-        // `endmark budget raise` lets it go on.
+        // `endmark budget raise` lets the session continue.
         let raised = endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await;
         assert_eq!(raised, Ok(Raised::To(50_000)));
         let reply = prepared_request().send().await.read().await;
@@ -220,7 +220,7 @@ async fn a_closing_call_at_its_limit_is_not_logged_as_the_clients_limit() {
     assert_eq!(log[0].reason, endmark_store::LEFT_BY_CLOSING_LIMIT);
 }
 
-/// The session is closed by it, and there is room for no second one: what went wrong is what the client hears.
+/// The session is closed by this call, and there is no second one. The client gets the error.
 #[tokio::test]
 async fn a_failed_closing_call_returns_its_own_error() {
     let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
@@ -239,7 +239,7 @@ async fn a_failed_closing_call_returns_its_own_error() {
     assert_eq!(endmark.ask(&request(9_000)).await.status, 402);
 }
 
-/// It tells nothing of what is spent, and the session goes on.
+/// The refusal does not disclose what was spent, and the session continues.
 #[tokio::test]
 async fn a_request_larger_than_the_budget_closes_no_session() {
     let change = with_rules(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
@@ -254,7 +254,7 @@ async fn a_request_larger_than_the_budget_closes_no_session() {
     }
 }
 
-/// An address of a video has few bytes and many tokens: that says nothing of the text behind it.
+/// A video URL has few bytes and many tokens, and does not affect the estimate of the text after it.
 #[tokio::test]
 async fn a_video_url_does_not_raise_the_text_estimate() {
     let gemini = Wire::Other(Dialect::Gemini);

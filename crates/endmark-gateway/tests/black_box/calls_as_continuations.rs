@@ -1,4 +1,4 @@
-//! What is done with calls that come where the rest of a text was asked for.
+//! Calls that arrive when the rest of a text was requested.
 
 use testkit::{Heard, Request, Script};
 
@@ -7,7 +7,7 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const CALL: ReplyPart<'static> = ReplyPart::Call("get_time", "{}");
 
-/// What a client hears that demands this format, of a text that reaches the limit and is followed by nothing but a call.
+/// Returns what a client with this required format gets, if a text reaches the limit and only a call follows it.
 async fn hear_reply(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (Heard, String, String) {
     let script = Script::new().then(wire.answer(&[ReplyPart::Text(text)], End::Limit, stream));
     let script = script.default_answer(wire.answer(&[CALL], End::Calls, stream));

@@ -1,5 +1,5 @@
-//! Calls that stand as whole JSON where a reply reached its limit, and lack what their function requires: where arguments are
-//! an object, a server gives what it could read of them.
+//! Calls that are valid JSON in a reply that reached its limit, but lack required arguments. If arguments are an
+//! object, a server returns the part that it could parse.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
@@ -14,7 +14,7 @@ const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Ber
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
-/// A request whose functions require what `required` names.
+/// A request whose functions require the arguments in `required`.
 fn request_requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
     let mut body = wire.request(stream);
     for tool in body["tools"].as_array_mut().into_iter().flatten() {
@@ -29,7 +29,7 @@ fn request_requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
     body
 }
 
-/// The same with the limit that the replies of `spoken` reach.
+/// The same request with the limit that the replies of `spoken` reach.
 fn limited_request(wire: Wire, required: &[&str], stream: bool) -> Value {
     let mut body = request_requiring(wire, required, stream);
     match wire {
@@ -61,7 +61,7 @@ async fn a_call_without_required_arguments_at_the_limit_is_cut() {
         let (reply, heard) = wire.ask(&endmark, &body, stream).await;
         let what = format!("{wire:?} {stream}: {}", reply.text());
         if stream && wire != GEMINI {
-            // The client has all of an object, behind which nothing can stand.
+            // The client has a complete object, so nothing can follow it.
             assert_eq!(
                 (disclosed_reason(&reply, &heard).as_deref(), endmark.calls()),
                 (Some("cut"), 1),
@@ -80,7 +80,7 @@ async fn a_call_without_required_arguments_at_the_limit_is_cut() {
     }
 }
 
-/// Also where the schema is one of Gemini's own.
+/// Also with a schema in Gemini's own form.
 #[tokio::test]
 async fn a_schema_with_uppercase_types_requires_the_same() {
     for stream in [false, true] {
@@ -105,7 +105,7 @@ async fn a_schema_with_uppercase_types_requires_the_same() {
     }
 }
 
-/// Whatever comes for it, or does not.
+/// Covers all answers to the request for the rest.
 #[tokio::test]
 async fn a_call_without_required_arguments_is_never_called_finished() {
     let others: [&[ReplyPart<'_>]; 2] = [&[ReplyPart::Text("Sorry.")], &[HALF]];
@@ -125,7 +125,7 @@ async fn a_call_without_required_arguments_is_never_called_finished() {
     }
 }
 
-/// Some servers say `tool_use` of it.
+/// Some servers report `tool_use` in this case.
 #[tokio::test]
 async fn a_call_without_arguments_is_cut_if_the_count_reaches_the_limit() {
     for (wire, stream) in
@@ -161,7 +161,7 @@ async fn a_call_without_arguments_is_cut_if_the_count_reaches_the_limit() {
         }
         for passes in [nothing_required, body.clone()] {
             if passes == body && !(wire == MESSAGES && stream) {
-                // What else is wrong with its arguments, the validation says.
+                // Validation reports other errors in the arguments.
                 continue;
             }
             let endmark = Endmark::start(Script::new().default_answer(first.clone())).await;
@@ -171,7 +171,7 @@ async fn a_call_without_arguments_is_cut_if_the_count_reaches_the_limit() {
     }
 }
 
-/// In vain, it is as little finished.
+/// If the request fails, the call stays unfinished.
 #[tokio::test]
 async fn a_call_without_arguments_at_the_limit_is_not_called_finished() {
     for (wire, stream) in
@@ -189,7 +189,7 @@ async fn a_call_without_arguments_at_the_limit_is_not_called_finished() {
     }
 }
 
-/// A client that allows far more than may be spent on the rest: what the reply took tells what it needs.
+/// The client allows far more than the allowance for the rest. The size of the reply determines the limit.
 #[tokio::test]
 async fn a_large_client_limit_leaves_room_for_a_call() {
     let message = |stop: &str, input: serde_json::Value, tokens: u64| {
@@ -213,7 +213,7 @@ async fn a_large_client_limit_leaves_room_for_a_call() {
         let reply = answer.json();
         assert_eq!(endmark.calls(), calls, "{took}: {reply}");
         if calls == 1 {
-            // All of it would have to come again: what prevents that is disclosed.
+            // The complete reply would have to be requested again. The obstacle is disclosed.
             let reason = answer.header("x-endmark-reason").unwrap_or_default();
             assert!(reason.contains("max_extra_tokens leaves 16384: allow more than 64000"), "{reason}");
         } else {

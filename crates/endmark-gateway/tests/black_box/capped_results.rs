@@ -1,4 +1,5 @@
-//! Results of tools that are too large, on their way to an upstream: small, honest, and always the same (CX-5).
+//! Large tool results on their way to an upstream are small, report what is omitted, and always have the same bytes
+//! (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 /// The row that was looked for.
 const ROW: &str = "2026-01-02 ERROR payment 4711 was not booked: the ledger is locked";
 
-/// A log of so many lines, with one that reports an error in its middle.
+/// Returns a log of this many lines, with one error in its middle.
 fn log(lines: usize) -> String {
     let mut log = String::new();
     for line in 0..lines {
@@ -25,7 +26,7 @@ fn log(lines: usize) -> String {
     log
 }
 
-/// A conversation with this result of a call, and so many turns behind it.
+/// A conversation with this result of a call, followed by this many turns.
 fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     let (name, mut turns) = match wire {
         Wire::Chat => (
@@ -81,7 +82,7 @@ fn conversation(wire: Wire, result: &Value, further: usize) -> Value {
     body
 }
 
-/// The result as it came upstream.
+/// The result as received upstream.
 fn result(wire: Wire, received: &Received) -> Value {
     let body = received.json();
     match wire {
@@ -158,7 +159,7 @@ async fn json_stays_json_and_keeps_the_unusual_row() {
         let endmark = start_before(wire).await;
         let row = |id: usize| json!({"id": id, "state": if id == 7_000 { "lost" } else { "ok" }});
         let rows = Value::from((0..11_000).map(row).collect::<Vec<_>>());
-        // Formats with an object for results have it as such, the others as a text.
+        // Formats with an object for results contain it as an object, and the others as text.
         let given = if wire == Wire::Other(Dialect::Gemini) { rows } else { json!(rows.to_string()) };
         ask(endmark.address, wire, conversation(wire, &given, 0).to_string()).await;
         let capped = result(wire, &endmark.upstream.requests()[0]);

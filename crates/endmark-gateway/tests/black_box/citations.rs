@@ -1,4 +1,4 @@
-//! Messages: what a provider cites is what one block of text says, and nothing that was asked for later.
+//! Messages: a provider's citations apply to one block of text, and not to text that was requested later.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
@@ -22,7 +22,7 @@ fn cut() -> Value {
     whole
 }
 
-/// The same as a stream; the citation comes behind the text, before it, or with the block.
+/// The same as a stream. The citation follows the text, precedes it, or is part of the block.
 fn cut_stream(place: &str) -> Answer {
     let whole = cut();
     let mut first_event = whole.clone();

@@ -1,4 +1,4 @@
-//! Conversations that have grown too long, on their way to an upstream (CX-1 to CX-3).
+//! Conversations that became too long, on their way to an upstream (CX-1 to CX-3).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn message(wire: Wire, is_user: bool, text: &str) -> Value {
     }
 }
 
-/// A conversation of so many rounds; the newest turn is the user's.
+/// A conversation with this many rounds. The newest turn is the user's.
 pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
     let mut turns = vec![message(wire, true, TASK)];
     for round in 0..rounds {
@@ -38,7 +38,7 @@ pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
         turns.push(message(wire, false, &words));
         turns.push(message(wire, true, &format!("Go on with step {round} of the list")));
     }
-    // Where a provider's cache is to be used a marker moves along with the newest turn.
+    // If the provider's cache is used, a marker moves with the newest turn.
     if wire == Wire::Other(Dialect::Messages) {
         turns.last_mut().unwrap()["content"][0]["cache_control"] = json!({"type": "ephemeral"});
     }
@@ -74,7 +74,7 @@ pub(super) async fn start_before(wire: Wire, script: Script) -> Endmark {
     .await
 }
 
-/// How a provider says that a request is too long.
+/// The error with which a provider rejects a request as too long.
 fn refusal(wire: Wire) -> Answer {
     let body = match wire {
         Wire::Chat | Wire::Other(Dialect::Responses) => json!({"error": {
@@ -106,9 +106,9 @@ async fn a_long_history_is_condensed_to_the_task_and_newest_turns() {
         assert!(after.len() < before.len(), "{wire:?}");
         assert_eq!(after[0], before[0], "{wire:?}");
         assert_eq!(after.last(), before.last(), "{wire:?}");
-        // What was condensed is named in the summary.
+        // The summary names the condensed items.
         assert!(String::from_utf8_lossy(&received).contains("A-7"), "{wire:?}");
-        // Its handle leads to all of it.
+        // Its handle returns the complete request.
         let (_, handle) = disclosed.split_once("handle=").unwrap();
         let reader = endmark.store.reader().unwrap();
         let handle = endmark_store::Handle::parse(handle).unwrap();
@@ -185,7 +185,7 @@ async fn a_request_below_the_threshold_is_unchanged() {
 async fn a_smaller_model_window_lowers_the_threshold() {
     let endmark = start_before(Wire::Chat, Script::new()).await;
     let mut long = conversation(Wire::Chat, 60);
-    // Its window of 8,192 tokens is far below the brake of the settings.
+    // Its window of 8,192 tokens is far below the trigger in the settings.
     long["model"] = json!("gpt-4");
     long["max_tokens"] = json!(1_000);
     let reply = ask(endmark.address, Wire::Chat, None, &long).await;
@@ -207,7 +207,7 @@ async fn a_request_refused_for_length_is_condensed_and_repeated() {
         assert!(received[1].body.len() < received[0].body.len() * 7 / 10, "{wire:?}");
         let after = turns(wire, &received[1].body);
         assert_eq!(after[0], turns(wire, &received[0].body)[0], "{wire:?}");
-        // The next request is not refused for the same reason once more.
+        // The next request is not rejected for the same reason.
         let longer = conversation(wire, 61);
         ask(endmark.address, wire, None, &longer).await;
         let received = endmark.upstream.requests();
@@ -285,7 +285,7 @@ async fn three_attempts_without_progress_pause_condensing() {
         assert_eq!(compacted(&long(1, task)).await, stopped, "{wire:?}");
         assert_eq!(compacted(&long(2, task)).await, stopped, "{wire:?}");
         assert_eq!(endmark.upstream.requests().pop().unwrap().json(), long(2, task), "{wire:?}");
-        // Another conversation of the same client has not stopped.
+        // Another conversation of the same client is not affected.
         assert_eq!(
             compacted(&long(1, "Touch all of the accounts 9000 to 9999 with care. ")).await,
             None,

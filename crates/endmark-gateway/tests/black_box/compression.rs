@@ -48,7 +48,7 @@ async fn post(endmark: &Endmark, coding: &str, body: Vec<u8>) -> Reply {
         .await
 }
 
-/// Frames of a stream, each compressed and flushed by itself.
+/// Frames of a stream, each compressed and flushed separately.
 fn gzip_frames(frames: &[String]) -> Vec<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let mut pieces = Vec::new();
@@ -91,7 +91,8 @@ async fn a_compressed_request_is_read_and_forwarded_unchanged() {
 
 #[tokio::test]
 async fn requests_by_endmark_are_uncompressed() {
-    // The rest of a cut stream, and what a fallback is asked, are other bytes than the client's.
+    // The request for the rest of a cut stream, and the request to a fallback, have other bytes than the client's
+    // request.
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
     let endmark = Endmark::start(Script::new().then(cut).default_answer(rest)).await;
@@ -184,7 +185,8 @@ async fn a_cut_compressed_reply_is_resumed() {
 #[tokio::test]
 async fn a_compressed_stream_flows_event_by_event() {
     let frames = testkit::chat_stream(&["one", " two", " three"], "stop");
-    // After the first event the upstream waits for ever: who waits for more than is flushed never sees it.
+    // After the first event the upstream waits forever. A reader that waits for more than the flushed data never gets
+    // it.
     let pieces = gzip_frames(&frames);
     let after = pieces[0].len() + pieces[1].len();
     let endmark = Endmark::start(Script::new().default_answer(gzip_stream(&frames).stall_after(after))).await;
@@ -209,7 +211,7 @@ async fn a_broken_compressed_stream_is_cut_not_whole() {
     let frames = testkit::chat_stream(&["The harbour", " was", " quiet."], "stop");
     let pieces = gzip_frames(&frames);
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
-    // In the middle of the third frame: in order, as far as HTTP can tell, and not as far as gzip can.
+    // In the middle of the third frame: the end is normal for HTTP, but not for gzip.
     let end = pieces[..3].concat().len() + 3;
     let half = Answer::new(200, "text/event-stream", pieces.concat()[..end].to_vec())
         .header("content-encoding", "gzip");
@@ -222,7 +224,7 @@ async fn a_broken_compressed_stream_is_cut_not_whole() {
 #[tokio::test]
 async fn unread_bodies_pass_compressed() {
     let bytes = compress("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
-    // Another path, another coding, and the mode in which nothing is looked at.
+    // Another path, another coding, and the mode in which nothing is examined.
     let answer = Answer::new(200, "application/json", bytes.clone())
         .header("content-encoding", "gzip")
         .header("etag", "\"1\"");

@@ -12,7 +12,7 @@ use testkit::{Answer, Reply, Request, Script, ScriptedModel, Upstream};
 
 use crate::support::{Endmark, text};
 
-/// A gateway before upstreams that say their names: `scripted`, which is for everything, and these.
+/// Starts a gateway before upstreams that return their names: `scripted`, which accepts all requests, and these.
 async fn start_before(others: &[(&'static str, &'static Provider, Conditions)]) -> (Endmark, Vec<Upstream>) {
     let mut upstreams = Vec::new();
     let mut targets = Vec::new();
@@ -26,7 +26,7 @@ async fn start_before(others: &[(&'static str, &'static Provider, Conditions)]) 
         upstreams.push(upstream);
     }
     let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
-        // What it comes before makes no difference.
+        // Its position in the list makes no difference.
         settings.upstreams.extend(targets);
     })
     .await;
@@ -67,7 +67,7 @@ async fn the_model_chooses_the_upstream() {
     ] {
         assert_eq!(text(&endmark.ask(&request_for(model)).await), name, "{model}");
     }
-    // A request without a model is for whoever is for everything.
+    // A request without a model goes to the upstream that accepts all requests.
     let no_model = json!({"messages": [{"role": "user", "content": "Who are you?"}]});
     assert_eq!(text(&endmark.ask(&no_model).await), "scripted");
     // Whoever names the upstream gets that one.
@@ -189,14 +189,14 @@ async fn a_body_read_for_routing_has_the_same_limits() {
         });
     })
     .await;
-    // It is counted once, though it is looked at twice.
+    // It is counted once, although it is examined twice.
     let fits =
         json!({"model": "qwen-3", "user": "x".repeat(700), "messages": [{"role": "user", "content": "?"}]});
     assert_eq!(text(&endmark.ask(&fits).await), "small");
     let long = json!({"model": "qwen-3", "input": "x".repeat(1_000)});
     let reply = Request::post(endmark.address, "/v1/embeddings").json(&long).send().await.read().await;
     assert_eq!(reply.status, 413, "{}", reply.text());
-    // What cannot be chosen by its model is not read for it.
+    // A body that cannot decide the upstream by its model is not read for that.
     let form = Request::post(endmark.address, "/v1/files").body("x".repeat(5_000)).send().await.read().await;
     assert_ne!(form.status, 413);
 }
@@ -230,7 +230,7 @@ async fn a_model_in_a_path_chooses_like_one_in_a_body() {
     }
 }
 
-/// What the upstream alone has to read is not refused because no model can be read in it.
+/// If only the upstream has to read the body, the request is not rejected because its model cannot be read.
 #[tokio::test]
 async fn an_unreadable_pass_through_body_is_not_refused() {
     let (endmark, others) = start_before(&[("small", &OPENAI, models(&["qwen*"]))]).await;

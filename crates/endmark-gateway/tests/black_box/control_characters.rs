@@ -1,5 +1,5 @@
-//! JSON with raw line feeds in its strings, as models write it: escaped where that is possible, and never passed as plain whole.
-//! What no continuation makes JSON is never called whole.
+//! JSON with raw line feeds in its strings, as models write it. They are escaped if possible, and the reply is never
+//! reported as plainly whole. A text that no continuation can turn into JSON is never reported as whole.
 
 use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn a_cut_document_is_resumed_before_it_is_escaped() {
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
 }
 
-/// The line feed came raw, and the model that repeats it escapes it: the two are the same value.
+/// The line feed arrived raw, and the model that repeats it escapes it. Both are the same value.
 #[tokio::test]
 async fn an_escaped_repetition_of_a_raw_character_joins_at_the_cut() {
     let received = &RAW[..RAW.find("ne2").unwrap()];
@@ -96,7 +96,7 @@ async fn an_escaped_repetition_of_a_raw_character_joins_at_the_cut() {
     }
 }
 
-/// Headers, the object of a stream, the log and the metrics say the same of it.
+/// Headers, the object of a stream, the log and the metrics report the same result.
 #[tokio::test]
 async fn a_malformed_document_is_never_called_whole() {
     const BROKEN: &str = r#"{"a": 1,, "b": }"#;

@@ -1,4 +1,4 @@
-//! What further calls cost is told, also where nothing of their answers could be used.
+//! The cost of further calls is disclosed, even if their answers could not be used.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Mode;
@@ -36,7 +36,7 @@ fn with_a_search(stream: bool) -> Answer {
     Answer::sse(frames)
 }
 
-/// What is told of a reply, in its stream or in its headers.
+/// Returns the disclosed value of a reply, from its stream or from its headers.
 fn disclosed_value(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
     let in_stream = endmark.map(|endmark| endmark[name].clone());
     let header = || reply.header(&format!("x-endmark-{name}")).unwrap_or_default().to_owned();
@@ -69,7 +69,7 @@ async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
             stream,
         );
         let rest = MESSAGES.answer(&[ReplyPart::Text("and calm.")], End::Turn, stream);
-        // What goes on from the cut, and not from what was shown, is believed when it is said twice.
+        // An answer that continues at the cut and not after the shown part is accepted if it is given twice.
         let endmark = Endmark::start_with(Script::new().then(first).default_answer(rest), |settings| {
             settings.resume.mode = Mode::On;
             settings.resume.max_attempts = 3;
@@ -88,7 +88,7 @@ async fn an_answer_that_does_not_continue_after_whitespace_is_an_attempt() {
     }
 }
 
-/// The reply that says this, with what it cost or without.
+/// The reply with this content, with or without its cost.
 fn whole_answer(wire: Wire, parts: &[ReplyPart<'_>], end: End, is_counted: bool) -> Answer {
     let mut whole = wire.whole_reply(parts, wire.word(end));
     if !is_counted {
@@ -106,7 +106,7 @@ async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
             let endmark = Endmark::start_resuming(Script::new().then(first).default_answer(rest)).await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
             let what = format!("{wire:?} {stream} {is_counted}: {}", reply.text());
-            // Of a stream of Chat whose client did not ask for it, nothing is counted.
+            // In a stream of Chat, counts are sent only if the client requested them.
             let gets_counts = !stream || wire != Wire::Chat;
             let is_told = !is_counted && gets_counts;
             let parts = disclosed_value(&reply, heard.endmark.as_ref(), "usage");
@@ -116,7 +116,7 @@ async fn a_sum_without_one_call_is_disclosed_as_a_minimum() {
     }
 }
 
-/// A stream that breaks off counts at its end, which never came.
+/// A stream that breaks off counts at its end, which never arrived.
 #[tokio::test]
 async fn a_broken_stream_makes_the_sum_a_minimum() {
     for wire in Wire::ALL {

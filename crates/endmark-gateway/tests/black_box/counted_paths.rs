@@ -1,4 +1,4 @@
-//! Paths beside replies under a budget: held and charged, free, or refused because their cost is unknown.
+//! Paths other than replies under a budget: held and charged, free, or rejected because their cost is unknown.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn post(endmark: &Endmark, path: &str, body: &Value) -> Reply {
     Request::post(endmark.address, path).json(body).send().await.read().await
 }
 
-/// What was spent, when no call is held any more.
+/// Returns the spent amount when no call is held any more.
 async fn settled_spending(endmark: &Endmark) -> u64 {
     for _ in 0..200 {
         let rows = endmark.store.reader().unwrap().budgets().unwrap();
@@ -139,7 +139,7 @@ async fn every_prompt_and_choice_of_a_completion_is_held() {
         let refused = post(&endmark, "/v1/completions", &body).await;
         assert_eq!(refused.status, 402, "{body}: {}", refused.text());
     }
-    // The larger one of two limits counts for a reply, too.
+    // The larger of two limits counts for a reply as well.
     let mut chat = request(1);
     chat["max_completion_tokens"] = json!(2_000);
     assert_eq!(endmark.ask(&chat).await.status, 402);

@@ -1,4 +1,4 @@
-//! Tokens as servers really count them: what the ledger has, and what of it is an estimate.
+//! Token counts as real servers report them: the rows in the ledger, and which parts of them are estimates.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const TEXT: &str = "The harbour was quiet, and all of the boats had come in before the storm.";
 
-/// The tokens of what a model wrote that is not known.
+/// Estimates the tokens of text from an unknown model.
 fn estimate_tokens(text: &str) -> u64 {
     TextTally::of(text).tokens(Family::of("m"))
 }
 
-/// The ledger's sums for the one call with this answer.
+/// Returns the ledger's sums for a single call with this answer.
 async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums {
     let endmark =
         Endmark::start_with(Script::new().then(answer), |settings| settings.resume.mode = mode).await;
@@ -82,7 +82,7 @@ async fn vendor_specific_chat_counts_are_read() {
 async fn counts_outside_their_total_are_added_to_it() {
     // The usage; then prompt, cached, written, completion and reasoning.
     for (usage, expected) in [
-        // xAI: reasoning beside the completion.
+        // xAI reports reasoning outside the completion.
         (
             json!({"prompt_tokens": 10_000, "completion_tokens": 1_500, "total_tokens": 14_300,
                 "completion_tokens_details": {"reasoning_tokens": 2_800}}),
@@ -106,7 +106,7 @@ async fn counts_outside_their_total_are_added_to_it() {
             json!({"prompt_tokens": 19, "completion_tokens": 13, "total_tokens": 32, "cached_tokens": 12}),
             [19, 12, 0, 13, 0],
         ),
-        // LiteLLM in front of Anthropic: within the prompt, and beside it.
+        // LiteLLM before Anthropic reports cached tokens inside and outside the prompt.
         (
             json!({"prompt_tokens": 2_130, "completion_tokens": 8, "total_tokens": 2_138,
                 "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2_000}),
@@ -165,7 +165,7 @@ async fn counts_that_contradict_the_total_are_estimates() {
             json!({"prompt_tokens": 300, "completion_tokens": 200, "total_tokens": 400}),
             (200, 1),
         ),
-        // xAI counts reasoning beside the output here, too: that explains the total.
+        // xAI counts reasoning outside the output here as well, which explains the total.
         (
             RESPONSES,
             "usage",
@@ -231,7 +231,7 @@ async fn a_count_before_the_end_of_a_reply_is_an_estimate() {
     }
 }
 
-/// A picture is output, too, and 0 is no report of it. Of a prompt that was blocked, nothing came.
+/// An image is output too, and a count of 0 is ignored. Nothing arrived for a blocked prompt.
 #[tokio::test]
 async fn media_without_a_count_are_estimated() {
     let medium = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
@@ -385,7 +385,7 @@ async fn a_lone_total_counts_as_prompt_plus_reply() {
             assert!(sums.completion > 6_000, "hidden reasoning is output");
         }
     }
-    // A short total stays what it is.
+    // A total that is too small is kept.
     let sums = sums(Wire::Chat, chat(json!({"total_tokens": 3})), false, Mode::Auto).await;
     assert_eq!(sums.prompt + sums.completion, 3);
 }

@@ -1,4 +1,5 @@
-//! Calls of custom tools, whose input is free text (the default of Codex): only the end of a reply tells that one is cut.
+//! Calls of custom tools, whose input is free text (the default of Codex). Only the end of a reply shows that one is
+//! cut.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
@@ -134,7 +135,7 @@ async fn ask(endmark: &Endmark, path: &str, stream: bool) -> Reply {
         .await
 }
 
-/// The call as the client received it, and whether the client takes it for finished.
+/// Returns the call as the client received it, and whether it looks finished to the client.
 fn call(path: &str, reply: &Reply, stream: bool) -> (String, bool) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (path.ends_with("responses"), stream) {
@@ -179,7 +180,7 @@ fn call(path: &str, reply: &Reply, stream: bool) -> (String, bool) {
 
 const PATHS: [&str; 2] = ["/v1/responses", "/v1/chat/completions"];
 
-/// The model says the rest as text, or calls again.
+/// The model returns the rest as text, or repeats the call.
 #[tokio::test]
 async fn a_cut_custom_call_is_completed() {
     for path in PATHS {
@@ -201,7 +202,7 @@ async fn a_cut_custom_call_is_completed() {
     }
 }
 
-/// No event says that it is complete: clients run it then.
+/// No event reports it as complete, because clients would run it.
 #[tokio::test]
 async fn a_custom_call_that_stays_cut_is_never_finished() {
     for path in PATHS {
@@ -218,7 +219,7 @@ async fn a_custom_call_that_stays_cut_is_never_finished() {
     }
 }
 
-/// Nothing is asked for, and no byte is changed.
+/// Nothing is requested, and no byte is changed.
 #[tokio::test]
 async fn a_whole_custom_call_is_unchanged() {
     for path in PATHS {

@@ -1,4 +1,4 @@
-//! Calls of Chat Completions whose server numbers them all alike, or not at all.
+//! Calls of Chat Completions whose server gives all of them the same number, or none.
 
 use endmark_gateway::Mode;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn stream(deltas: &[Vec<Value>], word: &str) -> Answer {
     Answer::new(200, "text/event-stream", body)
 }
 
-/// The rest of a cut call goes where its beginning went, and the calls before it stay whole.
+/// The rest of a cut call is added to its beginning, and the calls before it stay whole.
 #[tokio::test]
 async fn a_new_id_or_name_begins_a_call() {
     let cut = r#"{"tz":"C"#;
@@ -72,7 +72,7 @@ async fn a_new_id_or_name_begins_a_call() {
     }
 }
 
-/// Older vLLM says the name in every piece, each with an id of its own.
+/// Older vLLM repeats the name in every piece, each with a new id.
 #[tokio::test]
 async fn a_repeated_name_does_not_begin_a_call() {
     let pieces = ["{\"ci", "ty\":\"Pa", "ris\"}", ""];
@@ -92,7 +92,7 @@ async fn a_repeated_name_does_not_begin_a_call() {
     assert_eq!(reply.body, answer, "{}", reply.text());
 }
 
-/// The arguments of each call, as a client has them that adds what has no id to the call that began last.
+/// Returns the arguments of each call for a client that adds pieces without an id to the last call.
 fn arguments_by_call(events: &[Value]) -> Vec<String> {
     let mut calls: Vec<(Value, String)> = Vec::new();
     for event in events {
@@ -126,7 +126,7 @@ fn two_calls(index: Option<u32>, arguments: [&str; 2], in_one: bool) -> Answer {
     stream(&deltas, "length")
 }
 
-/// A client would add the rest of it to another call.
+/// A client would add its rest to another call.
 #[tokio::test]
 async fn a_cut_call_before_the_last_stays_cut() {
     for (index, hold) in [(Some(0), false), (None, false), (Some(0), true), (None, true)] {
@@ -148,7 +148,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
             let reported_outcome = events.iter().rev().find_map(|event| event["endmark"]["outcome"].as_str());
             let [first, stop, outcome] = match (hold, arguments[1]) {
                 (true, CUT) => [whole, "tool_calls", "resumed"],
-                // After the last call, which needed nothing, others may be missing.
+                // After the last call, which needed no recovery, others may be missing.
                 (true, _) => [whole, "tool_calls", "cut"],
                 (false, _) => [CUT, "length", "cut"],
             };

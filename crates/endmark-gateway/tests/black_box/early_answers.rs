@@ -1,4 +1,4 @@
-//! Answers that come while the request is still being sent, from upstreams that read no more of it.
+//! Answers that arrive while the request is still being sent, from upstreams that stop reading it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use crate::support::Endmark;
 /// More than sockets keep.
 const LARGE_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// A server that reads the beginning of each request, says this, and closes: the system resets the connection, since more
-/// was sent than anybody read.
+/// A server that reads the beginning of each request, answers with these bytes, and closes. The system resets the
+/// connection, because not all data was read.
 async fn hasty_server(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

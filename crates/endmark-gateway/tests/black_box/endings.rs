@@ -1,4 +1,4 @@
-//! How replies end that nobody planned for: each is judged once, and none passes for another.
+//! Unusual endings of replies. Each is judged once, and none is mistaken for another.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn tool_arguments_cut_by_the_limit_are_completed() {
     }
 }
 
-/// A provider that says `stop` where its limit cut the text: the grammar and the count say otherwise.
+/// A provider that reports `stop` although its limit cut the text. The grammar and the count contradict it.
 #[tokio::test]
 async fn a_false_finish_reason_is_detected() {
     let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
@@ -132,7 +132,7 @@ async fn a_stream_over_the_size_limit_is_neither_mended_nor_whole() {
     assert_eq!(endmark.calls(), 1, "what is not kept cannot be continued");
 }
 
-/// What passes unread has the end that HTTP gives it, and no other.
+/// A reply that is forwarded without parsing has exactly the end of its HTTP body.
 #[tokio::test]
 async fn a_frame_over_the_size_limit_passes_unchanged() {
     let frames = ChatFrames::new().text(STORY).text(&STORY.repeat(20)).finish("stop").done();

@@ -1,4 +1,4 @@
-//! A stream that breaks off at any byte is made whole, or ends in an error: never in a false end.
+//! A stream that breaks off at any byte is made whole or ends in an error, and never gets a false end.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::support::{Endmark, read_stream, stream_request};
 struct BreaksOff<M> {
     model: M,
     fault: Fault,
-    /// Where it broke off by now: the same request is answered when it comes again.
+    /// The requests that were already broken off. A repeated request is answered.
     broken_requests: Mutex<BTreeSet<u64>>,
 }
 
@@ -32,13 +32,13 @@ impl<M: Respond> Respond for BreaksOff<M> {
     }
 }
 
-/// All requests break off once here, and not a few of many: each may be made again.
+/// Here all requests break off once, instead of a few of many, so each may be repeated.
 fn allow_all_retries(settings: &mut Settings) {
     settings.retry.budget_percent = 100;
 }
 
-/// Breaks the stream off everywhere, and expects `at_least` so many in a hundred to be mended: at every offset
-/// with `EVERY_BYTE=1`; else every 23rd, which meets all parts of a frame.
+/// Breaks the stream off everywhere, and expects at least `at_least` percent to be recovered. It tests every offset
+/// with `EVERY_BYTE=1`, and otherwise every 23rd, which covers all parts of a frame.
 async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: bool, at_least: usize) {
     let request = |at: usize| {
         let mut body = stream_request(500);
@@ -82,8 +82,8 @@ async fn json_broken_at_any_byte_is_recovered_in_a_user_turn() {
         || ScriptedModel::new(whole).prefill(Prefill::Rejects).with_prompted(Prompted::Exact),
         whole,
         true,
-        // A prompt asks to go on after the last token; where the cut goes through an escape or a number, and
-        // the model goes on from the cut, that is ambiguous, and said to be.
+        // A prompt asks to continue after the last token. If the cut goes through an escape or a number and the model
+        // continues at the cut, the result is ambiguous and reported as such.
         90,
     )
     .await;

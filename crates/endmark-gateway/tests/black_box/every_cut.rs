@@ -1,8 +1,8 @@
-//! Recorded streams, cut at every byte with every ending and split in every way, without a socket: so cheap that
-//! all of it can be counted. Whether a beginning is whole is decided by an oracle that shares no code with what is
-//! tested: the frames are split at blank lines, and JSON is read by another parser.
+//! Recorded streams, cut at every byte with every ending and split in every way, without a socket. This is cheap
+//! enough to test all combinations. An oracle that shares no code with the tested code decides whether a beginning is
+//! whole: it splits the frames at blank lines, and reads JSON with another parser.
 //!
-//! `EVERY_BYTE=1` does all of it; else what fits into a moment. A wire format is one row of [`FORMATS`].
+//! `EVERY_BYTE=1` tests everything. Otherwise a short selection is tested. Each wire format is one row of [`FORMATS`].
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 /// More than any recording has.
 const CAP: usize = 1 << 20;
 
-/// How the bytes of a stream stop.
+/// How the bytes of a stream end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stops {
     /// The connection is closed: FIN, or a chunk of HTTP that cannot be read.
@@ -30,17 +30,17 @@ enum Stops {
     Reset,
     /// Nothing comes any more.
     Stall,
-    /// The body ends as HTTP says.
+    /// The body ends normally by HTTP.
     InOrder,
     /// After a broken event.
     Malformed,
-    /// After an event that says that the server failed.
+    /// After an event that reports an error of the server.
     ErrorEvent,
-    /// The same with a name, as Messages and Responses have it.
+    /// The same with an event name, as in Messages and Responses.
     NamedError,
     /// Within the name of the next event.
     HalfName,
-    /// After a sign of life that is an event.
+    /// After a ping event.
     Ping,
     /// Within a character.
     Character,
@@ -60,7 +60,7 @@ const STOPS: [Stops; 10] = [
 ];
 
 impl Stops {
-    /// What stands behind the cut.
+    /// The bytes after the cut.
     fn last_words(self) -> &'static [u8] {
         match self {
             Self::Malformed => b"data: {\"choices\":[{\"index\":0,\"del\n\n",
@@ -85,11 +85,11 @@ impl Stops {
     }
 }
 
-/// A stream being read by what is tested.
+/// A stream that the tested code is reading.
 struct Read {
     decoder: Decoder,
     reader: Box<dyn Reader>,
-    /// What every event said, in words.
+    /// The content of every event, in words.
     events: Vec<String>,
     forwarded: Vec<u8>,
     failed: bool,
@@ -109,7 +109,7 @@ impl Read {
         }
     }
 
-    /// The same, to go on otherwise.
+    /// A copy that can continue differently.
     fn fork(&self) -> Self {
         Self {
             decoder: self.decoder.clone(),
@@ -120,7 +120,7 @@ impl Read {
         }
     }
 
-    /// The same, without what it has said by now.
+    /// A copy without the events so far.
     fn fork_silent(&self) -> Self {
         Self {
             decoder: self.decoder.clone(),
@@ -131,7 +131,7 @@ impl Read {
         }
     }
 
-    /// Takes bytes; behind what ended the stream for its reader nothing is read.
+    /// Adds bytes. Bytes after the end that the reader sees are ignored.
     fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes).unwrap();
         while let Some(frame) = (!self.failed).then(|| self.decoder.next_frame()).flatten() {
@@ -145,7 +145,7 @@ impl Read {
         }
     }
 
-    /// The bytes that went on, those after the last whole event included.
+    /// The forwarded bytes, including those after the last complete event.
     fn into_forwarded(self) -> Vec<u8> {
         let mut forwarded = self.forwarded;
         match self.decoder.finish() {
@@ -156,7 +156,7 @@ impl Read {
         forwarded
     }
 
-    /// Whether the reply is judged whole, or not Endmark's business.
+    /// Whether the reply is judged whole, or is not Endmark's concern.
     fn is_whole(&self, stops: Stops) -> bool {
         let received = self.reader.received();
         let ending = |choice: &Choice| match received.ending(choice.index) {
@@ -192,18 +192,18 @@ fn is_cut(choice: &Choice, ending: Ending) -> bool {
     matches!(judgement, Judgement::Cut(_))
 }
 
-/// What the oracle heard of one choice.
+/// The content of one choice for the oracle.
 #[derive(Default)]
 struct HeardChoice {
     calls: BTreeMap<u64, String>,
     finish: Option<String>,
 }
 
-/// The events of a beginning, up to one that cannot be read or says that the server failed.
+/// The events of a beginning, up to one that cannot be parsed or reports an error of the server.
 fn events(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
     let mut frames: Vec<&str> = text.split("\n\n").collect();
-    // What stands behind the last blank line is no event.
+    // Bytes after the last blank line are not an event.
     frames.pop();
     let mut events = Vec::new();
     for frame in frames {
@@ -214,14 +214,14 @@ fn events(bytes: &[u8]) -> Vec<Value> {
         }
         match serde_json::from_str::<Value>(&data) {
             Ok(event) if event.get("error").is_none_or(Value::is_null) => events.push(event),
-            // Behind what cannot be read nothing counts.
+            // Nothing after an unreadable event counts.
             _ => break,
         }
     }
     events
 }
 
-/// Whether a beginning of a chat stream is a whole reply, as anybody would say who looks at it.
+/// Whether a beginning of a chat stream is obviously a whole reply.
 fn chat_is_whole(bytes: &[u8]) -> bool {
     let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
@@ -243,7 +243,7 @@ fn chat_is_whole(bytes: &[u8]) -> bool {
     !choices.is_empty() && choices.values().all(|heard_choice| is_reported_whole(heard_choice, &["stop"]))
 }
 
-/// The same of a stream of Responses.
+/// The same for a stream of Responses.
 fn response_is_whole(bytes: &[u8]) -> bool {
     let mut heard_choice = HeardChoice::default();
     for event in events(bytes) {
@@ -267,7 +267,7 @@ fn response_is_whole(bytes: &[u8]) -> bool {
     is_reported_whole(&heard_choice, &["completed"])
 }
 
-/// The same of a stream of Messages.
+/// The same for a stream of Messages.
 fn message_is_whole(bytes: &[u8]) -> bool {
     let mut heard_choice = HeardChoice::default();
     for event in events(bytes) {
@@ -287,7 +287,7 @@ fn message_is_whole(bytes: &[u8]) -> bool {
     is_reported_whole(&heard_choice, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
 }
 
-/// The same of a stream of Gemini's.
+/// The same for a stream of Gemini.
 fn content_is_whole(bytes: &[u8]) -> bool {
     let mut choices: BTreeMap<u64, HeardChoice> = BTreeMap::new();
     for chunk in events(bytes) {
@@ -296,7 +296,7 @@ fn content_is_whole(bytes: &[u8]) -> bool {
             let finish = candidate["finishReason"].as_str();
             for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
                 if let Some(call) = part.get("functionCall") {
-                    // Of a call whose arguments were cut a server has none.
+                    // For a call with cut arguments, a server sends no arguments.
                     let none = finish == Some("MAX_TOKENS") && call["args"] == serde_json::json!({});
                     let next = u64::try_from(heard_choice.calls.len()).unwrap();
                     heard_choice
@@ -313,7 +313,7 @@ fn content_is_whole(bytes: &[u8]) -> bool {
             .all(|heard_choice| is_reported_whole(heard_choice, &["STOP", "CONTINUATION", "SAFETY"]))
 }
 
-/// A call is whole where its arguments are a document, whoever says what; text where its server says that it ended.
+/// A call is whole if its arguments are a document. Text is whole if its server reports the end.
 fn is_reported_whole(heard_choice: &HeardChoice, ends: &[&str]) -> bool {
     match heard_choice.calls.last_key_value() {
         Some((_, arguments)) => serde_json::from_str::<Value>(arguments).is_ok(),
@@ -328,7 +328,7 @@ struct Recorded {
     is_whole: fn(&[u8]) -> bool,
 }
 
-/// Where the recordings are from stands in the README of their folder.
+/// The README of the folder states the sources of the recordings.
 const FORMATS: &[Recorded] = &[
     Recorded {
         format: "openai_chat",
@@ -396,7 +396,7 @@ const FORMATS: &[Recorded] = &[
     },
 ];
 
-/// In the short run one cut in so many bytes: over fifty thousand cuts in all.
+/// In the short run, one of this many bytes is cut: over fifty thousand cuts in total.
 const SHORT_STEP: usize = 20;
 
 #[derive(Default)]
@@ -424,7 +424,7 @@ fn run(format: &Recorded) -> Count {
 
 fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
     let mut read = Read::begin(format.format);
-    // What stands behind the last blank line is no event, so that nothing but a further one changes what the oracle says.
+    // Bytes after the last blank line are not an event, so only a further event changes the oracle's result.
     let mut oracle: Option<(usize, bool)> = None;
     for at in 0..=stream.len() {
         if at > 0 {
@@ -488,7 +488,7 @@ fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut 
     }
 }
 
-/// No cut of a recorded stream is taken for whole, and no whole one for cut.
+/// No cut of a recorded stream is judged whole, and no whole stream is judged cut.
 fn every_cut(format: &str) -> String {
     let format = FORMATS.iter().find(|recorded| recorded.format == format).unwrap();
     let count = run(format);

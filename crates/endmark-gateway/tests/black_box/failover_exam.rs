@@ -32,7 +32,7 @@ async fn sit(scenario: Scenario, format: Format) -> Marks {
     exam::sit(&scenario, format, endmark.address, (&endmark.upstream, &fallback), pace).await
 }
 
-/// Whose formats the upstream is said to speak.
+/// The provider whose formats the upstream supports.
 fn provider_for(format: Format) -> &'static endmark_wire::provider::Provider {
     match format {
         Format::Chat | Format::Responses => &OPENAI,

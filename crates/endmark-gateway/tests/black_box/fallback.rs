@@ -1,4 +1,4 @@
-//! A second upstream: answers where the first cannot, and finishes what the first began.
+//! A second upstream answers if the first cannot, and completes replies that the first began.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{Endmark, read_stream, request, stream_request, text};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
 
-/// A gateway before two upstreams; the second has a key and a model of its own.
+/// Starts a gateway before two upstreams. The second has its own key and model.
 async fn start(first: impl Respond, second: &Upstream, change: impl FnOnce(&mut Settings)) -> Endmark {
     Endmark::with_fallback(first, second, ("key-of-the-second", "its-model"), change).await
 }
@@ -110,7 +110,7 @@ async fn the_fallback_finishes_a_stream_of_the_first_upstream() {
         let read = read_stream(&reply);
         assert_eq!(read.text, STORY, "{name}");
         assert_eq!((read.finish.as_deref(), read.is_done, read.error), (Some("stop"), true, None), "{name}");
-        // What may have been the network's fault is asked of the first once more.
+        // If the network may have caused the failure, the first upstream is tried again.
         assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
         let disclosed = read.endmark.unwrap();
         assert_eq!(
@@ -141,7 +141,7 @@ async fn an_upstream_that_breaks_twice_is_replaced() {
     assert_eq!((endmark.calls(), second.requests().len()), (2, 1));
 }
 
-/// Being refused by one upstream says nothing of the other: each may be asked in both ways.
+/// A rejection by one upstream shows nothing about the other, which may be asked in both ways.
 #[tokio::test]
 async fn the_prefill_support_of_the_fallback_is_learned_separately() {
     let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
@@ -205,7 +205,7 @@ async fn an_unreachable_upstream_is_skipped_until_it_is_back() {
     assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
 }
 
-/// The head and the first byte have one time together: who takes most of it for the head has not as much again.
+/// The head and the first byte share one time limit. Time used for the head is not granted again.
 #[tokio::test]
 async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     let second =
@@ -225,7 +225,7 @@ async fn the_head_and_the_first_byte_of_a_stream_share_one_timeout() {
     );
 }
 
-/// An upstream that swallows requests costs each of them all the time there is: after four it is spared, too.
+/// An upstream that never answers costs each request the full timeout. After four requests it is skipped.
 #[tokio::test]
 async fn a_silent_upstream_counts_as_unreachable() {
     let second =

@@ -1,4 +1,4 @@
-//! A fallback gets the path of its own, whatever the path was that the first one has alone.
+//! A fallback gets a path of its own, whatever the path for the first upstream is.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Settings;
@@ -13,7 +13,8 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
-/// What a second upstream hears of a stream that the first has no answer to, and that it cuts itself once.
+/// Returns the requests to a second upstream for a stream that the first does not answer, and that the second cuts
+/// once.
 async fn fallback_requests(
     wire: Wire,
     path: &str,
@@ -72,7 +73,7 @@ async fn a_fallback_path_contains_nothing_of_the_first_upstream() {
     }
 }
 
-/// Vertex AI behind a name: its base URL has the version, and the client's path begins with the project.
+/// Vertex AI at a named upstream: its base URL contains the version, and the client's path begins with the project.
 #[tokio::test]
 async fn a_named_upstream_accepts_a_vertex_project_path() {
     let cut = GEMINI.answer(&[ReplyPart::Text("The harbour was quiet, ")], End::Limit, false);
@@ -115,7 +116,7 @@ async fn a_fallback_without_a_model_gets_the_requested_model() {
     }
 }
 
-/// A project of its own stands in its base URL.
+/// The base URL contains a project of its own.
 #[tokio::test]
 async fn a_vertex_fallback_uses_its_own_project() {
     let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";

@@ -1,4 +1,4 @@
-//! What a provider says of the end of a reply, and what the text and the count of tokens say.
+//! What a provider reports about the end of a reply, compared with the text and the token count.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -63,7 +63,7 @@ async fn a_reply_cut_by_its_limit_is_not_called_finished() {
     }
 }
 
-/// Asked for the rest in vain, it is as little finished.
+/// If requesting the rest fails, the reply stays unfinished.
 #[tokio::test]
 async fn a_reply_that_stays_cut_is_not_called_finished() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -81,7 +81,7 @@ async fn a_reply_that_stays_cut_is_not_called_finished() {
     }
 }
 
-/// A document that ends whole exactly at the limit has nothing missing.
+/// A document that ends exactly at the limit is complete.
 #[tokio::test]
 async fn a_document_that_ends_at_its_limit_is_whole() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -126,7 +126,7 @@ async fn a_count_beyond_the_limit_proves_nothing() {
     }
 }
 
-/// A call without arguments is whole at any count of tokens.
+/// A call without arguments is whole at any token count.
 #[tokio::test]
 async fn a_finished_call_without_arguments_at_the_limit_is_whole() {
     let call = json!({"id": "c", "object": "chat.completion", "model": "m",

@@ -1,4 +1,4 @@
-//! What a provider says last of a reply that failed: it is passed on as it is, and nothing is asked for again.
+//! The last event of a provider whose reply failed is forwarded unchanged, and nothing is requested again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const TEXT: [ReplyPart<'static>; 1] = [ReplyPart::Text("The harbour was quiet and the")];
 
-/// What the client gets is what the upstream sent, and the upstream was asked once.
+/// The client gets what the upstream sent, and the upstream was called once.
 async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
     let sent = String::from_utf8(answer.body()).unwrap_or_default();
     let endmark = Endmark::start(Script::new().then(answer)).await;
@@ -90,12 +90,12 @@ async fn a_full_context_window_is_disclosed_without_a_continuation() {
     }
 }
 
-/// One test for each format: one that is not read must not hide behind another.
+/// One test for each format, so that a format that is not tested cannot hide behind another.
 async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
     let mut frames = wire.frames(&TEXT, None);
     frames.push(wire.error_frame(kind, "too much to do"));
     let broken = || Answer::sse(frames.clone());
-    // Where the rest is there, nobody hears of it.
+    // If the rest can be obtained, the client does not notice the failure.
     let rest = wire.answer(&[ReplyPart::Text(" boats were in.")], End::Turn, true);
     let endmark = Endmark::start(Script::new().then(broken()).default_answer(rest)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
@@ -105,7 +105,7 @@ async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
     let disclosed = heard.endmark.unwrap();
     let shown = endmark.store.show(disclosed["request"].as_str().unwrap()).unwrap().unwrap();
     assert_eq!(shown.pieces[0].piece.ending, "upstream_error");
-    // Where it is not, the upstream's own word is the last.
+    // If it cannot, the upstream's own error ends the reply.
     let refused = Answer::error(400, "invalid_request_error", None, "no");
     let endmark = Endmark::start(Script::new().then(broken()).default_answer(refused)).await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;

@@ -1,4 +1,4 @@
-//! What a gateway does at the words by which servers end a reply, as they really are.
+//! Reactions of the gateway to the finish reasons of real servers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Incomplete;
@@ -21,7 +21,7 @@ fn ended_by_word(word: &str, stream: bool) -> Answer {
     Answer::sse(frames.into_iter().map(|frame| frame.replace("\"stop\"", &format!("\"{word}\""))))
 }
 
-/// A request that sets no limit, so that a limit is a cut to be resumed.
+/// A request without a limit, so that a reached limit is a cut to be resumed.
 fn request(stream: bool) -> Value {
     let mut body = CHAT.request(stream);
     body.as_object_mut().unwrap().remove("max_tokens");
@@ -72,7 +72,7 @@ async fn a_failed_continuation_is_not_whole() {
 
 #[tokio::test]
 async fn a_permanent_failure_is_not_asked_for_again() {
-    // The word, and the kind of cut that is disclosed.
+    // The finish reason, and the disclosed kind of cut.
     for (word, cut) in [
         ("repetition", Some("limit")),
         ("repetition_truncation", Some("limit")),
@@ -107,7 +107,7 @@ async fn an_unknown_finish_reason_is_disclosed_and_the_body_unchanged() {
     for (wire, reply) in replies {
         let mut request = wire.request(false);
         if wire == CHAT {
-            // A demanded grammar is no reason to resume it either.
+            // A required grammar does not cause a resume either.
             request["response_format"] = json!({"type": "json_object"});
         }
         let answer = Answer::json(200, &reply);

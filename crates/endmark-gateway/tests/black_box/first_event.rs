@@ -1,4 +1,4 @@
-//! Streams that go wrong before anything of a reply has come: it is as if the request had been refused.
+//! Streams that fail before any part of a reply has arrived are handled like a rejected request.
 
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script, Upstream};
@@ -8,7 +8,7 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 
 const STORY: &str = "The harbour was quiet that morning.";
 
-/// What may come first, in place of a reply.
+/// Events that may come before a failure instead of a reply.
 fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
@@ -28,7 +28,7 @@ fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     beginnings
 }
 
-/// What opens a reply, and has nothing of it.
+/// Events that open a reply and contain none of it.
 fn openings(wire: Wire) -> Vec<String> {
     let opening_frames =
         |events: usize| wire.frames(&[ReplyPart::Text("Nothing of this.")], None).into_iter().take(events);
@@ -79,7 +79,7 @@ async fn an_opened_but_empty_reply_is_replaced() {
     }
 }
 
-/// A model that thinks for minutes is not waited for: its client has the opening, and the rest as it comes.
+/// A model that reasons for minutes does not delay the stream: its client gets the opening and the rest as received.
 #[tokio::test]
 async fn an_opening_is_not_held_until_a_slow_model_answers() {
     for wire in Wire::ALL {
@@ -110,7 +110,7 @@ async fn a_reply_without_a_first_event_is_requested_again() {
                 let endmark = Endmark::start(script).await;
                 let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
                 let what = format!("{wire:?}, {what}, {reset}: {}", reply.text());
-                // The second answer as it came, with its thoughts, its signatures and its ids.
+                // The second answer as received, with its thoughts, its signatures and its ids.
                 assert_eq!(reply.text(), whole.concat(), "{what}");
                 assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{what}");
                 assert_eq!(endmark.calls(), 2, "{what}");
@@ -119,7 +119,7 @@ async fn a_reply_without_a_first_event_is_requested_again() {
     }
 }
 
-/// A stream is told by its first line where its upstream does not say that it is one.
+/// A stream without a content type is recognised by its first line.
 #[tokio::test]
 async fn a_stream_without_a_content_type_is_requested_again() {
     for wire in Wire::ALL {
@@ -162,7 +162,7 @@ async fn a_stream_with_another_content_type_is_a_stream() {
     }
 }
 
-/// Some servers do not stream what they are asked to.
+/// Some servers ignore the request for a stream.
 #[tokio::test]
 async fn a_whole_reply_to_a_stream_request_passes() {
     for wire in Wire::ALL {

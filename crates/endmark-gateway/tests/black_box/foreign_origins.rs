@@ -35,7 +35,7 @@ async fn a_page_of_another_site_is_refused_even_without_an_origin() {
     {
         assert_eq!(get("/v1/models", headers).await.status, 200, "{headers:?}");
     }
-    // A link to the gateway's own pages may stand anywhere, and nothing else may ask for them.
+    // Any site may link to the gateway's own pages, but not request anything else.
     let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
     assert_eq!(get("/endmark/healthz", &linked).await.status, 200);
     assert_eq!(get("/endmark/healthz", &linked[..1]).await.status, 403);

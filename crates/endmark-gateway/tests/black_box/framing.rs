@@ -1,4 +1,4 @@
-//! Where responses end: an upstream that states it falsely or twice never shifts what a client reads next.
+//! Where responses end: an upstream that declares it falsely or twice never changes what a client reads next.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ fn responses(mut bytes: &str, method: &str) -> Vec<(u16, String)> {
     found
 }
 
-/// What follows when a client sends the same request twice on one connection.
+/// Returns the second response to a request that a client sends twice on one connection.
 async fn twice(upstream: &RawUpstream, method: &str, path: &str, body: &str) -> Vec<(u16, String)> {
     let base_url = format!("http://{}/v1", upstream.address);
     let endmark = Endmark::start_with(Script::new(), |settings| {

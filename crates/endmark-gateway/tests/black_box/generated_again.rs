@@ -1,4 +1,5 @@
-//! A reply that is asked for again after no continuation could be joined: what replaces the cut one, and how that is reported.
+//! A reply that is requested again because no continuation could be joined: which reply replaces the cut one, and how
+//! that is reported.
 
 use endmark_gateway::{Mode, Prefill, Settings};
 use endmark_recovery::Restart;
@@ -16,7 +17,7 @@ fn ask_in_words(settings: &mut Settings) {
     settings.upstreams[0].prefill = Prefill::Never;
 }
 
-/// A cut reply, an answer that is not its rest, and the reply again, as often as it is asked for.
+/// Starts with a cut reply, an answer that is not its rest, and then the complete reply for each further request.
 async fn start_regenerating(
     wire: Wire,
     (first, again): (ReplyPart<'_>, ReplyPart<'_>),
@@ -90,7 +91,7 @@ async fn a_poorer_or_different_reply_does_not_replace_the_cut_one() {
     }
 }
 
-/// A refusal, an apology or a question is a reply of its own, however long it is.
+/// A refusal, an apology or a question is a different reply, whatever its length.
 #[tokio::test]
 async fn a_refusal_does_not_replace_the_cut_text() {
     for (first, again) in [
@@ -110,7 +111,7 @@ async fn a_refusal_does_not_replace_the_cut_text() {
     }
 }
 
-/// A call is an action: what came complete of it stays, unless the configuration allows another one.
+/// A call is an action. Its complete received values are kept, unless the configuration allows other values.
 #[tokio::test]
 async fn a_call_keeps_its_complete_values() {
     let cut = r#"{"to":"alice","amount":100,"memo":"for the ren"#;
@@ -144,7 +145,8 @@ async fn a_call_keeps_its_complete_values() {
     }
 }
 
-/// A correction may complete what was received, and never shorten it: the same reply, refused as a restart, came back as one.
+/// A correction may complete the received text, but never shorten it. The same reply was once rejected as a restart
+/// and returned as a correction.
 #[tokio::test]
 async fn a_correction_keeps_the_received_text() {
     let body = "The committee met on Monday and heard four reports. ".repeat(30);

@@ -1,11 +1,11 @@
-//! Half a surrogate pair, as servers send that cut texts by UTF-16 units: what it stands in is judged all the same.
+//! Half a surrogate pair, which servers send that cut text by UTF-16 units. Texts with such a half are still judged.
 
 use testkit::{Answer, Dialect, Heard, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// What the upstream says, with the half in place of `@`.
+/// The answer of the upstream, with the half instead of `@`.
 fn answer_with_half(frames: Vec<String>) -> Answer {
     Answer::sse(frames.into_iter().map(|frame| frame.replace('@', "\\ud83d")))
 }
@@ -52,7 +52,7 @@ async fn a_text_limited_after_half_a_character_is_reported_as_cut() {
     for wire in Wire::ALL {
         let answer = answer_with_half(wire.frames(&[ReplyPart::Text("Look @")], Some(End::Limit)));
         let endmark = Endmark::start(Script::new().default_answer(answer)).await;
-        // Without a limit of the client's own; Messages demands one, and this is as good as none.
+        // Without a limit of the client. Messages requires a limit, so this one is very high.
         let mut body = wire.request(true);
         if wire != Wire::Other(Dialect::Messages) {
             let body = body.as_object_mut().unwrap();
@@ -67,7 +67,7 @@ async fn a_text_limited_after_half_a_character_is_reported_as_cut() {
     }
 }
 
-/// A stream that says this, with the halves of the character `#` in two pieces of it.
+/// A stream with this content, in which the halves of the character `#` are in two pieces.
 fn split(wire: Wire, parts: &[ReplyPart<'_>]) -> Answer {
     let mut is_split = false;
     let frames = wire.frames(parts, None).into_iter().flat_map(|frame| {
@@ -121,7 +121,7 @@ async fn a_call_with_a_character_in_two_halves_is_continued() {
     }
 }
 
-/// What a client hears that joins halves, as those in JavaScript do.
+/// Returns the text for a client that joins halves, as JavaScript clients do.
 fn hear(wire: Wire, reply: &Reply) -> (String, Heard) {
     let parts = reply.text();
     let joined = parts.replace("\\ud83d\"", "😀\"").replace("\"\\ude00", "\"");

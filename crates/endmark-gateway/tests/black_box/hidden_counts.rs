@@ -19,7 +19,8 @@ fn with_budget(settings: &mut Settings) {
         vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
 }
 
-/// A stream as OpenAI sends it: `"usage":null` in every chunk, and the tokens of hidden reasoning in one of its own.
+/// A stream as OpenAI sends it: `"usage":null` in each chunk, and a separate chunk with the tokens, including those
+/// of hidden reasoning.
 fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     let frames = ChatFrames::new().text(text).finish(finish).cut().into_iter();
     let mut frames: Vec<String> =
@@ -29,7 +30,7 @@ fn counted_stream(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
     frames
 }
 
-/// Frames without the one that only counts.
+/// Frames without the one that only contains counts.
 fn without_usage_frame(frames: &[String]) -> String {
     frames.iter().filter(|frame| !frame.contains("\"choices\":[]")).map(String::as_str).collect()
 }
@@ -166,7 +167,7 @@ async fn another_upstream_refusal_passes_in_its_own_words() {
     let mut body: Value = stream_request(10);
     body["messages"] = json!([]);
     for calls in [2, 4] {
-        // The upstream is not known yet: the field may be the reason, and here it is not.
+        // Nothing is known about the upstream, so the field may be the reason. Here it is not.
         let reply = endmark.ask(&body).await;
         assert_eq!((reply.status, reply.text().contains("messages: too few")), (400, true));
         assert_eq!(endmark.calls(), calls);
@@ -186,7 +187,7 @@ async fn a_false_stop_is_detected_without_a_usage_request_by_the_client() {
     assert_eq!(read_stream(&endmark.ask(&stream_request(2)).await).text, "one two three");
 }
 
-/// A stream of older completions whose usage comes in an event of its own.
+/// A stream of the older completions API, whose usage is in a separate event.
 fn older_stream() -> Vec<String> {
     let chunk = |more: Value| format!("data: {more}\n\n");
     vec![
@@ -214,7 +215,7 @@ async fn a_streamed_legacy_completion_requests_usage_too() {
     assert!(asks(&sent));
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
     assert_eq!(spent_tokens(&endmark, 1).await, (100_050, 100_050));
-    // A client that asks gets all of it, and other requests pass as they are.
+    // A client that requests usage gets all of it, and other requests are forwarded unchanged.
     let mut asking = body.clone();
     asking["stream_options"] = json!({"include_usage": true});
     assert_eq!(ask(&asking).await.text(), frames.concat());
@@ -237,7 +238,7 @@ async fn a_legacy_completion_passes_unedited_if_usage_is_rejected() {
     let sent = endmark.upstream.requests();
     assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false]);
     assert_eq!(sent[1].body, body.to_string().as_bytes());
-    // What the upstream refuses for another reason keeps its words.
+    // If the upstream rejects the request for another reason, its error is forwarded.
     let refusal = Answer::error(400, "invalid_request_error", None, "prompt: too long");
     let endmark = Endmark::start_with(Script::new().default_answer(refusal), with_budget).await;
     let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;

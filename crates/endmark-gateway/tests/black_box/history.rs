@@ -1,4 +1,4 @@
-//! Cut calls that already stand in a client's conversation: what goes upstream of them.
+//! Cut calls that are already in a client's conversation, and what is sent upstream instead of them.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -48,7 +48,7 @@ async fn ask(endmark: &Endmark, wire: Wire, body: &str, mode: &str) -> Reply {
     request.header("content-type", "application/json").body(body).send().await.read().await
 }
 
-/// What goes upstream of these arguments.
+/// Returns what is sent upstream for these arguments.
 fn arguments(wire: Wire, arguments: &str) -> Value {
     match wire {
         Wire::Chat | Wire::Other(Dialect::Responses) => json!(arguments),
@@ -124,7 +124,7 @@ async fn whole_and_signed_history_is_unchanged() {
     }
 }
 
-/// A function that wants arguments was not called without any: nothing of them came.
+/// A function that wants arguments was not called without any: nothing of them arrived.
 #[tokio::test]
 async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     let wire = Wire::Chat;
@@ -140,7 +140,7 @@ async fn an_empty_call_of_a_function_with_required_arguments_is_cut() {
     assert_eq!(made, r#"{"endmark_cut":"these arguments were cut off before they began"}"#);
 }
 
-/// The bytes in which a request came compressed are not those that go on.
+/// The compressed bytes of a request are not the ones that are forwarded.
 #[tokio::test]
 async fn a_compressed_request_is_repaired_too() {
     use std::io::Write as _;
@@ -158,7 +158,7 @@ async fn a_compressed_request_is_repaired_too() {
     assert!(made.ends_with("(string) is not finished\"}"), "{made}");
 }
 
-/// They were said of other bytes; that it is the same request is still true.
+/// They describe other bytes. It is still a repetition of the same request.
 #[tokio::test]
 async fn a_repaired_request_loses_headers_about_the_old_bytes() {
     let reply_text =
@@ -180,7 +180,7 @@ async fn a_repaired_request_loses_headers_about_the_old_bytes() {
     }
 }
 
-/// The same of a reply that is another than the upstream's.
+/// The same for a reply that differs from the upstream's.
 #[tokio::test]
 async fn a_mended_reply_loses_headers_about_the_old_bytes() {
     let reply_text =

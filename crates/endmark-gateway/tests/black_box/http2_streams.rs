@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::support::{Endmark, read_stream, stream_request};
 use crate::upstream_connections::{TestCertificate, acceptor, new_certificate};
 
-/// How the server ends a stream, by the header `x-ends`.
+/// How the server ends a stream, selected by the header `x-ends`.
 const ENDS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
 
 struct Server {
@@ -94,7 +94,7 @@ async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch
     let frames = frames();
     let (first, rest) = frames.split_at(2);
     let _ = send.send_data(first.concat().into(), false);
-    // The other streams have begun, too.
+    // The other streams have begun as well.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     match ends.as_str() {
         "internal" => send.send_reset(Reason::INTERNAL_ERROR),
@@ -144,7 +144,7 @@ async fn each_stream_is_judged_by_its_own_ending() {
     let certified = new_certificate();
     let server = server(&certified).await;
     let endmark = start_before(&server, &certified, Mode::Warn).await;
-    // The connection is there before many ask at once.
+    // The connection exists before many requests arrive at once.
     request(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
     let mut replies = Vec::new();
     for ends in ENDS.into_iter().cycle().take(60) {
@@ -166,7 +166,7 @@ async fn each_stream_is_judged_by_its_own_ending() {
         let whole = frames().concat();
         match (ends, path) {
             ("whole", _) => assert_eq!((reply.text(), reply.complete), (whole, true), "{what}"),
-            // Nothing of it was worked on; it is refused again and again.
+            // The upstream processed none of it, and rejects it again and again.
             ("refused", _) => assert_eq!(reply.status, 502, "{what}"),
             (_, "/v1/chat/completions") => {
                 let heard = read_stream(&reply);
@@ -234,7 +234,7 @@ async fn all_streams_of_a_lost_connection_report_the_cut() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
-/// Its window is full, and those of the others are not.
+/// Its window is full, but those of the others are not.
 #[tokio::test]
 async fn a_client_that_does_not_read_blocks_no_other_stream() {
     let certified = new_certificate();
@@ -250,7 +250,7 @@ async fn a_client_that_does_not_read_blocks_no_other_stream() {
             assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000, "{path}");
         }
     }
-    // They were waited for, and get all of it.
+    // They were waited for, and get everything.
     for open in idle {
         let reply = open.read().await;
         assert!(reply.complete && read_stream(&reply).is_done && reply.body.len() > 2_000_000);
@@ -278,7 +278,7 @@ async fn connection_claims_of_a_server_are_not_relayed() {
     let response = get("no_content").await;
     let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 204 ") && body.is_empty(), "{response}");
-    // It is longer than it says, and breaks off.
+    // It is longer than declared, and breaks off.
     let response = get("long").await;
     assert!(response.starts_with("HTTP/1.1 502 ") || !response.contains("\r\n\r\nHTTP"), "{response}");
 }

@@ -1,4 +1,5 @@
-//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks show no headers.
+//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks do not
+//! show headers.
 
 use endmark_gateway::{Incomplete, Mode, Settings};
 use serde_json::Value;
@@ -19,7 +20,7 @@ async fn ask(endmark: &Endmark, wire: Wire, stream: bool) -> Reply {
     Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream)).send().await.read().await
 }
 
-/// Its rest was asked for in vain: every answer is cut at once, and brings nothing.
+/// Requesting the rest fails: each answer is cut at once and adds nothing.
 fn exhausting_script(wire: Wire, stream: bool) -> Script {
     let first = wire.answer(&[ReplyPart::Text(BEGUN)], End::Limit, stream);
     Script::new().then(first).default_answer(wire.answer(&[], End::Limit, stream))
@@ -49,7 +50,7 @@ async fn an_incomplete_reply_becomes_an_error_in_the_providers_format() {
         assert!(events.last().is_some_and(is_error), "{wire:?}: {}", reply.text());
         assert!(reply.text().contains("endmark_reply_incomplete"), "{wire:?}: {}", reply.text());
         if wire == Wire::Other(Dialect::Gemini) {
-            // The same error as for a reply that is not streamed.
+            // The same error as for a reply that is not a stream.
             let error = &events.last().unwrap_or(&Value::Null)["error"];
             assert_eq!((&error["code"], &error["status"]), (&422.into(), &"INVALID_ARGUMENT".into()));
         }
@@ -87,7 +88,7 @@ async fn a_deliberately_cut_reply_is_not_an_error() {
     }
 }
 
-/// Behind a whole call the reply was cut: another may be missing.
+/// The reply was cut after a whole call, so another call may be missing.
 #[tokio::test]
 async fn a_reply_that_may_lack_calls_is_an_error() {
     for stream in [false, true] {

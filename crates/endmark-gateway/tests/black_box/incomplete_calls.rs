@@ -1,4 +1,4 @@
-//! Gemini gives a call's arguments as an object: a client that runs calls as they come must never have one that is cut.
+//! Gemini gives a call's arguments as an object: a client that runs calls as received must never have one that is cut.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
@@ -22,7 +22,7 @@ fn request(stream: bool) -> Value {
     body
 }
 
-/// A stream that says each part in a chunk of its own, then these chunks, and how it ended in the last.
+/// A stream with each part in a separate chunk, then these chunks, and the end in the last one.
 fn answer_in_chunks(reply_parts: &[ReplyPart<'_>], chunks: &[Value], word: &str) -> Answer {
     let mut frames = GEMINI.frames(reply_parts, None);
     let end = json!({"candidates": [{"index": 0, "finishReason": word}], "usageMetadata": {
@@ -32,12 +32,12 @@ fn answer_in_chunks(reply_parts: &[ReplyPart<'_>], chunks: &[Value], word: &str)
     Answer::sse(frames)
 }
 
-/// What servers send behind a call that has nothing of the reply.
+/// The chunk without content that servers send after a call.
 fn bare_chunk() -> Value {
     json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": ""}]}}]})
 }
 
-/// The calls that a client was handed, in their order.
+/// Returns the calls that a client received, in order.
 fn calls(reply: &Reply) -> Vec<Value> {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let chunks = if streams { reply.json_events() } else { vec![reply.json()] };
@@ -78,7 +78,7 @@ async fn a_call_that_stays_cut_is_not_delivered() {
     }
 }
 
-/// Also where the function's schema does not tell.
+/// Also if the function's schema does not decide.
 #[tokio::test]
 async fn an_empty_call_at_the_limit_is_cut() {
     for (first, stream) in [
@@ -122,7 +122,7 @@ async fn a_cut_call_in_its_own_chunk_is_requested_again() {
     }
 }
 
-/// The model went on behind it, or ended its turn with it: what is wrong with the arguments is the model's.
+/// The model continued after it, or ended its turn with it. Errors in the arguments are the model's.
 #[tokio::test]
 async fn a_call_followed_by_more_output_is_unchanged() {
     for cut in [HALF, NOTHING] {
@@ -161,7 +161,7 @@ async fn a_last_call_that_violates_its_schema_is_corrected() {
     assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "corrected", "{what}");
 }
 
-/// The first call of two candidates waits, and what the other says keeps its order.
+/// The first call of two candidates waits, and the events of the other keep their order.
 #[tokio::test]
 async fn candidates_keep_their_order_while_a_call_is_held() {
     let chunk = |index: u32, part: Value, finish: Option<&str>| {

@@ -1,8 +1,9 @@
-//! Calls whose pieces come one after the other, or alternate: two in a stream that breaks off at any byte, and three of which
-//! each is cut where the model reached its limit. A call that is not whole is never delivered as finished, and a reply that may
-//! lack a call is never `whole`.
+//! Calls whose pieces arrive one after another, or alternate: two calls in a stream that breaks off at any byte, and
+//! three calls that are each cut at the model's limit. A call that is not whole is never delivered as finished, and a
+//! reply that may lack a call is never `whole`.
 //!
-//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth; otherwise at some bytes of each event.
+//! `EVERY_BYTE=1` cuts at every byte, and `EVERY_BYTE=17` at every seventeenth. By default the stream is cut at some
+//! bytes of each event.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -24,14 +25,15 @@ const TIME: (&str, &str) = ("get_time", r#"{"tz":"C\u00e9T"}"#);
 const WIND: (&str, &str) = ("get_wind", r#"{"at":"buoy \"7\""}"#);
 const ROME: &str = r#"{"city":"Rome"}"#;
 
-/// What becomes of the stream of a first reply.
+/// What happens to the stream of a first reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scene {
-    /// Two calls; the connection breaks off after so many bytes.
+    /// It contains two calls, and the connection breaks off after this many bytes.
     Breaks,
-    /// Three calls, the arguments of which have so many bytes together; their server ends each, and says that the limit is reached.
+    /// It contains three calls whose arguments have this many bytes in total. Their server ends each, and reports
+    /// that the limit is reached.
     Limit,
-    /// The same, but the stream just stops.
+    /// It contains the same three calls, but ends without any event.
     Stops,
 }
 
@@ -67,10 +69,11 @@ impl Scene {
         if self == Self::Limit { answer } else { answer.fault(length, Fault::Close) }
     }
 
-    /// Where it is cut: at some bytes, other ones for other manners.
+    /// Returns the positions of the cuts, which differ for each manner.
     fn cuts(self, wire: Wire, layout: Layout, manner: Manner) -> Vec<usize> {
         if self != Self::Breaks {
-            // A call of which nothing came may be one without arguments, unless its server had ended another one half by then.
+            // A call without any received data may have no arguments, unless its server ended another call in the
+            // middle before.
             let least = if layout == Layout::LastFirst { self.calls().len() } else { 1 };
             let all = least..=self.calls().iter().map(|call| call.1.len()).sum();
             let is_tried = |at: &usize| step().is_some() || at % Manner::ALL.len() == manner as usize;
@@ -90,7 +93,7 @@ impl Scene {
     }
 }
 
-/// How many bytes the cuts are apart, where all events are cut in all places.
+/// Returns the distance between cuts, in bytes, if all positions are tested.
 fn step() -> Option<usize> {
     Some(std::env::var("EVERY_BYTE").ok()?.parse().unwrap_or(1).max(1))
 }
@@ -99,7 +102,7 @@ fn step() -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Refuses,
-    /// It makes all calls again.
+    /// It repeats all calls.
     All,
     /// All, the last of them cut.
     AllCut,
@@ -143,7 +146,7 @@ impl Manner {
     }
 }
 
-/// Cuts the first reply to each request where the request says, and answers every further one in its manner.
+/// Cuts the first reply to each request where the request specifies it, and answers all further requests in its manner.
 struct Alternating {
     wire: Wire,
     layout: Layout,
@@ -167,7 +170,7 @@ impl Respond for Alternating {
     }
 }
 
-/// Whether a request asks in words for the rest: then the answer need not have more in it than was asked for.
+/// Whether a request asks for the rest by prompt. In that case the answer need not contain more than was requested.
 fn is_question(body: &Value) -> bool {
     let turns = ["messages", "input", "contents"].into_iter().find_map(|name| body[name].as_array());
     let last = turns.filter(|turns| turns.len() > 1).and_then(|turns| turns.last());
@@ -176,7 +179,7 @@ fn is_question(body: &Value) -> bool {
 
 fn is_whole(manner: Manner, name: &str, arguments: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-    // What it takes for the arguments of any call no reader can tell from them.
+    // A reader cannot know which call these arguments belong to.
     let is_known = |known: &(&str, &str)| known.0 == name || manner == Manner::FirstAsText;
     let mut known = [WEATHER, TIME, WIND, (WEATHER.0, ROME)].into_iter().filter(is_known);
     known.any(|known| value(arguments) == value(known.1))
@@ -210,7 +213,7 @@ impl Client {
         }
         let is_finished = client.stop.as_deref() == Some(wire.word(End::Calls)) && !client.has_failed;
         if wire == Wire::Chat {
-            // Nothing else says of a call that it is whole.
+            // Nothing else shows that a call is whole.
             client.calls.iter_mut().for_each(|call| call.2 = is_finished);
         }
         if client.has_failed {
@@ -292,7 +295,7 @@ impl Client {
         self.stop = word.as_str().map(str::to_owned).or(self.stop.take());
     }
 
-    /// What is wrong with it, if these are the requests for its rest.
+    /// Returns what is wrong with the result, given these requests for the rest.
     fn fault(&self, wire: Wire, scene: Scene, manner: Manner, requested: &[Value]) -> Option<&'static str> {
         let is_finished = |call: &&(String, String, bool)| call.2;
         if !self.calls.iter().filter(is_finished).all(|call| is_whole(manner, &call.0, &call.1)) {
@@ -305,10 +308,11 @@ impl Client {
         if self.stop.is_none() && !self.has_failed {
             return Some("it has neither an end nor an error");
         }
-        // What the model answered by a call and an end of its own is all that it wanted, unless it was asked for that call.
+        // If the model answered with a call and ended by itself, it wanted nothing more, unless the request was for
+        // that call.
         let is_meant = match manner {
             Manner::First | Manner::Other => requested.last().is_some_and(|last| !is_question(last)),
-            // It answered the request itself, of whose reply nothing had come.
+            // The model answered the request itself, of whose reply nothing had arrived.
             Manner::FirstAsText | Manner::Words => self.calls.is_empty(),
             Manner::Refuses | Manner::All | Manner::AllCut => false,
         };
@@ -328,7 +332,7 @@ impl Client {
     }
 }
 
-/// How many exchanges were made, how many ended with all calls, and what is wrong.
+/// Number of exchanges, number of exchanges with all calls, and the errors.
 #[derive(Debug, Default)]
 struct Tally {
     exchange_count: usize,
@@ -377,7 +381,7 @@ async fn cut_everywhere(wire: Wire, layout: Layout, scene: Scene, manner: Manner
 #[expect(clippy::print_stdout, reason = "the figures of a long run")]
 async fn no_cut_call_is_finished(scene: Scene) {
     let (mut all, mut answered) = (Tally::default(), Tally::default());
-    // Of a call that it could not end Gemini shows nothing.
+    // Gemini does not show a call that it could not end.
     let has_cut_calls = |wire: &Wire| scene == Scene::Breaks || *wire != Wire::Other(Dialect::Gemini);
     let wires = Wire::ALL.into_iter().filter(has_cut_calls);
     for (wire, layout) in wires.flat_map(|wire| Layout::ALL.map(|layout| (wire, layout))) {
@@ -415,7 +419,7 @@ async fn an_incomplete_interleaved_call_is_never_finished() {
     no_cut_call_is_finished(Scene::Breaks).await;
 }
 
-/// Each of several calls may be cut, and their server may call them complete all the same.
+/// Each of several calls may be cut, although their server reports them as complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_their_server_closed_early_are_never_finished() {
     no_cut_call_is_finished(Scene::Limit).await;

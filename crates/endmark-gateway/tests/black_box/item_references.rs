@@ -68,7 +68,7 @@ fn next() -> Value {
         {"type": "function_call_output", "call_id": "call_7", "output": "done"}]})
 }
 
-/// The provider has the call as it was cut: the reference to it would bring that back.
+/// The provider has the cut call, so the reference would return it.
 #[tokio::test]
 async fn a_reference_to_a_mended_call_becomes_the_whole_call() {
     for stream in [false, true] {
@@ -129,7 +129,7 @@ fn step(number: usize) -> Vec<Value> {
     items
 }
 
-/// Every output has its call, every call its output, and reasoning what it led to.
+/// Each output needs its call, each call needs its output, and reasoning needs the item after it.
 #[tokio::test]
 async fn compaction_keeps_references_and_outputs_together() {
     let answer = Answer::json(200, &response("resp_1", "completed", &[message("I see.")]));

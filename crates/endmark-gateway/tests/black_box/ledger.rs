@@ -16,7 +16,7 @@ use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// The rows, oldest call first, once there are so many.
+/// Returns the rows, oldest call first, once there are this many.
 async fn rows(endmark: &Endmark, count: usize) -> Vec<UsageRow> {
     for _ in 0..200 {
         let mut rows = endmark.store.reader().unwrap().recent_calls(1_000).unwrap();
@@ -184,7 +184,7 @@ async fn unreported_tokens_are_recorded_as_an_estimate() {
     }
 }
 
-/// A reply whose server says nothing of its tokens.
+/// A reply whose server does not report tokens.
 fn reply_without_usage(text: &str) -> serde_json::Value {
     let mut reply = chat_reply(text, "stop", (1, 1));
     reply.as_object_mut().unwrap().remove("usage");
@@ -206,7 +206,7 @@ async fn a_client_that_leaves_is_recorded_in_a_row() {
     assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, None));
 }
 
-/// Nobody can tell it from one that has gone, and a reply that nobody waits for costs as much as any other.
+/// It cannot be distinguished from a client that disconnected, and a reply without a reader costs as much as any other.
 #[tokio::test]
 async fn a_half_closed_client_counts_as_gone() {
     let endmark = Endmark::start(Script::new().default_answer(Answer::without_status(Fault::Stall))).await;

@@ -134,7 +134,7 @@ async fn excess_requests_wait_and_a_full_queue_gets_429() {
         }
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
         assert_eq!(reply.json()["error"]["type"], "endmark_too_many_requests");
-        // The gateway says how it is also while it is full.
+        // The gateway reports its state even while it is full.
         assert_eq!(Request::get(endmark.address, "/endmark/readyz").send().await.status, 200);
         sent_away += 1;
     }
@@ -154,7 +154,7 @@ async fn a_request_that_waits_too_long_gets_429() {
     assert_eq!(endmark.ask(&request(5)).await.status, 429);
 }
 
-/// A thousand clients that drip a body each would otherwise keep all others waiting.
+/// A thousand clients that send their bodies slowly would otherwise block all others.
 #[tokio::test]
 async fn slow_body_senders_do_not_delay_other_clients() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
@@ -212,7 +212,7 @@ async fn total_memory_for_all_requests_is_bounded() {
     assert_eq!(endmark.calls(), 1);
 }
 
-/// Its copies while it is parsed and changed take more than its bytes.
+/// Copies during parsing and editing need more memory than the request itself.
 #[tokio::test]
 async fn working_memory_of_large_requests_counts_too() {
     let endmark = Endmark::start_with(ScriptedModel::new("one two"), |settings| {
@@ -316,7 +316,7 @@ async fn idle_connections_are_closed_for_new_ones_but_busy_ones_are_not() {
     dripping.send("GET / HTTP/1.1\r\n").await;
     let busy = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(1).await;
-    // There is no place left, and two that can be taken.
+    // All permits are in use, and the queue has room for two requests.
     let second = tokio::spawn(endmark.chat(&request(5)).send());
     endmark.upstream.wait_for_requests(2).await;
     assert_eq!(idle.read_rest().await, "");

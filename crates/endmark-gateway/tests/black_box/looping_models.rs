@@ -1,6 +1,6 @@
-//! What recoveries cost whose models never come to an end: none exceeds its bound in tokens or in time, in both modes.
+//! The cost of recoveries with models that never stop. None exceeds its bound in tokens or in time, in both modes.
 //!
-//! `ENDMARK_TEST_RECOVERIES` says how many recoveries are made.
+//! `ENDMARK_TEST_RECOVERIES` sets the number of recoveries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,16 +16,17 @@ use crate::support::wire_replies::{End, ReplyPart, Wire};
 /// Twenty tokens of a document that never ends.
 const BEGINNING: &str = r#"{"a": "the first words of it, which are some twenty tokens of text, and then "#;
 
-/// The least that `[resume] client_limit_factor` allows, and its default.
+/// The minimum of `[resume] client_limit_factor`, and its default.
 const MIN_TOKENS: u64 = 2_048;
 const FACTOR: u64 = 4;
 
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// What a client waits for beside the upstream, on a busy machine: without a bound a slow one takes a minute.
+/// How long a client waits in addition to the upstream, on a busy machine. Without a bound, a slow upstream takes a
+/// minute.
 const OWN_TIME: Duration = Duration::from_secs(20);
 
-/// One recovery; its number says what is special about it.
+/// One recovery, whose number determines its properties.
 #[derive(Debug, Clone, Copy)]
 struct Recovery(u64);
 
@@ -47,12 +48,12 @@ impl Recovery {
         self.0.is_multiple_of(11)
     }
 
-    /// A model repeats a part of so many words, or none.
+    /// The number of words that the model repeats, or 0.
     fn period(self) -> u64 {
         [1, 3, 40, 0][usize::try_from(self.0 / 16 % 4).unwrap_or(0)]
     }
 
-    /// A reply as slow as its limit is long would be given more time than the settings allow.
+    /// A reply that is slow for its limit would get more time than the settings allow.
     fn limit(self) -> u64 {
         if self.is_slow() { 15 } else { 15 + self.0 * 7_919 % 1_500 }
     }
@@ -115,17 +116,17 @@ impl Recovery {
     }
 }
 
-/// How many tokens a request allows.
+/// Returns the number of tokens that a request allows.
 fn requested_limit(body: &Value) -> u64 {
     let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
     let limit = names.iter().find_map(|name| body[name].as_u64());
     limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
 }
 
-/// A model that goes on up to its limit, whatever it is asked.
+/// A model that continues up to its limit, whatever the request is.
 #[derive(Clone, Default)]
 struct Endless {
-    /// The tokens that it generated for the rest of each reply; none were before the first reply.
+    /// The tokens that it generated for the rest of each reply. `None` before the first reply.
     generated: Arc<Mutex<BTreeMap<u64, Option<u64>>>>,
 }
 
@@ -145,7 +146,7 @@ impl Respond for Endless {
     }
 }
 
-/// The reason that a client is given.
+/// Returns the reason that a client gets.
 fn reason(wire: Wire, reply: &Reply) -> String {
     let disclosed_reason = wire
         .hear(reply)
@@ -196,6 +197,6 @@ async fn recovery_of_a_looping_model_stays_within_its_bounds() {
     }
     under_way.join_all().await.into_iter().for_each(&mut read);
     println!("at most {most:?} (percent of a bound, tokens), {longest:?}; they ended by {named:?}");
-    // A model that came to an end of its own would prove nothing.
+    // A model that stops by itself would prove nothing.
     assert!(most.0 >= 75 && longest >= MAX_TIME && named.len() >= 3, "{most:?} {longest:?} {named:?}");
 }

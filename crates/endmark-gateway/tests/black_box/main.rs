@@ -1,4 +1,4 @@
-//! The gateway from outside: scripted upstreams on one side, plain clients on the other, a real store beside.
+//! Tests the gateway from outside, with scripted upstreams, plain clients and a real store.
 //!
 //! One program, so that all of it is linked once.
 

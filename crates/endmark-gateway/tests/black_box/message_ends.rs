@@ -1,4 +1,4 @@
-//! Messages: the end of a stream, what was counted before it broke off, and refusals that no other way of asking mends.
+//! Messages: the end of a stream, counts from before a broken stream, and refusals that no other request can avoid.
 
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
@@ -46,14 +46,14 @@ async fn a_stream_without_its_last_event_gets_one() {
         assert_eq!(without_blanks(&reply.text()), without_blanks(&whole), "{fault:?}");
         assert_eq!(endmark.calls(), 1);
     }
-    // Without the blank line behind it the event is there all the same, and not said twice.
+    // Without the blank line after it, the event still counts, and is not repeated.
     let unended =
         format!("{}{}", frames.concat(), "event: message_stop\ndata: {\"type\":\"message_stop\"}\n");
     let endmark = Endmark::start(Script::new().default_answer(Answer::sse([unended.clone()]))).await;
     assert_eq!(ask(&endmark).await.text(), unended);
 }
 
-/// What was read of the prompt was counted, and paid for, though the end of the stream did not come; its output is estimated.
+/// The prompt was counted and billed although the end of the stream is missing. The output is estimated.
 #[tokio::test]
 async fn the_tokens_of_a_broken_stream_are_counted() {
     let mut broken = frames("The harbour was quiet", "end_turn");
@@ -83,7 +83,7 @@ async fn the_tokens_of_a_broken_stream_are_counted() {
     unreachable!("the calls have no rows");
 }
 
-/// Where nobody gave the rest, the end does not say that nothing was counted.
+/// If the rest was not requested, the end does not claim that nothing was counted.
 #[tokio::test]
 async fn the_tokens_of_a_whole_call_before_a_break_are_reported() {
     let mut broken = frames("", "end_turn");
@@ -119,7 +119,7 @@ async fn an_account_refusal_is_disclosed_and_not_repeated() {
     assert_eq!(delta["delta"]["stop_reason"], "max_tokens");
 }
 
-/// A turn that was paused is the client's to go on with, a refusal nobody's; neither is asked for its rest.
+/// The client continues a paused turn, and a refusal is final. The rest of neither is requested.
 #[tokio::test]
 async fn paused_turns_and_refusals_pass_unchanged() {
     for stop in ["pause_turn", "refusal"] {
@@ -131,7 +131,7 @@ async fn paused_turns_and_refusals_pass_unchanged() {
     }
 }
 
-/// Nor where what was demanded is not there yet: the client lets the same turn go on.
+/// The same if the required format is incomplete, because the client lets the same turn continue.
 #[tokio::test]
 async fn a_paused_turn_passes_even_if_a_format_is_required() {
     let wire = Wire::Other(Dialect::Messages);
@@ -149,7 +149,7 @@ async fn a_paused_turn_passes_even_if_a_format_is_required() {
     }
 }
 
-/// Who branches on the stop sequence must not miss it where the rest had to be asked for.
+/// A client that depends on the stop sequence must get it even if the rest was requested.
 #[tokio::test]
 async fn a_stop_sequence_of_the_continuation_is_named() {
     let wire = Wire::Other(Dialect::Messages);

@@ -1,4 +1,4 @@
-//! HTTP as it is: where requests go whatever they say, and what of a message passes.
+//! HTTP messages: the destination of requests, and which parts of a message are forwarded.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use endmark_gateway::Upstream as Target;
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Endmark, request, text};
 
-/// Sends these bytes and reads all that comes until the other side closes.
+/// Sends these bytes and reads all data until the other side closes.
 async fn raw(endmark: &Endmark, bytes: &str) -> String {
     let mut stream = TcpStream::connect(endmark.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -142,7 +142,7 @@ async fn tunnels_and_upgrades_are_refused_with_advice() {
         )
         .await;
         if first_line.starts_with("CONNECT") && reply.starts_with("HTTP/1.1 4") {
-            // Whose host it is not is refused before it is looked at any further.
+            // A request for another host is rejected before it is examined further.
             continue;
         }
         assert!(reply.starts_with("HTTP/1.1 501 "), "{first_line}: {reply}");
@@ -175,7 +175,7 @@ async fn a_client_that_expects_100_continue_gets_it() {
     assert_eq!(endmark.upstream.requests()[0].header("expect"), None);
 }
 
-/// An upstream that sends these bytes to whoever asks.
+/// An upstream that sends these bytes to every client.
 async fn upstream_sending(bytes: &'static str) -> UpstreamSending {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -49,7 +49,7 @@ async fn scrape(endmark: &Endmark) -> BTreeMap<String, f64> {
     samples(&reply.text())
 }
 
-/// A request counts when its last byte was handed over.
+/// A request is counted after its last byte was delivered.
 async fn metrics_when_settled(endmark: &Endmark) -> BTreeMap<String, f64> {
     for _ in 0..100 {
         let samples = scrape(endmark).await;
@@ -114,7 +114,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     assert_eq!((of("endmark_store_degraded"), of("endmark_store_rows_lost_total")), (Some(0.0), Some(0.0)));
 }
 
-/// Wherever it comes from: before a request is let in, before it has a way, and behind that.
+/// Errors from all stages: before a request is admitted, before it is routed, and after that.
 #[tokio::test]
 async fn every_gateway_error_is_counted_once() {
     let page = Script::new().default_answer(Answer::new(200, "text/html", "<html>"));
@@ -148,7 +148,7 @@ async fn every_gateway_error_is_counted_once() {
     assert_eq!(counted, kinds.map(|kind| (kind, 1.0)).into());
 }
 
-/// What is refused before it is a request.
+/// Errors of clients whose bytes are not a request.
 #[tokio::test]
 async fn requests_refused_at_the_edge_are_counted() {
     let script = Script::new().default_answer(Answer::new(200, "text/plain", "reached"));
@@ -213,7 +213,7 @@ async fn no_external_name_becomes_a_label() {
     assert!(samples.len() < 200, "{}", samples.len());
 }
 
-/// A stream that breaks off behind the end of its reply gets the format's own end, and that is told.
+/// A stream that breaks off after the end of its reply gets the format's own end, and this is counted.
 #[tokio::test]
 async fn a_lost_end_of_stream_is_counted() {
     let chat = Wire::Chat.frames(&[ReplyPart::Text(TEXT)], Some(End::Turn));

@@ -1,4 +1,4 @@
-//! A model that is asked what happened in the part of a conversation that is condensed (CX-4).
+//! A model is asked to describe the condensed part of a conversation (CX-4).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn start_before(wire: Wire, script: Script) -> Endmark {
     .await
 }
 
-/// What a request asks for, if it is a question for a summary: a user's turn alone.
+/// Returns the question for a summary if a request contains one, which is a single user turn.
 fn question(wire: Wire, body: &[u8]) -> String {
     let body: Value = serde_json::from_slice(body).unwrap();
     match &body[field(wire)] {

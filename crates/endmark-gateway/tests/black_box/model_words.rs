@@ -1,5 +1,5 @@
-//! What a model says in its own message is the text, whatever it reads like; what it says about the text is left out, and
-//! that is told.
+//! Sentences in a model's own message belong to the text, whatever they read like. Remarks about the text are removed
+//! and disclosed.
 
 use serde_json::Value;
 use testkit::{Answer, Script};
@@ -11,7 +11,7 @@ const LETTER: &str = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay 
 const REST: &str = "ill that morning.";
 const OFFER: &str = "\n\nLet me know if you have any questions.";
 
-/// What a streaming client gets where the answers come one after the other, of which the last is whole.
+/// Returns what a streaming client gets if these answers arrive one after another and the last one is whole.
 async fn resume_streaming(endmark: &Endmark) -> (String, Value) {
     let heard = read_stream(&endmark.ask(&stream_request(500)).await);
     assert_eq!(heard.finish.as_deref(), Some("stop"), "{heard:?}");
@@ -55,10 +55,11 @@ async fn omitted_words_of_a_continuation_are_disclosed() {
         .then(cut(LETTER))
         .then(Answer::error(400, "invalid_request_error", None, "assistant prefill is not supported"))
         .default_answer(whole_answer(&announced));
-    // Who says the same wherever what is shown ends goes on from the cut.
+    // A model that gives the same answer for different shown parts continues at the cut.
     let endmark = Endmark::start_resuming(script).await;
     let (text, told) = resume_streaming(&endmark).await;
     assert_eq!(text, [LETTER, REST].concat());
-    // The first answer proved nothing by itself: all of it is left out, and the second one's announcement.
+    // The first answer proved nothing by itself, so all of it is omitted, and the announcement of the second one as
+    // well.
     assert_eq!(told["left_out"], 2 * announced.len() - REST.len(), "{told}");
 }

@@ -1,4 +1,4 @@
-//! What looks like the end of a reply and is none, and what only lives beside it.
+//! Events that look like the end of a reply but are not, and pings between events.
 
 use endmark_gateway::Mode;
 use endmark_recovery::Strategies;
@@ -8,7 +8,7 @@ use testkit::{Answer, Dialect, Fault, Request, Script};
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, read_stream};
 
-/// Rows and elements have no end of their own: behind the last one more may be to come.
+/// Rows and elements do not have an end, so more may follow the last one.
 #[tokio::test]
 async fn limited_rows_and_elements_continue_after_the_last_one() {
     let rows = ("jsonl", "{\"id\":1}\n{\"id\":2}\n", "{\"id\":3}\n");
@@ -17,7 +17,7 @@ async fn limited_rows_and_elements_continue_after_the_last_one() {
         for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
             let script = Script::new().then(wire.answer(&[ReplyPart::Text(begun)], End::Limit, stream));
             let script = script.default_answer(wire.answer(&[ReplyPart::Text(rest)], End::Turn, stream));
-            // The script knows the rest alone, and says it however it is asked.
+            // The script has only the rest, and returns it for every request.
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
                 settings.resume.max_attempts = 3;
@@ -34,7 +34,7 @@ async fn limited_rows_and_elements_continue_after_the_last_one() {
     }
 }
 
-/// The request says how many choices there are.
+/// The request states the number of choices.
 #[tokio::test]
 async fn a_stream_without_one_of_its_choices_is_not_whole() {
     let chunk = |delta: serde_json::Value, finish: Option<&str>| {
@@ -55,7 +55,7 @@ async fn a_stream_without_one_of_its_choices_is_not_whole() {
     }
 }
 
-/// What a server says of itself, and is still there.
+/// Additional data of a server is kept.
 #[tokio::test]
 async fn a_whole_stream_with_comments_and_pings_is_unchanged() {
     let idle = [": still here\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"];
@@ -75,12 +75,12 @@ async fn a_whole_stream_with_comments_and_pings_is_unchanged() {
     }
 }
 
-/// Whoever was told of an error is told of no end.
+/// After an error the stream has no end.
 #[tokio::test]
 async fn no_end_is_added_after_an_error_event() {
     for wire in Wire::ALL {
         let mut frames = wire.frames(&[ReplyPart::Text("The harbour.")], Some(End::Turn));
-        // The last events of these two only say that the stream is over.
+        // The last events of these two formats only mark the end of the stream.
         if matches!(wire, Wire::Chat | Wire::Other(Dialect::Messages)) {
             frames.pop();
         }

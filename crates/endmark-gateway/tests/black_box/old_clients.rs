@@ -1,4 +1,4 @@
-//! Clients of HTTP/1.0: only the end of the connection says where a reply ends, so one that is cut must not end like a whole one.
+//! HTTP/1.0 clients: only the end of the connection ends a reply, so a cut reply must not end like a whole one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::support::Endmark;
 use crate::support::raw::Raw;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// What comes until the connection ends, and whether it was reset.
+/// Returns the data until the connection ends, and whether it was reset.
 async fn read_to_end(mut client: Raw) -> (String, bool) {
     let mut bytes = Vec::new();
     let ended =
@@ -35,7 +35,8 @@ async fn send_request(endmark: &Endmark, path: &str, mode: &str) -> Raw {
     client
 }
 
-/// Before an upstream that falls silent in mid-stream, and that is not waited for at the end of the gateway.
+/// Starts before an upstream that stops sending in the middle of a stream, and a gateway that does not wait for it at
+/// shutdown.
 async fn start_before_silence(wire: Wire) -> Endmark {
     let frames = wire.frames(&[ReplyPart::Text("The harbour was quiet"), ReplyPart::Text(" and the")], None);
     let length = frames.concat().len();

@@ -11,7 +11,7 @@ use crate::support::{Endmark, read_stream, request, stream_request, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// With what only the gateway may state.
+/// Adds headers that only the gateway may set.
 fn with_own_headers(answer: Answer) -> Answer {
     answer
         .header("x-endmark-outcome", "whole")

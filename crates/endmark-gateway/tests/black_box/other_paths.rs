@@ -1,4 +1,4 @@
-//! Paths that are no chat completions: the gateway's own, and those of the upstreams.
+//! Paths other than chat completions: the gateway's own paths, and those of the upstreams.
 
 use endmark_gateway::{Secret, Upstream as Target};
 use endmark_wire::anthropic_messages;
@@ -119,7 +119,7 @@ async fn a_key_of_a_provider_without_an_upstream_is_not_sent() {
         assert!(reply.json().get(shape).is_some(), "in its provider's shape: {}", reply.text());
     }
     assert_eq!(endmark.calls(), 0);
-    // Who names the upstream means it, and one with a key of its own never gets the client's.
+    // A client that names an upstream wants that upstream. An upstream with its own key never gets the client's.
     let named = Request::post(endmark.address, "/u/scripted/v1/messages").header(ANTHROPIC.0, ANTHROPIC.1);
     named.json(&request(50)).send().await.read().await;
     assert_ne!(endmark.calls(), 0);

@@ -1,4 +1,4 @@
-//! The gateway's own keys: who is let in by one, to what, and that nobody else ever sees one. (CX-7)
+//! The gateway's own keys: which clients they admit, for which requests, and that no upstream ever gets them. (CX-7)
 
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ async fn the_budget_of_a_key_covers_all_its_secrets_and_no_other_key() {
     assert!(refused.text().contains("of the key alice in 20"), "{}", refused.text());
     assert!(refused.text().contains("endmark keys add") && !refused.text().contains("[budget]"));
     assert_eq!(ask(&endmark, bob.reveal(), &request(80)).await.status, 200);
-    // What is not counted cannot be held.
+    // A request without a counted cost cannot be held.
     let embed = |secret: &KeySecret, path: &str| {
         let sent = Request::post(endmark.address, path).header("x-api-key", secret.reveal());
         sent.json(&json!({"model": "m", "input": "a"})).send()
@@ -218,7 +218,7 @@ async fn expired_revoked_and_replaced_keys_get_401() {
     assert_eq!(ask(&endmark, revoked.reveal(), &body).await.status, 200);
     endmark.change_keys(async |book| book.revoke("revoked").await).await;
     for (secret, word) in [(&old, "has ended"), (&revoked, "was revoked")] {
-        // What is known of a key is taken for true for a second.
+        // The result of a lookup is used for a second.
         let mut reply = ask(&endmark, secret.reveal(), &body).await;
         for _ in 0..200 {
             if reply.status != 200 {
@@ -246,7 +246,7 @@ async fn an_upstream_without_a_key_never_gets_a_gateway_key() {
         assert!(refused.text().contains("api_key under [upstreams.scripted]"), "{}", refused.text());
     }
     assert_eq!(endmark.calls(), 0);
-    // Without `require_key` all others are let in as before.
+    // Without `require_key`, all other clients are admitted as before.
     assert_eq!(endmark.ask(&request(10)).await.status, 200);
 }
 

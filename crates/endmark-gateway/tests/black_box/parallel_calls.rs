@@ -1,4 +1,4 @@
-//! Calls of one reply of which the first is cut, and the one behind it is whole.
+//! Two calls of one reply, of which the first is cut and the second is whole.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
@@ -11,7 +11,7 @@ const WHOLE: ReplyPart<'static> = ReplyPart::Call("get_weather", r#"{"city":"Par
 const BEHIND: ReplyPart<'static> = ReplyPart::Call("get_time", r#"{"tz":"CET"}"#);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 
-/// Before an upstream that gives both, and this where it is asked for the rest of the first.
+/// Starts before an upstream that returns both calls, and this answer to the request for the rest of the first.
 async fn ask_for_calls(
     wire: Wire,
     end: End,
@@ -37,7 +37,7 @@ fn response(reply: &Reply, stream: bool) -> Value {
     last.map(|event| event["response"].clone()).unwrap_or_default()
 }
 
-/// What each item of a response is called, has, and says of itself.
+/// The id, the content and the status of each item of a response.
 fn items(response: &Value) -> Vec<(&str, &str, &str)> {
     let output = response["output"].as_array().into_iter().flatten();
     output
@@ -118,7 +118,7 @@ async fn a_completed_call_is_disclosed_and_keeps_its_position() {
     }
 }
 
-/// However the call behind it ended.
+/// Covers all endings of the call after it.
 #[tokio::test]
 async fn a_reply_with_a_cut_call_is_not_called_finished() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
@@ -133,12 +133,12 @@ async fn a_reply_with_a_cut_call_is_not_called_finished() {
     }
 }
 
-/// What closes it waits with all that follows, so that its rest comes where it belongs.
+/// The event that closes it waits with all later events, so that its rest is sent at the right position.
 #[tokio::test]
 async fn the_first_of_two_calls_is_continued_in_a_stream() {
     for (wire, end) in Wire::ALL.into_iter().flat_map(|wire| [(wire, End::Calls), (wire, End::Limit)]) {
         if wire == Wire::Other(Dialect::Gemini) {
-            // An object is no beginning of one.
+            // An object is never a beginning of another object.
             continue;
         }
         let (reply, heard) = ask_for_calls(wire, end, &[WHOLE], true, false).await;
@@ -162,7 +162,7 @@ async fn the_first_of_two_calls_is_continued_in_a_stream() {
     }
 }
 
-/// Libraries make an input of whatever came: only an error says that it is none.
+/// Libraries parse any arguments that arrived. Only an error shows that they are incomplete.
 #[tokio::test]
 async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     let messages = Wire::Other(Dialect::Messages);
@@ -173,7 +173,7 @@ async fn a_message_whose_first_call_stays_cut_ends_in_an_error() {
     }
 }
 
-/// What stands behind the cut call is not lost, whatever it is.
+/// Content after the cut call is not lost, whatever it is.
 #[tokio::test]
 async fn a_text_after_a_cut_call_is_delivered() {
     for wire in [RESPONSES, Wire::Other(Dialect::Messages)] {
@@ -255,13 +255,13 @@ async fn a_cut_call_after_a_joined_call_is_not_finished() {
             continue;
         }
         assert!(heard.stop.is_none() && heard.error.is_some(), "{}", reply.text());
-        // The request for the second shows the first call as it was joined.
+        // The request for the second call shows the first call as joined.
         let sent = endmark.upstream.requests()[2].json().to_string();
         assert!(sent.contains("Paris"), "{sent}");
     }
 }
 
-/// A call that was received is an action that its client takes: an answer that makes it again never adds it.
+/// A received call is an action that its client executes. An answer that repeats it never adds it again.
 #[tokio::test]
 async fn a_received_call_is_not_delivered_twice() {
     const HALF: ReplyPart<'static> = ReplyPart::Call("write_file", r#"{"path":"x.md","cont"#);

@@ -1,8 +1,8 @@
-//! A model that reads the question is asked in words for the rest of its reply, as OpenAI and current Claude models have to be:
+//! Asks a model by prompt for the rest of its reply, as is necessary for OpenAI and current Claude models. Covers
 //! documents × cuts × behaviours × formats, streamed or not (PC-3, PC-4).
 //!
-//! `ENDMARK_TEST_EXCHANGES` says how many exchanges there are. A seed makes the same ones everywhere.
-//! `ENDMARK_TAU_BENCH` names a file of recorded conversations of tau-bench, whose replies are then cut and asked for as well.
+//! `ENDMARK_TEST_EXCHANGES` sets the number of exchanges. A seed makes them reproducible. `ENDMARK_TAU_BENCH` names a
+//! file with recorded conversations of tau-bench, whose replies are then cut and resumed as well.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use tally::Tally;
 
 /// Enough to see a behaviour go wrong; the long run has thousands.
 const QUICK_EXCHANGES: usize = 200;
-/// One restart in so many is cut, too.
+/// Percentage of restarts that are cut, too.
 const RESTART_CUT_PERCENT: usize = 3;
 
 fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
@@ -77,11 +77,11 @@ fn exchange_count(few: usize) -> usize {
     std::env::var("ENDMARK_TEST_EXCHANGES").map_or(few, |count| count.parse().unwrap())
 }
 
-/// What has to be reached; today's figures, which may only be tightened.
+/// The required results. These are the current figures, and may only become stricter.
 struct Bars {
-    /// Whole ones of those that are not streamed, in per cent.
+    /// Percentage of whole replies among those that are not streamed.
     whole: f64,
-    /// Whole ones of those streamed whose behaviour keeps the bytes, in per cent.
+    /// Percentage of whole replies among the streamed ones whose behaviour keeps the bytes.
     streamed: f64,
     /// Silently wrong ones of all, in per cent.
     wrong: f64,
@@ -112,7 +112,8 @@ async fn every_continuation_style_is_joined_or_refused() {
         .await;
 }
 
-/// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for again.
+/// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_confused_model_silently_replaces_nothing() {
     let exchanges = random_exchanges(&Behaviour::ASTRAY, exchange_count(QUICK_EXCHANGES) / 2, 4_646, false);
@@ -153,7 +154,7 @@ fn recorded_replies(file: &str) -> Vec<String> {
     texts.filter(|text| text.chars().count() > SHORT_CHARS).map(str::to_owned).collect()
 }
 
-/// What a real model wrote, cut anywhere; the rest is exactly what follows the place that the model is shown.
+/// Replies of a real model with any cut. The rest follows exactly from the position that the model is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_recorded_replies_are_restored_exactly() {
     let Ok(file) = std::env::var("ENDMARK_TAU_BENCH") else {

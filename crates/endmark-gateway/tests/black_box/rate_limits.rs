@@ -24,7 +24,7 @@ const BILLED: u64 = 30;
 /// Seconds since 1970: 18 seconds after the begin of a minute.
 const START: u64 = 1_700_000_000 / 60 * 60 + 18;
 
-/// The names of the headers about requests: the limit, what remains, and the reset, with its expected value.
+/// The names of the headers for requests: the limit, the rest, and the reset with its expected value.
 fn headers(wire: Wire) -> [&'static str; 4] {
     match wire {
         Wire::Other(Dialect::Messages) => [
@@ -82,7 +82,7 @@ fn rates(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
 }
 
 thread_local! {
-    /// The time of a stopped clock, in seconds since 1970. A test with one thread runs its gateway on it, too.
+    /// The time of a stopped clock, in seconds since 1970. A test with one thread also runs its gateway with it.
     static NOW: Cell<u64> = const { Cell::new(START) };
 }
 
@@ -179,7 +179,7 @@ async fn minute_tokens_are_held_and_then_settled() {
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert_eq!(refused.json()["endmark"]["unit"], "tokens");
     assert!(calls * BILLED <= LIMIT && (calls + 2) * BILLED + held > LIMIT, "{calls}");
-    // Another client has a limit of its own.
+    // Another client has its own limit.
     assert_eq!(ask(&endmark, "other", &request(10)).await.status, 200);
     let too_large = ask(&endmark, "other", &request(LIMIT)).await;
     assert_eq!((too_large.status, too_large.header("retry-after")), (429, None), "{}", too_large.text());
@@ -228,7 +228,7 @@ async fn an_answer_without_a_rate_limit_has_no_rate_header() {
 async fn concurrent_requests_are_limited_and_free_their_slots() {
     let script = Script::new().when(is_slow, endless_answer()).default_answer(good_answer());
     let endmark = Endmark::start_with(script, rates(|rates| rates.parallel = Some(2))).await;
-    // One after the other needs one place.
+    // Requests one after another need one slot.
     for _ in 0..8 {
         assert_eq!(ask(&endmark, "k", &request(10)).await.status, 200);
     }
@@ -292,14 +292,14 @@ async fn two_gateways_share_one_rate_limit() {
             assert!(matches!(reply.status, 200 | 429), "{}", reply.text());
             admitted += u64::from(reply.status == 200);
         }
-        // A request that was refused while others of its key were at once may come again.
+        // A request that was rejected because of parallel requests of its key may be repeated.
         for _ in 0..20 {
             admitted += u64::from(gateways[0].ask(&request(10)).await.status == 200);
         }
         assert_eq!(admitted, LIMIT, "minute {minute}");
     }
-    // A window of long ago is deleted everywhere. Here a gateway may return its share of it after that, so its row comes
-    // back until the next window; minutes that last for a minute leave no such shares.
+    // Old windows are deleted everywhere. In this test, a gateway may return its share of one afterwards. Its row
+    // then exists until the next window. Windows that last for a minute leave no such shares.
     let is_gone = |table| {
         let rows = format!("SELECT count(*) FROM {table} WHERE scope = 'rate' AND span = '2023-11-14T22:13'");
         postgres.query(&rows) == "0"
@@ -334,7 +334,7 @@ async fn two_gateways_share_the_slots_of_a_key() {
     for endmark in &gateways {
         assert_eq!(ask(endmark, "k", &request(10)).await.status, 429);
     }
-    // Longer than a gateway keeps what it does not use: calls in progress return their places all the same.
+    // This is longer than a gateway keeps unused shares. Calls in progress return their slots anyway.
     tokio::time::sleep(Duration::from_secs(1)).await;
     streams.remove(0).reset();
     assert_eq!(ask_patiently(&gateways[1], &request(10)).await, 200, "the other gateway gave its place back");

@@ -1,4 +1,4 @@
-//! A model that reads what was left out of a tool's result, within the turn (CX-5).
+//! A model that reads omitted parts of a tool's result within the turn (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;
@@ -90,12 +90,12 @@ fn is_offered(received: &Received) -> bool {
     received.json()["tools"].to_string().contains("\"endmark_read\"")
 }
 
-/// What the model says that looks for the line that was left out.
+/// Returns the call with which the model searches for the omitted line.
 fn search_call(received: &Received) -> String {
     json!({"handle": handle(received), "grep": "request 250 "}).to_string()
 }
 
-/// Reads, and then says that it found it.
+/// A model that reads, and then reports that it found the line.
 fn finds(wire: Wire, stream: bool) -> impl Respond {
     move |received: &Received| {
         if received.json().to_string().contains(LEFT_OUT) {
@@ -107,7 +107,7 @@ fn finds(wire: Wire, stream: bool) -> impl Respond {
     }
 }
 
-/// Why each call was made, once so many are written down.
+/// Returns the purpose of each call, once this many are recorded.
 async fn purposes(endmark: &Endmark, calls: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for _ in 0..200 {
@@ -129,7 +129,7 @@ async fn omitted_output_is_read_before_the_client_gets_the_reply() {
         let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
         let headers = (reply.status, reply.header("x-endmark-reads"), reply.header("x-endmark-capped"));
         assert_eq!(headers, (200, Some("1"), Some("1")), "{of}: {}", reply.text());
-        // Byte for byte what the model said last, and nothing of what it said before.
+        // The client gets exactly the last reply, and nothing of the earlier ones.
         let last = [ReplyPart::Text("As usual.")];
         let expected = if stream {
             wire.frames(&last, Some(End::Turn)).concat()
@@ -228,7 +228,7 @@ async fn the_tool_is_offered_only_if_capped_enabled_and_not_a_duplicate() {
     }
 }
 
-/// Reads on for ever, whether it is offered that or not.
+/// Reads on forever, whether it is offered that or not.
 fn never_stops(wire: Wire) -> impl Respond {
     move |received: &Received| {
         let arguments = json!({"handle": handle(received), "page": 1}).to_string();
@@ -366,7 +366,7 @@ async fn a_read_call_in_a_continuation_never_reaches_the_client() {
         assert!(text.contains("Request 250 was served "), "{of}: {text}");
         let heard = wire.hear(&reply);
         assert!(!text.contains("handle") && heard.calls.is_empty(), "{of}: {text}");
-        // It is not said to be whole.
+        // It is not reported as whole.
         let cuts = endmark.log(1).await;
         assert!(cuts.iter().all(|cut| cut.final_status == FinalStatus::Exhausted), "{of}: {cuts:?}");
         assert!(heard.stop.is_none_or(|stop| wire.word(End::Limit) == stop), "{of}: {text}");

@@ -1,4 +1,4 @@
-//! How long an upstream is waited for that is to give the rest of a reply, and how often it is asked.
+//! How long to wait for an upstream that should complete a reply, and how often it is called.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn all_continuations_of_a_reply_share_one_waiting_time() {
         let heard = read_stream(&endmark.ask(&stream_request(500)).await);
         assert_eq!(heard.text, BEGINNING);
         assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "exhausted");
-        // Pauses from an eighth of a second on that double: five at most, and not as many for the next attempt.
+        // The pauses start at an eighth of a second and double. There are at most five, and fewer in the next attempt.
         assert!((2..=6).contains(&endmark.calls()), "{status}: {}", endmark.calls());
     }
 }

@@ -1,4 +1,4 @@
-//! A reply of which nothing but thoughts came is asked for again, with more room than it had.
+//! A reply that contains only reasoning is requested again with a higher limit.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
@@ -6,7 +6,7 @@ use testkit::{Answer, Dialect, Script};
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 
-/// A reply that spent so many tokens on thoughts, and said nothing.
+/// A reply that used this many tokens for reasoning and contains no text.
 fn thoughts(wire: Wire, tokens: u64) -> Value {
     let mut reply = wire.whole_reply(&[], wire.word(End::Limit));
     match wire {
@@ -67,7 +67,7 @@ async fn a_new_request_without_a_client_limit_gets_more_room() {
     }
 }
 
-/// What may be spent on it is less than it took: it would be cut again.
+/// The remaining allowance is smaller than the first reply, which would be cut again.
 #[tokio::test]
 async fn nothing_is_requested_with_less_room_than_before() {
     for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
@@ -92,7 +92,7 @@ async fn no_limit_is_set_if_the_model_rejects_it() {
     assert_eq!(requested_limit(wire, &endmark.upstream.requests()[2].json()), None);
 }
 
-/// Nothing is said of calls where there are none: a provider refuses an empty list of them in a history.
+/// A reply without calls contains no empty list of calls, because a provider would reject that in a history.
 #[tokio::test]
 async fn a_text_that_replaces_an_empty_reply_has_no_call_list() {
     let wire = Wire::Chat;
@@ -107,7 +107,7 @@ async fn a_text_that_replaces_an_empty_reply_has_no_call_list() {
     }
 }
 
-/// Thoughts have signatures: those of a reply that was cut in them would be refused in the next turn.
+/// Reasoning has signatures. Those of a reply that was cut in its reasoning would be rejected in the next turn.
 #[tokio::test]
 async fn cut_thoughts_are_replaced_by_those_of_the_new_reply() {
     for (said, end) in
@@ -130,7 +130,7 @@ async fn cut_thoughts_are_replaced_by_those_of_the_new_reply() {
     }
 }
 
-/// What a streaming client has of a cut thought stays: nothing may follow it, so the reply is left cut.
+/// A streaming client keeps the cut reasoning that it has received, and nothing may follow it. So the reply stays cut.
 #[tokio::test]
 async fn nothing_follows_a_cut_streamed_thought() {
     let wire = Wire::Other(Dialect::Messages);

@@ -1,5 +1,5 @@
-//! Responses: which id a client goes on from, and what its server remembers of what Endmark asks; and replies of several
-//! parts.
+//! Responses: the id from which a client continues, what its server stores of Endmark's requests, and replies of
+//! several parts.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Reply, Request, Script};
@@ -17,7 +17,7 @@ fn call(status: &str, call_id: &str, arguments: &str) -> Value {
     json!({"id": "fc_1", "type": "function_call", "status": status, "call_id": call_id, "name": "write", "arguments": arguments})
 }
 
-/// A response of this id with this item, whole or cut by its limit.
+/// A response with this id and this item, which is whole or cut by its limit.
 fn response(id: &str, item: &Value) -> Value {
     let details =
         if item["status"] == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
@@ -62,7 +62,7 @@ async fn ask(script: Script, stream: bool) -> (Endmark, Reply) {
     (endmark, reply)
 }
 
-/// What the second call said of the two things that a server remembers.
+/// Returns the two fields of the second call about what a server stores.
 fn second_call_ids(endmark: &Endmark) -> (Value, Value) {
     let second_request = endmark.upstream.requests()[1].json();
     (second_request["conversation"].clone(), second_request["store"].clone())
@@ -78,7 +78,7 @@ async fn a_resumed_stream_keeps_its_first_id() {
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
     assert_eq!(ids, ["resp_1", "resp_1"], "{}", reply.text());
     assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], STORY);
-    // Its client goes on from it, under the id that it knows, so the server has to know it.
+    // The client continues from it by the id that it knows, so the server must store it.
     assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
 }
 
@@ -111,7 +111,8 @@ async fn a_follow_up_of_a_resumed_stream_refers_to_the_whole_reply() {
     }
 }
 
-/// So does what only passes, where that is of the same response: one that is answered later, a count, a compaction.
+/// Requests that are only forwarded do the same if they continue the same response: background responses, counts and
+/// compactions.
 #[tokio::test]
 async fn a_pass_through_follow_up_refers_to_the_whole_reply() {
     let script = Script::new()
@@ -158,7 +159,7 @@ async fn a_follow_up_with_a_tool_result_refers_to_the_answer_with_the_call() {
     assert_eq!(endmark.upstream.requests().last().unwrap().json()["previous_response_id"], "resp_1");
 }
 
-/// A stream that broke off before it said anything has no id of its own.
+/// A stream that broke off before any content has no id of its own.
 #[tokio::test]
 async fn an_empty_broken_stream_takes_the_id_of_its_replacement() {
     let script = Script::new()
@@ -178,7 +179,7 @@ async fn a_resumed_text_and_call_refer_to_the_right_answers() {
     let (endmark, reply) = ask(script, false).await;
     let body = reply.json();
     assert_eq!((&body["id"], &body["output"][0]["content"][0]["text"]), (&json!("resp_2"), &json!(STORY)));
-    // Its client goes on from it, so the server has to know it.
+    // The client continues from it, so the server must store it.
     assert_eq!(second_call_ids(&endmark), (Value::Null, Value::Null));
 
     let script = Script::new()
@@ -191,7 +192,7 @@ async fn a_resumed_text_and_call_refer_to_the_right_answers() {
     assert_eq!(second_call_ids(&endmark).0, Value::Null);
 }
 
-/// A schema is that of the last message; what the model said before stays byte for byte.
+/// A schema applies to the last message. Earlier messages stay unchanged.
 #[tokio::test]
 async fn the_schema_applies_to_the_last_message() {
     let format = json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object", "required": ["a"]}}});
@@ -205,7 +206,7 @@ async fn the_schema_applies_to_the_last_message() {
     let endmark = Endmark::start_resuming(Script::new().default_answer(Answer::json(200, &whole))).await;
     let reply = Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
     assert_eq!((reply.text(), endmark.calls()), (whole.to_string(), 1));
-    // Cut, or wrong: the last one alone is made whole, or corrected.
+    // If it is cut or invalid, only the last message is completed or corrected.
     for (status, cut, rest) in
         [("incomplete", r#"{"a":"Mercury, "#, r#"Venus"}"#), ("completed", r#"{"b":1}"#, r#"{"b":1,"a":2}"#)]
     {
@@ -222,7 +223,7 @@ async fn the_schema_applies_to_the_last_message() {
     }
 }
 
-/// The same of the text blocks of a message, streamed and not.
+/// The same for the text blocks of a message, streamed and not.
 #[tokio::test]
 async fn the_schema_applies_to_the_last_text_block() {
     let format = json!({"format": {"type": "json_schema", "schema": {"type": "object", "required": ["a"]}}});
@@ -269,7 +270,7 @@ async fn the_schema_applies_to_the_last_text_block() {
     }
 }
 
-/// What stands before a call that came with the rest is complete, and said to be once.
+/// A message before a call that arrived with the rest is complete, and its end is sent once.
 #[tokio::test]
 async fn every_item_of_a_stream_ends_exactly_once() {
     let cuts = [text("incomplete", &STORY[..40]), call("incomplete", "call_1", r#"{"a":"b"#)];

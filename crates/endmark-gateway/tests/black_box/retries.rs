@@ -1,4 +1,4 @@
-//! Further tries: before there is a reply, within a budget, and when the upstream says.
+//! Retries: before there is a reply, within a budget, and if the upstream requests them.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ async fn an_exhausted_account_is_not_asked_again() {
     assert_eq!(endmark.calls(), 1);
 }
 
-/// Its client has nothing of it, and many libraries only raise an error.
+/// The client has received nothing, and many libraries would only raise an error.
 #[tokio::test]
 async fn a_broken_unstreamed_reply_is_retried() {
     let whole = good_answer();
@@ -111,7 +111,7 @@ async fn a_broken_unstreamed_reply_is_retried() {
     }
 }
 
-/// The rest of a stream is another request: it shows what is there, and costs only what is missing.
+/// The rest of a stream is another request. It shows what was received, and costs only the missing part.
 #[tokio::test]
 async fn a_started_stream_is_never_repeated() {
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());

@@ -1,5 +1,5 @@
-//! Replies in which a part of the server's own stands, as what its search found: nothing can go on with them, and what is cut
-//! of them is told all the same.
+//! Replies that contain a part of the server, such as search results. No request can continue them, but cuts are
+//! still reported.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Heard, Reply, Script};
@@ -11,7 +11,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 
-/// What the server's search found, as a part before all others of a reply.
+/// The results of the server's search, as the first part of a reply.
 fn search_result(wire: Wire) -> Value {
     match wire {
         MESSAGES => json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}),
@@ -22,7 +22,7 @@ fn search_result(wire: Wire) -> Value {
     }
 }
 
-/// An answer that says this behind a search.
+/// An answer with this content after a search.
 fn answer(wire: Wire, part: ReplyPart<'_>, end: End, stream: bool) -> Answer {
     let mut whole = wire.whole_reply(&[part], wire.word(end));
     let parts = match wire {
@@ -96,9 +96,9 @@ async fn a_cut_call_after_a_search_is_not_taken_for_whole() {
             let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
             assert!(is_said, "{what}");
             match wire {
-                // The call is there, and is said to be incomplete.
+                // The call is present and reported as incomplete.
                 RESPONSES => assert!(reply.text().contains("incomplete"), "{what}"),
-                // Its client has begun to read it.
+                // The client has begun to read it.
                 MESSAGES if stream => assert!(heard.error.is_some() && heard.stop.is_none(), "{what}"),
                 _ => assert_eq!(heard.calls, [], "{what}"),
             }
@@ -123,7 +123,7 @@ async fn a_false_finish_reason_after_a_search_is_corrected() {
         let what = format!("{wire:?} {stream}: {}", reply.text());
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
 
-        // And what is whole passes as it came.
+        // Whole replies are forwarded unchanged.
         for part in [ReplyPart::Text(r#"{"a": [1]}"#), ReplyPart::Call("get_weather", r#"{"city":"Paris"}"#)]
         {
             let whole = answer(wire, part, End::Calls, stream);

@@ -1,4 +1,4 @@
-//! Which requests are of one session, and which turn of it is answered.
+//! Determines which requests belong to a session, and which turn is answered.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
@@ -89,7 +89,7 @@ async fn agents_are_identified_by_their_session_headers() {
     assert_eq!(found[3], found[4], "an empty name is none");
 }
 
-/// In this format a reply is written as several items, and calls are not messages.
+/// In this format a reply consists of several items, and calls are not messages.
 #[tokio::test]
 async fn a_reply_of_several_items_is_one_turn() {
     let endmark = Endmark::start_resuming(script_answering(RESPONSES, End::Limit)).await;

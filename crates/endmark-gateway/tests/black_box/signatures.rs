@@ -1,4 +1,4 @@
-//! Gemini: what thoughts are signed with, and texts of several parts.
+//! Gemini: signatures of thoughts, and texts in several parts.
 
 use crate::support::Endmark;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn ask(script: Script, stream: bool) -> Reply {
     ask_requiring(script, stream, &[]).await
 }
 
-/// The same with a function that requires these arguments.
+/// Sends the request with a function that requires these arguments.
 async fn ask_requiring(script: Script, stream: bool, required: &[&str]) -> Reply {
     let endmark = Endmark::start_resuming(script).await;
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
@@ -84,7 +84,7 @@ async fn a_continued_text_keeps_the_signature_of_its_rest() {
     }
 }
 
-/// Each signature stays with the text that it signs, and no token stays that goes on from a place in the middle.
+/// Each signature stays with the text that it signs, and no token stays that continues from the middle.
 #[tokio::test]
 async fn a_continued_signed_text_keeps_both_signatures() {
     for stream in [false, true] {
@@ -105,7 +105,7 @@ async fn a_continued_signed_text_keeps_both_signatures() {
     }
 }
 
-/// What stands in parts of its own stays there.
+/// Text in separate parts stays in these parts.
 #[tokio::test]
 async fn a_multi_part_text_continues_in_its_last_part() {
     let first = json!([{"text": "One. "}, {"text": "Two. ", "thoughtSignature": "A"}, {"text": "The harbour was quiet that"}]);
@@ -119,7 +119,7 @@ async fn a_multi_part_text_continues_in_its_last_part() {
     assert_eq!(parts.len(), 3);
 }
 
-/// What is signed with the end of the first answer stands before the rest, however its fields are spelled.
+/// A part that is signed at the end of the first answer precedes the rest, in any spelling of its fields.
 #[tokio::test]
 async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     for name in ["thoughtSignature", "thought_signature"] {
@@ -142,7 +142,7 @@ async fn a_signed_part_stays_in_place_in_a_continued_stream() {
     }
 }
 
-/// A signature is of the call that it came with, and of no other.
+/// A signature is of the call that it arrived with, and of no other.
 #[tokio::test]
 async fn a_repeated_call_has_the_signature_of_its_own_answer() {
     for (stream, name) in [false, true]
@@ -170,7 +170,7 @@ async fn a_repeated_call_has_the_signature_of_its_own_answer() {
     }
 }
 
-/// The same of a call that came behind the rest of a text, and is cut itself.
+/// The same for a call that arrived after the rest of a text and is cut itself.
 #[tokio::test]
 async fn a_repeated_call_after_a_continuation_has_its_own_signature() {
     for stream in [false, true] {
@@ -187,7 +187,7 @@ async fn a_repeated_call_after_a_continuation_has_its_own_signature() {
     }
 }
 
-/// Wherever it stood: it goes on from a place in the middle.
+/// At any position, because the token continues from the middle.
 #[tokio::test]
 async fn a_continued_reply_has_no_continuation_token() {
     for (stream, at_the_top) in [(false, false), (false, true), (true, false), (true, true)] {

@@ -9,7 +9,7 @@ async fn endmark() -> Endmark {
     Endmark::start(Script::new().default_answer(Answer::new(200, "text/plain", "reached"))).await
 }
 
-/// A request of HTTP/1.1 with these lines behind its host, and this body.
+/// A request of HTTP/1.1 with these lines after its host, and this body.
 fn request(lines: &str, body: &str) -> String {
     format!("POST /v1/files HTTP/1.1\r\nhost: localhost\r\n{lines}\r\n{body}")
 }

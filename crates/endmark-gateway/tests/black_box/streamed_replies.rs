@@ -1,5 +1,4 @@
-//! Replies that come as a stream: resumed into the same stream, never retracted, never ended as whole when
-//! they are not.
+//! Streamed replies are resumed in the same stream, never retracted, and never ended as whole if they are not.
 
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ async fn a_cut_stream_continues_in_the_same_stream() {
     assert_eq!(ids.len(), 1, "one stream, one id");
 }
 
-/// Behind a hyphen a space may be missing, so that only who is known to go on from the cut can be believed without one.
+/// After a hyphen a space may be missing, so only a server that is known to continue at the cut is trusted without one.
 #[tokio::test]
 async fn a_stream_continuation_need_not_repeat_what_a_whole_one_does() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
@@ -43,7 +42,7 @@ async fn a_stream_continuation_need_not_repeat_what_a_whole_one_does() {
     }
 }
 
-/// An answer that can be joined in several ways tells nothing of the upstream.
+/// An answer that can be joined in several ways shows nothing about the upstream.
 #[tokio::test]
 async fn an_ambiguous_answer_does_not_reveal_prefill_support() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
@@ -239,7 +238,7 @@ async fn text_after_a_settled_seam_flows_during_the_continuation() {
     words.extend(second.split_inclusive(' ').map(str::to_owned));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let frames = chat_stream(&words, "stop");
-    // The continuation stands still before its last words.
+    // The continuation pauses before its last words.
     let most = frames.iter().take(frames.len() - 6).map(String::len).sum();
     let rest = Answer::sse(frames).stall_after(most);
     for prefill in [endmark_gateway::Prefill::Auto, endmark_gateway::Prefill::Never] {
@@ -441,7 +440,7 @@ async fn held_calls_of_an_unknown_kind_are_delivered() {
     assert!(read_stream(&reply).error.is_some());
 }
 
-/// Whatever else its server says at the end of a reply is said there once more, also where the last of the text came with it.
+/// Other data of the server at the end of a reply is sent again, even if the last text arrived with it.
 #[tokio::test]
 async fn extra_fields_of_a_last_event_with_text_are_kept() {
     let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;

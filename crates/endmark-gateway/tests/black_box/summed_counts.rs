@@ -1,4 +1,4 @@
-//! What providers count besides the tokens of a prompt and a reply: the sum over all calls, as those are.
+//! Counts of providers in addition to the tokens of a prompt and a reply. They are also summed over all calls.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
@@ -13,7 +13,7 @@ fn field(wire: Wire) -> &'static str {
     if wire == GEMINI { "usageMetadata" } else { "usage" }
 }
 
-/// The usage of a reply whose two calls were counted so, and the reply as it is written.
+/// The usage of a reply whose two calls had these counts, and the reply as sent.
 async fn counted_reply(wire: Wire, first: &Value, rest: &Value) -> (Value, String) {
     let mut cut = wire.whole_reply(&[ReplyPart::Text("The harbour was")], wire.word(End::Limit));
     cut[field(wire)] = first.clone();
@@ -41,7 +41,7 @@ async fn cache_writes_are_summed_by_lifetime() {
     expected["output_tokens"] = json!(14);
     expected["server_tool_use"]["web_search_requests"] = json!(2);
     assert_eq!(sum, expected);
-    // Also where the first call had none.
+    // Also if the first call had none.
     let bare = json!({"input_tokens": 5, "output_tokens": 7});
     let (sum, _) = counted_reply(MESSAGES, &bare, &usage(3, 4)).await;
     assert_eq!(sum["cache_creation"], usage(3, 4)["cache_creation"], "{sum}");
@@ -92,7 +92,7 @@ async fn costs_are_summed_exactly() {
             })
         };
         let (counted, written) = counted_reply(Wire::Chat, &usage(first), &usage(rest)).await;
-        // No digit of it is that of a binary fraction.
+        // The digits are not those of a binary fraction.
         assert!(written.contains(&format!("\"cost\":{sum},")), "{written}");
         let details = &counted["cost_details"];
         assert_eq!(details["upstream_inference_prompt_cost"], counted["cost"], "{counted}");

@@ -1,4 +1,4 @@
-//! Upstreams whose answers are no HTTP, or none that a reply can be read from.
+//! Upstreams whose answers are not HTTP, or contain no readable reply.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::support::raw::Raw;
 use crate::support::wire_replies::{End, ReplyPart, Wire};
 use crate::support::{Endmark, request, stream_request};
 
-/// A server that reads each request whole, and answers with these bytes whatever they are.
+/// A server that reads each request completely and answers with these bytes.
 struct Plain {
     address: SocketAddr,
     request_count: Arc<AtomicUsize>,
@@ -62,7 +62,7 @@ impl Plain {
     }
 }
 
-/// Whether all of a request is there, by its `Content-Length`.
+/// Whether a request is complete, by its `Content-Length`.
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -96,7 +96,8 @@ async fn a_protocol_switch_by_an_upstream_is_an_error() {
     assert_unreadable(&reply, "101 Switching Protocols");
 }
 
-/// It says that there is nothing new, which nobody asked: the client's to make sense of, and no body belongs to it.
+/// The response reports that nothing changed, although nothing asked for that. The client has to handle it. It has no
+/// body.
 #[tokio::test]
 async fn a_304_passes_without_a_body() {
     let plain = Plain::start("HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n").await;
@@ -120,7 +121,7 @@ async fn a_broken_json_error_is_reported_as_lost_with_its_status() {
     }
 }
 
-/// Whoever is older than the client is the upstream alone: what it sends until it closes has a frame here.
+/// Only the upstream uses an older HTTP version than the client. Its body without framing gets framing here.
 #[tokio::test]
 async fn an_http_1_0_upstream_does_not_downgrade_the_response() {
     let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\
@@ -151,7 +152,7 @@ async fn an_http_1_0_upstream_does_not_downgrade_the_response() {
     }
 }
 
-/// It has begun to answer: what it worked on is billed, and asking again mends no head.
+/// The upstream has begun to answer, so its work is billed, and another request would not repair the head.
 #[tokio::test]
 async fn an_answer_with_an_unreadable_head_is_not_requested_again() {
     let ok = "HTTP/1.1 200 OK\r\n";
@@ -213,7 +214,7 @@ async fn a_reply_with_truncated_json_is_lost() {
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
 }
 
-/// Libraries pass over a byte order mark; what is added stands behind it.
+/// Libraries skip a byte order mark. Additions follow after it.
 #[tokio::test]
 async fn a_reply_with_a_byte_order_mark_is_read() {
     for wire in Wire::ALL {
@@ -261,7 +262,7 @@ async fn a_stream_without_the_stream_content_type_is_read() {
         assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?}");
         assert_eq!(reply.body, body, "{wire:?}");
     }
-    // What is no stream is none, whatever was asked for.
+    // A page is not a stream, even if a stream was requested.
     let page = Plain::start("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>").await;
     let reply = page.gateway(Mode::Warn).await.ask(&stream_request(50)).await;
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());

@@ -1,5 +1,5 @@
-//! Replies that hold what no request for the rest can show: they are never gone on with, lose nothing, and are told to be
-//! cut.
+//! Replies with content that a request for the rest cannot show. They are never continued, lose nothing, and are
+//! reported as cut.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Script};
@@ -22,7 +22,7 @@ fn candidate(parts: &Value) -> Value {
            "candidates": [{"index": 0, "finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": parts}}]})
 }
 
-/// A candidate of which a search says where it is from.
+/// A candidate with the sources of a search.
 fn grounded_candidate() -> Value {
     let mut reply = candidate(&json!([{"text": "The harbour was quiet"}]));
     let support = json!({"segment": {"startIndex": 0, "endIndex": 21}, "groundingChunkIndices": [0]});
@@ -31,7 +31,7 @@ fn grounded_candidate() -> Value {
     reply
 }
 
-/// What is told of a reply that no request could go on with.
+/// Checks what is disclosed about a reply that no request could continue.
 fn assert_disclosed(reply: &Reply, what: &str) {
     let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let disclosed = if streams {
@@ -52,7 +52,7 @@ fn assert_disclosed(reply: &Reply, what: &str) {
     );
 }
 
-/// A stream without what Endmark says in it.
+/// A stream without Endmark's additions.
 fn without_endmark(reply: &Reply) -> Vec<Value> {
     let mut events = reply.json_events();
     for event in &mut events {
@@ -157,7 +157,7 @@ async fn a_gemini_stream_is_not_continued_after_unshown_content() {
     }
 }
 
-/// What a search found for the rest belongs to the rest: joined, it would be lost.
+/// The sources that a search found for the rest belong to the rest, and would be lost by joining.
 #[tokio::test]
 async fn a_continuation_with_citations_is_not_joined_without_them() {
     let wire = Wire::Other(Dialect::Gemini);
@@ -165,7 +165,7 @@ async fn a_continuation_with_citations_is_not_joined_without_them() {
     rest["candidates"][0]["finishReason"] = json!("STOP");
     rest["candidates"][0]["content"]["parts"][0]["text"] = json!(" there was a harbour.");
     let mut whole = candidate(&json!([{"text": "Once upon a time"}]));
-    // Nothing was found, and so nothing is said.
+    // Without results there are no sources.
     whole["candidates"][0]["groundingMetadata"] = json!({});
     let script = Script::new().then(Answer::json(200, &whole)).default_answer(Answer::json(200, &rest));
     let endmark = Endmark::start_resuming(script).await;
@@ -174,12 +174,12 @@ async fn a_continuation_with_citations_is_not_joined_without_them() {
     assert_eq!(answer.header("x-endmark-outcome"), Some("exhausted"), "{}", answer.text());
 }
 
-/// A picture that the model drew, as it stands in Chat.
+/// An image that the model generated, in the form of Chat.
 fn image() -> Value {
     json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
 }
 
-/// What a tool of the provider's did, as it stands in Chat.
+/// The result of one of the provider's tools, in the form of Chat.
 fn executed_tool() -> Value {
     json!([{"index": 0, "type": "search", "arguments": "{}", "output": "a harbour"}])
 }
@@ -217,7 +217,7 @@ async fn a_speech_stream_is_not_continued() {
     assert_disclosed(&reply, "speech");
 }
 
-/// The rest would be the thought's: behind the text alone the model would go on otherwise.
+/// The rest would belong to the thought. After the text alone, the model would continue differently.
 #[tokio::test]
 async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     let frames = [
@@ -252,7 +252,7 @@ async fn a_text_that_is_followed_by_a_thought_is_not_continued() {
     }
 }
 
-/// A call that is neither of a function nor of a custom tool: its end is the server's to say.
+/// A call that is neither a function nor a custom tool. Only the server can report its end.
 #[tokio::test]
 async fn an_item_left_open_by_its_server_is_not_closed() {
     let wire = Wire::Other(Dialect::Responses);

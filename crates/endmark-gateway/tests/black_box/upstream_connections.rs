@@ -1,4 +1,4 @@
-//! How upstreams are reached: through proxies, over TLS with an authority of one's own, in HTTP/2.
+//! Connections to upstreams: through proxies, over TLS with a private authority, and with HTTP/2.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{Endmark, read_stream, request, stream_request, text};
 
-/// An authority of our own, and what a server for 127.0.0.1 shows that it certified.
+/// A private authority, and the certificate for 127.0.0.1 that it issued to a server.
 pub(crate) struct TestCertificate {
     pub(crate) authority: String,
     chain: Vec<rustls::pki_types::CertificateDer<'static>>,
@@ -39,7 +39,7 @@ pub(crate) fn new_certificate() -> TestCertificate {
     }
 }
 
-/// Which protocols a server speaks over its TLS.
+/// The protocols that a server supports over TLS.
 pub(crate) fn acceptor(certified: &TestCertificate, protocols: &[&str]) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -52,7 +52,7 @@ pub(crate) fn acceptor(certified: &TestCertificate, protocols: &[&str]) -> TlsAc
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// How an HTTP/2 server takes a request.
+/// How an HTTP/2 server handles a request.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Answers,
@@ -60,11 +60,11 @@ enum Manner {
     RefusesStream,
     /// Says that it takes no more, and closes.
     GoesAway,
-    /// Answers with a head that is so many KiB long.
+    /// It answers with a head of this many KiB.
     LongHead(usize),
 }
 
-/// A real HTTP/2 server that takes its requests in these manners, one after the other, and then answers.
+/// A real HTTP/2 server that takes its requests in these manners, one after another, and then answers.
 async fn http2(
     certified: &TestCertificate,
     manners: Vec<Manner>,
@@ -212,7 +212,7 @@ async fn a_proxy_gets_the_whole_address_and_credentials() {
     assert_eq!(seen.authorization.as_deref(), Some("Basic bWU6c2VjcmV0"));
     assert!(endmark.upstream.requests()[0].header("proxy-authorization").is_none());
 
-    // What a client says to a proxy is not for this one.
+    // The client's credentials for a proxy are not for this one.
     let endmark = Endmark::start_with(ScriptedModel::new("Yes."), |settings| through(settings, "")).await;
     let answer = endmark.chat(&request(50)).header("proxy-authorization", "Basic bWU6c2VjcmV0").send().await;
     assert_eq!(answer.status, 407);

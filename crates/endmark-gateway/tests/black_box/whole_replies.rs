@@ -1,4 +1,4 @@
-//! Replies that come as a whole: cut ones are made whole, others pass byte for byte.
+//! Replies that are not streams: cut ones are completed, and others are forwarded byte for byte.
 
 use endmark_gateway::Mode;
 use endmark_recovery::OnAmbiguous;
@@ -29,7 +29,7 @@ async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
     assert_eq!(reply.header("x-endmark-cut"), Some("limit"));
-    // Four times the client's limit, and at least so many.
+    // Four times the client's limit, but at least this many.
     assert_eq!(reply.header("x-endmark-continuation-limit"), Some("2048"));
     let sent_request = endmark.upstream.requests()[1].json();
     let last = sent_request["messages"].as_array().unwrap().last().unwrap();
@@ -66,7 +66,8 @@ async fn the_prefill_behaviour_of_an_upstream_is_remembered() {
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
 }
 
-/// A server that ignores the unfinished message says the same again, cut at the same place: no proof that it goes on with it.
+/// A server that ignores the unfinished message repeats it, cut at the same position. That does not prove that it
+/// continues.
 #[tokio::test]
 async fn a_repeated_cut_reply_to_a_prefill_leads_to_a_prompt() {
     let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());
@@ -83,7 +84,7 @@ async fn a_repeated_cut_reply_to_a_prefill_leads_to_a_prompt() {
     assert!(question.contains("Your last reply was cut off"), "{question}");
 }
 
-/// An error that passes says nothing of what comes next; llama.cpp's 500 on a prefill does.
+/// A forwarded error shows nothing about later requests, but llama.cpp's status 500 for a prefill does.
 #[tokio::test]
 async fn a_server_error_on_a_prefill_is_remembered_only_if_it_names_it() {
     let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
@@ -346,7 +347,7 @@ async fn a_reply_that_violates_its_schema_is_corrected() {
     assert!(prompt.contains("integer"), "{prompt}");
 }
 
-/// PC-6: a correction is for the form; what stood complete, and is what the schema allows, stays.
+/// PC-6: a correction is for the form. Complete values that the schema allows are kept.
 #[tokio::test]
 async fn a_correction_keeps_received_values_unless_configured() {
     let received = r#"{"id": "A7", "age": "four"}"#;
@@ -518,7 +519,7 @@ async fn an_unreadable_reply_still_passes() {
     }
 }
 
-/// Those of the beginning alone would be taken for all.
+/// Those of the beginning alone would be mistaken for all.
 #[tokio::test]
 async fn a_mended_reply_has_no_partial_log_probabilities() {
     let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});

@@ -261,7 +261,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Takes inline content. In a tight list item it begins the block.
+    /// Adds inline content. In a tight list item it begins the block.
     fn push_inline(&mut self, text: Option<&str>, range: Range<usize>) {
         // The text of a code block arrives as events too, but its block exists already.
         let in_code = self.outline.blocks.last().is_some_and(|last| {

@@ -1,4 +1,4 @@
-//! Checks whether the author defers the rest instead of writing it.
+//! Checks whether the author leaves the rest to others instead of writing it.
 
 use std::ops::Range;
 

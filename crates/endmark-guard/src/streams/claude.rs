@@ -227,7 +227,7 @@ impl Outcome {
     }
 }
 
-/// Takes the usage of the newest result, which sums all models, sub-agents and compaction. Since 2.1.331 it is the
+/// Records the usage of the newest result, which sums all models, sub-agents and compaction. Since 2.1.331 it is the
 /// sum of a resumed session; in 2.1.197 it was that of the process. The sum of a session is at least the earlier
 /// usage plus that of this process's messages.
 fn settle_usage(event: &Value, account: &mut Account) {

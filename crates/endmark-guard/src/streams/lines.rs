@@ -20,7 +20,7 @@ impl Lines {
         Self { is_ignored: true, ..Self::default() }
     }
 
-    /// Takes the next bytes and passes on each line that ends in them, without its newline.
+    /// Adds the next bytes and forwards each line that ends in them, without its newline.
     pub(super) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         if self.is_ignored {
             return;

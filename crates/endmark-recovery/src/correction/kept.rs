@@ -1,8 +1,8 @@
-//! Whether a corrected document keeps what was received (PC-6).
+//! Checks whether a corrected document keeps the received values (PC-6).
 //!
-//! A correction changes the form. Each value that was received complete is in the corrected document at the same
-//! path, unchanged. A correction may change or drop a value only if the schema requires that: if it refuses the
-//! corrected document with the received value restored.
+//! A correction changes the form. Each value that was received completely must be in the corrected document,
+//! unchanged and at the same path. A correction may change or drop a value only if the schema requires it. That is
+//! the case if the schema rejects the corrected document with the received value restored.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 
 use crate::stitch::is_same_value;
 
-/// Deeper documents are not compared: `serde_json` does not read them.
+/// Deeper documents are not compared, because `serde_json` cannot read them.
 const MAX_LEVELS: usize = 120;
-/// The most changes that are checked against the schema. A correction with more is another document.
+/// Maximum number of changes that are checked against the schema. A correction with more is another document.
 const MAX_DEMANDED: usize = 200;
 
-/// Returns the path (a JSON Pointer) of the first complete received value that the corrected document does not keep
-/// although the schema does not require a change. Returns `None` if all are kept. `is_refused` reports whether the
-/// schema refuses a document.
+/// Returns the path (a JSON Pointer) of the first complete received value that the corrected document loses although
+/// the schema does not require that. Returns `None` if all values are kept. `is_refused` reports whether the schema
+/// rejects a document.
 pub(crate) fn first_lost(
     received: &str,
     corrected: &str,
@@ -29,7 +29,7 @@ pub(crate) fn first_lost(
 }
 
 /// Returns the path of the first complete received value that differs in a regenerated reply. The value at the cut
-/// may differ: a model rarely writes it twice in the same words.
+/// may differ, because a model rarely repeats it in the same words.
 pub(crate) fn first_changed(received: &str, again: &str) -> Option<String> {
     first_difference(received, again, ComparisonMode::Complete)
 }
@@ -47,13 +47,13 @@ enum ComparisonMode<'a> {
     Presence,
     /// Complete values must be equal.
     Complete,
-    /// Values must be equal unless the schema refuses the received one. A value at the cut must be extended.
+    /// Values must be equal unless the schema rejects the received one. A value at the cut must be extended.
     Extensions(&'a dyn Fn(&str) -> bool),
 }
 
 fn first_difference(received: &str, corrected: &str, comparing: ComparisonMode<'_>) -> Option<String> {
     let received = received.strip_prefix('\u{feff}').unwrap_or(received);
-    // Without it nothing was complete.
+    // Without this, no value was complete.
     let (received, unfinished) = close_received(received)?;
     let (received, corrected) = (&*replace_lone_surrogates(&received), &*replace_lone_surrogates(corrected));
     let comparison = Comparison {
@@ -72,7 +72,7 @@ fn first_difference(received: &str, corrected: &str, comparing: ComparisonMode<'
 fn close_received(received: &str) -> Option<(String, Option<String>)> {
     let completed = match complete(received.as_bytes(), &Format::Json) {
         Err(CompleteError::Malformed { index, .. }) => {
-            // A number before the fault, such as `0` in `012`, is not a beginning.
+            // A number before the fault, such as `0` in `012`, is not a valid beginning.
             complete(&received.as_bytes()[..received.floor_char_boundary(index)], &Format::Json).ok()?
         }
         completed => {
@@ -92,7 +92,7 @@ fn close_received(received: &str) -> Option<(String, Option<String>)> {
     Some((completed.text, string))
 }
 
-/// Returns the path of the last unfinished value, if it is of this kind.
+/// Returns the path of the last unfinished value if it has this type.
 fn cut_value(completed: &CompletedText, kind: UnfinishedKind) -> Option<String> {
     let last = completed.unfinished().next_back()?;
     (last.kind == kind).then(|| last.pointer.to_owned())
@@ -168,7 +168,7 @@ impl Comparison<'_> {
         state.path.push_str(step);
         let kept = match after {
             Some(after) => self.keeps(before, after, state),
-            // The value at the cut has no proven end, but it was received: a correction may not drop it.
+            // The end of the value at the cut is unknown, but the value was received, so a correction may not drop it.
             None if self.unfinished.as_ref() == Some(&state.path) => {
                 !matches!(self.comparing, ComparisonMode::Extensions(_)) || self.is_demanded(before, state)
             }
@@ -180,9 +180,9 @@ impl Comparison<'_> {
         kept
     }
 
-    /// Whether a value extends the one at the cut. A string must begin with the received characters, whatever the
-    /// schema requires of them: a correction had replaced 1,587 received characters by 35. Another kind of value must
-    /// be required by the schema.
+    /// Whether a value extends the one at the cut. A string must begin with the received characters, even if the
+    /// schema forbids them: a correction once replaced 1,587 received characters by 35. The schema must require any
+    /// other type.
     fn extends(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
         if !matches!(self.comparing, ComparisonMode::Extensions(_)) {
             return true;
@@ -194,7 +194,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether the schema refuses the corrected document with the received value restored.
+    /// Whether the schema rejects the corrected document with the received value restored.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.required_count += 1;
         let ComparisonMode::Extensions(is_refused) = self.comparing else { return false };
@@ -215,7 +215,7 @@ fn read<'v, T: serde::Deserialize<'v>>(value: &'v RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Restores a value at its path, or after the last element of its array. Returns false if the path does not exist.
+/// Restores a value at its path, or at the end of its array. Returns `false` if the path does not exist.
 fn restore_value(document: &mut Value, path: &str, value: Value) -> bool {
     if let Some(place) = document.pointer_mut(path) {
         *place = value;
@@ -239,7 +239,7 @@ fn restore_value(document: &mut Value, path: &str, value: Value) -> bool {
 mod tests {
     use super::{first_changed, first_lost};
 
-    /// Nothing is refused.
+    /// Uses a schema that rejects nothing.
     fn first_lost_path(received: &str, corrected: &str) -> Option<String> {
         first_lost(received, corrected, &|_| false)
     }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(first_lost(received, r#"{"age": 12, "name": "Ada"}"#, &no_text), None);
         let changed = r#"{"age": 12, "name": "Eva"}"#;
         assert_eq!(first_lost(received, changed, &no_text).as_deref(), Some("/name"));
-        // A member that is not permitted is restored to check that, and so is a value that became another kind.
+        // A value is also restored if its member is not permitted, or if its type changed.
         let no_extra = |document: &str| document.contains("extra");
         assert_eq!(first_lost(r#"{"a": 1, "extra": 2}"#, r#"{"a": 1}"#, &no_extra), None);
         let no_list = |document: &str| document.starts_with('[');

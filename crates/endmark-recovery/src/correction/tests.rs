@@ -9,7 +9,7 @@ fn problem(path: &str, message: &str) -> SchemaProblem {
     SchemaProblem { path: path.to_owned(), message: message.to_owned() }
 }
 
-/// PC-6: the schema's own messages, in a stable order.
+/// PC-6: the messages of the schema have a stable order.
 #[test]
 fn problems_are_listed_by_path_then_message() {
     let sorted =
@@ -62,7 +62,7 @@ fn a_list_or_a_scalar_is_a_document_too() {
     }
 }
 
-/// Brackets in the prose around a fence are not the document's.
+/// Brackets in the prose around a fence are not part of the document.
 #[test]
 fn a_document_in_a_fence_is_found_among_brackets() {
     for reply in [
@@ -71,7 +71,7 @@ fn a_document_in_a_fence_is_found_among_brackets() {
     ] {
         assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
     }
-    // Two fenced documents are ambiguous, and a quote in the prose between them is not the document either.
+    // Two fenced documents are ambiguous. A quotation in the prose between them is not the document either.
     assert_eq!(extract_json("```\n1\n```\nor [2] or\n```\n3\n```"), None);
 }
 

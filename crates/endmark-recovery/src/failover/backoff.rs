@@ -1,20 +1,20 @@
-//! How long to wait before a further try.
+//! Computes the wait before another attempt.
 
 use std::time::Duration;
 
-/// The mean of the first pause: long enough to establish a new connection after a reset, and short compared with the
-/// seconds of a reply.
+/// Mean of the first pause. It is long enough to reconnect after a reset, and short compared with the seconds of a
+/// reply.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The mean of the longest pause: a server that loads its model is found soon after it is ready.
+/// Mean of the longest pause. A server that has loaded its model is found soon afterwards.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Jitter added to a wait that the upstream requested, in percent. Clients that were refused together do not return
-/// together, and none returns early.
+/// Jitter in percent that is added to a wait requested by the upstream. It spreads clients that were rejected
+/// together, and none of them returns early.
 const SPREAD_PERCENT: u32 = 10;
 
-/// Returns the pause before the try after `tries` failed ones. It doubles up to [`LONGEST_PAUSE`], with jitter from
-/// half to one and a half times, so that clients that failed together do not return together.
+/// Returns the pause before the attempt that follows `tries` failed ones. It doubles up to [`LONGEST_PAUSE`]. Jitter
+/// from half to one and a half times spreads clients that failed together.
 ///
 /// `random` is any uniformly distributed number.
 ///
@@ -30,7 +30,7 @@ pub fn pause(tries: u32, random: u32) -> Duration {
     middle / 2 + share(middle, random)
 }
 
-/// Returns the wait for a requested `Retry-After`: never shorter, and at most a tenth longer.
+/// Returns the wait for a requested `Retry-After`. It is never shorter than requested, and at most a tenth longer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn requested_wait(retry_after: Duration, random: u32) -> Duration {
     retry_after.saturating_add(share(retry_after.saturating_mul(SPREAD_PERCENT) / 100, random))
 }
 
-/// Returns the share of `whole` that `random` is of the largest random number.
+/// Scales `whole` by the ratio of `random` to the largest random number.
 fn share(whole: Duration, random: u32) -> Duration {
     let nanos = whole.as_nanos().saturating_mul(random.into()) / u128::from(u32::MAX);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,15 +1,15 @@
-//! The permitted share of further tries in the traffic.
+//! Limits retries to a share of the traffic.
 
 use std::time::Duration;
 
-/// The seconds over which traffic is counted: long enough for a meaningful share of few requests, and short enough
-/// that a calm minute does not pay for a storm.
+/// The seconds over which traffic is counted. The time is long enough for a meaningful share of few requests, and
+/// short enough that a calm minute does not permit a storm.
 pub const BUDGET_WINDOW_SECONDS: u64 = SECONDS as u64;
 
 /// The same, as a length.
 const SECONDS: usize = 10;
 
-/// One second of the window: its number, and the traffic in it.
+/// The traffic in one second of the window, and the number of the second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     number: u64,
@@ -17,11 +17,11 @@ struct Second {
     retries: u64,
 }
 
-/// Limits further tries to a share of the requests, with a minimum for low traffic, so that retries do not bring down
-/// an upstream in trouble.
+/// Limits retries to a share of the requests, with a minimum for low traffic, so that retries do not overload an
+/// upstream in trouble.
 ///
-/// With each further try, those of the last [`BUDGET_WINDOW_SECONDS`] are at most `share_percent` of the requests of
-/// that time, and `floor_per_second` a second. A gateway has one budget for each upstream.
+/// Within [`BUDGET_WINDOW_SECONDS`], the retries are at most `share_percent` of the requests, plus `floor_per_second`
+/// a second. A gateway has one budget for each upstream.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,17 +48,17 @@ impl RetryBudget {
         }
     }
 
-    /// Counts a request, `now` after the start.
+    /// Counts a request at the time `now` after the start.
     pub fn note_request(&mut self, now: Duration) {
         self.second_mut(now).requests += 1;
     }
 
-    /// Counts a retry that another party decided, such as a client that repeats its request. It is made in any case.
+    /// Counts a retry that does not need permission, such as a client that repeats its request.
     pub fn note_external_retry(&mut self, now: Duration) {
         self.second_mut(now).retries += 1;
     }
 
-    /// Takes one further try from the budget. Returns false if it is used up.
+    /// Takes one retry from the budget. Returns `false` if the budget is exhausted.
     pub fn try_retry(&mut self, now: Duration) -> bool {
         self.second_mut(now);
         let oldest = now.as_secs().saturating_sub(BUDGET_WINDOW_SECONDS - 1);
@@ -75,7 +75,7 @@ impl RetryBudget {
         true
     }
 
-    /// Returns the counters of this second, reset if it is a new one.
+    /// Returns the counters of this second, and resets them if the second is new.
     fn second_mut(&mut self, now: Duration) -> &mut Second {
         let number = now.as_secs();
         // The remainder is less than the number of seconds, which is small.

@@ -1,26 +1,26 @@
-//! Whether an upstream that failed recently is tried at all.
+//! Decides whether to try an upstream that failed recently.
 
 use std::time::Duration;
 
-/// Consecutive failures after which an upstream counts as down: more than the tries of one request, so that a single
-/// request cannot decide.
+/// Consecutive failures after which an upstream is considered down. More than the attempts of one request, so that a
+/// single request cannot cause it.
 pub const FAILURES_BEFORE_OPEN: u32 = 4;
 
-/// What to do with a request for an upstream.
+/// How to handle a request for an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Send it.
     Serve,
-    /// Send it once, without a retry, to check whether the upstream is back.
+    /// Send it once, without a retry, to check whether the upstream works again.
     Probe,
-    /// Let another upstream answer it at once.
+    /// Use another upstream at once.
     Skip,
 }
 
-/// Records the failures of an upstream, so that not every request has to discover that it is down.
+/// Tracks the failures of an upstream, so that not every request has to find out that it is down.
 ///
-/// For an upstream with a fallback. An open circuit admits one request after each cooldown. The first success closes
-/// it.
+/// Used for an upstream with a fallback. An open circuit admits one request after each cooldown. The first success
+/// closes it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,23 +38,23 @@ pub enum Admission {
 pub struct Circuit {
     cooldown: Duration,
     failures: u32,
-    /// When the next request may probe; `None` while closed.
+    /// When the next request may probe the upstream. `None` while the circuit is closed.
     probe_at: Option<Duration>,
 }
 
 impl Circuit {
-    /// Makes a closed circuit that, once open, admits one request after each `cooldown`.
+    /// Creates a closed circuit that admits one request after each `cooldown` when it is open.
     pub fn new(cooldown: Duration) -> Self {
         Self { cooldown, failures: 0, probe_at: None }
     }
 
-    /// Returns what to do with a request, `now` after the start.
+    /// Returns how to handle a request at the time `now` after the start.
     pub fn admit(&mut self, now: Duration) -> Admission {
         match self.probe_at {
             None => Admission::Serve,
             Some(at) if now < at => Admission::Skip,
             Some(_) => {
-                // A probe without a result delays the next one by one cooldown, not for ever.
+                // A probe without a result delays the next one by one cooldown, and not forever.
                 self.probe_at = Some(now.saturating_add(self.cooldown));
                 Admission::Probe
             }

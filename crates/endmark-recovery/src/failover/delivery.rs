@@ -1,4 +1,4 @@
-//! What follows a try that brought no reply.
+//! Decides what follows an attempt without a reply.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::Ending;
 pub struct RetryPolicy {
     /// Further tries at the same upstream.
     pub max_retries: u32,
-    /// The longest `Retry-After` to wait for. A longer one is passed on to the client.
+    /// The longest `Retry-After` to wait for. A longer one is forwarded to the client.
     pub max_wait: Duration,
 }
 
-/// Why a try brought no reply. No part of a reply arrived, so its text may be requested again.
+/// Why an attempt returned no reply. No part of a reply arrived, so the complete reply may be requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The upstream was unreachable, or disconnected before the head of its response.
@@ -23,7 +23,7 @@ pub enum Failure {
     Silent,
     /// Its response cannot be read. It may have processed the request, and may bill it.
     Unreadable,
-    /// After the head of its response the stream ended like this, before any part of a reply arrived.
+    /// The stream ended like this after the head of its response and before any part of a reply.
     EmptyStream(Ending),
     /// It responded with this status.
     Refused {
@@ -34,35 +34,35 @@ pub enum Failure {
         /// The value of `x-should-retry`, which overrides the status.
         should_retry: Option<bool>,
     },
-    /// It refuses the request as too long for its context window.
+    /// The upstream rejects the request as too long for its context window.
     TooLong,
     /// The account has no quota left. Waiting does not help.
     QuotaExhausted,
 }
 
-/// What to do after a failure.
+/// The next step after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Try the same upstream again after this wait, if the budget permits it.
     Retry(Duration),
-    /// Let the other upstream answer.
+    /// Use the other upstream.
     FallBack,
     /// Pass on the upstream's error.
     GiveUp,
 }
 
-/// What may help against a failure.
+/// The remedy for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remedy {
     /// It may pass with time.
     Time,
-    /// Another upstream may succeed, the same one cannot.
+    /// The same upstream will fail again, but another one may succeed.
     OtherUpstream,
-    /// Every upstream would refuse it, or only the client can correct it.
+    /// Every upstream would reject the request, or only the client can correct it.
     None,
 }
 
-/// The tries of one request at one upstream, before any part of a reply.
+/// The attempts of one request at one upstream, before any part of a reply.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,12 +80,12 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts a request that was not tried yet. `has_fallback` is whether another upstream can answer it.
+    /// Starts a request without attempts. `has_fallback` is whether another upstream can answer it.
     pub fn new(policy: RetryPolicy, has_fallback: bool) -> Self {
         Self { policy, has_fallback, retries: 0 }
     }
 
-    /// Returns what to do after this failure. `random` is any uniformly distributed number.
+    /// Returns the next step after this failure. `random` is a uniformly distributed number.
     pub fn next_after(&mut self, failure: Failure, random: u32) -> Next {
         match remedy(failure) {
             Remedy::None => Next::GiveUp,
@@ -105,7 +105,7 @@ impl Delivery {
         }
     }
 
-    /// Returns what to do if the same upstream is not tried again, which the budget may decide as well.
+    /// Returns the next step if the same upstream is not tried again, for example because of the budget.
     pub fn next_without_retry(&self) -> Next {
         if self.has_fallback { Next::FallBack } else { Next::GiveUp }
     }
@@ -128,7 +128,7 @@ impl Next {
 }
 
 impl Failure {
-    /// Whether it indicates that the whole upstream is in trouble, and not this request or its sender.
+    /// Whether the failure indicates that the whole upstream is in trouble, and not only this request or its sender.
     pub fn affects_upstream(self) -> bool {
         match self {
             Self::Unreachable | Self::Silent | Self::Unreadable | Self::EmptyStream(_) => true,
@@ -150,20 +150,20 @@ impl Failure {
         }
     }
 
-    /// Returns the status of the response, if that is the failure.
+    /// Returns the status of the response, if the failure is a response.
     pub fn status(self) -> Option<u16> {
         if let Self::Refused { status, .. } = self { Some(status) } else { None }
     }
 
-    /// Whether it is a failure that a remedy may help against. Any other response is the reply or a final refusal.
+    /// Whether there may be a remedy for the failure. Any other response is the reply or a final rejection.
     pub fn has_remedy(self) -> bool {
         remedy(self) != Remedy::None
     }
 }
 
-/// The statuses are those after which OpenAI's client retries, without 409: only the client can resolve a conflict.
-/// An upstream that was silent for the whole permitted time does not get that time twice. One that responded
-/// unreadably does not process the same request twice.
+/// OpenAI's client retries after the same statuses, and after 409, which is excluded because only the client can
+/// resolve a conflict. An upstream that was silent for the whole permitted time does not get that time again. An
+/// upstream with an unreadable response does not get the same request again.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
         Failure::Unreachable

@@ -1,15 +1,15 @@
-//! Which upstream is asked for the rest of a cut reply.
+//! Selects the upstream that completes a cut reply.
 
 use crate::Ending;
 
-/// Consecutive broken streams after which an upstream is no longer asked: a single one may be the network's fault.
+/// Consecutive broken streams after which another upstream is used. The network may have caused a single one.
 const BREAKS_BEFORE_LEAVING: u32 = 2;
 
-/// Decides after each stream whether the upstream that began a reply continues it.
+/// Decides after each stream whether the same upstream continues the reply.
 ///
-/// An orderly end, such as a cut at the limit, is not evidence against an upstream. An upstream that stalled,
-/// reported an error or sent unreadable data is left at once, since another try may cost the client the same wait. An
-/// upstream whose stream broke gets one more try.
+/// An orderly end, such as a cut at the limit, is not a reason to change. After a stall, a reported error or
+/// unreadable data, the upstream is changed at once, because another attempt may cost the client the same wait. After
+/// a broken stream, the upstream gets one more attempt.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -25,7 +25,7 @@ pub struct Finishing {
 }
 
 impl Finishing {
-    /// Records how the last stream of the upstream ended. Returns whether another upstream is asked from now on.
+    /// Records how the last stream of the upstream ended. Returns whether another upstream is used from now on.
     pub fn leaves(&mut self, ending: Ending) -> bool {
         match ending {
             Ending::Clean | Ending::Cancelled | Ending::OverCap | Ending::Interrupted => false,

@@ -80,7 +80,8 @@ struct Row {
     judged: Judgement,
 }
 
-/// The table of PC-8, with the rows it leaves open after the ones it has. Text came, no marker is demanded.
+/// The table of PC-8, and after it the cases that the table leaves open. In all of them text arrived, and no marker
+/// is required.
 #[rustfmt::skip]
 const TABLE: &[Row] = {
     use Count::{Below, Reached};
@@ -100,15 +101,15 @@ const TABLE: &[Row] = {
 
         // A normal stop at the limit of a text that is whole by its grammar.
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Whole],                  judged: WHOLE },
-        // Malformed: validation's business after a normal stop, a cut after any other.
+        // Malformed text is left to validation after a normal stop, and is a cut after any other stop.
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Malformed],              judged: WHOLE },
         Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
-        // A clean end without a word is a normal stop.
+        // A clean end without a stop reason is a normal stop.
         Row { endings: CLEAN,    stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole, Malformed],       judged: WHOLE },
         Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Not],                    judged: WHOLE },
         Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
         Row { endings: CLEAN,    stops: &[None],                 counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
-        // The provider's word came, and then the stream broke.
+        // The provider's stop reason arrived before the stream broke.
         Row { endings: BROKEN,   stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: DISCLOSED },
         Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
         Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
@@ -119,8 +120,8 @@ const TABLE: &[Row] = {
     ]
 };
 
-/// PC-8: every combination is in exactly one row of the table, and judged as it says; without text after
-/// reasoning, `limit` is `empty`, and with an end marker `format` is `marker`.
+/// PC-8: each combination is in exactly one row of the table and gets its verdict. Without text after reasoning,
+/// `limit` becomes `empty`. With an end marker, `format` becomes `marker`.
 #[test]
 fn every_combination_is_judged_by_the_table() {
     let mut judged = 0;
@@ -169,7 +170,7 @@ fn flags() -> impl Iterator<Item = (bool, bool, bool)> {
     (0..8_u8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
 }
 
-/// PC-8: a count that is not known, or a limit that is not, says nothing.
+/// PC-8: an unknown count or limit proves nothing.
 #[test]
 fn an_unknown_count_or_limit_is_not_a_cut() {
     for (output_tokens, limit) in [(None, Some(20)), (Some(20), None), (None, None), (Some(19), Some(20))] {

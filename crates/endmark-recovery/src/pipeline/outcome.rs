@@ -10,10 +10,10 @@ pub const MAX_CORRECTION_ATTEMPTS: u32 = 1;
 pub struct PipelinePolicy {
     /// The policy of its first stage.
     pub resume: ResumePolicy,
-    /// The most corrections that are requested. Use 0 if none is possible, as in a stream that the client already
-    /// has.
+    /// Maximum number of corrections. It is 0 if no correction is possible, as in a stream that the client has
+    /// already received.
     pub max_corrections: u32,
-    /// Whether a correction may change or drop what was received complete, although the schema does not require it.
+    /// Whether a correction may change or drop complete received values although the schema does not require it.
     pub may_change: bool,
 }
 
@@ -23,14 +23,14 @@ impl Default for PipelinePolicy {
     }
 }
 
-/// What to do next.
+/// The next step of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PipelineStep {
     /// Ask the model for the rest.
     Resume(ResumeAsk),
     /// Ask the model for a corrected document.
     Correct(CorrectionAsk),
-    /// Nothing. This is how it ended.
+    /// The pipeline is done, with this outcome.
     Done(PipelineOutcome),
 }
 
@@ -39,7 +39,7 @@ pub enum PipelineStep {
 pub struct CorrectionAsk {
     /// The number of this correction, from 1.
     pub attempt: u32,
-    /// The prompt: the problems in a stable order, and the demand for the whole document.
+    /// The prompt: the problems in a stable order, and a request for the whole document.
     pub prompt: String,
     /// The text to show the model as its own reply.
     pub text: String,
@@ -48,7 +48,7 @@ pub struct CorrectionAsk {
 /// How a reply ended after all stages (PC-6).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineOutcome {
-    /// What to deliver: the whole text, or the verified beginning of one that stayed cut.
+    /// The text to deliver: the whole text, or the verified beginning of a text that stayed cut.
     pub text: String,
     /// The kind of the text.
     pub result: PipelineResult,
@@ -58,36 +58,35 @@ pub struct PipelineOutcome {
     pub corrections: u32,
     /// The kind of cut of the first reply.
     pub cut: Option<CutKind>,
-    /// Whether the text was dropped or stopped by its limit, although it is whole (PC-8).
+    /// Whether the text is whole although its stream broke or reached the limit (PC-8).
     pub disclosed: bool,
     /// The seams of the resume, in order.
     pub seams: Vec<Seam>,
-    /// The problems that validation found in the delivered text, or, for a corrected one, in the text before the
-    /// correction.
+    /// The problems that validation found in the delivered text, or in the text before a correction.
     pub problems: Vec<SchemaProblem>,
-    /// Every call, in order, for the log.
+    /// All calls in order, for the log.
     pub pieces: Vec<PieceRecord>,
 }
 
 /// The kind of a text that leaves the pipeline (PC-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineResult {
-    /// Whole as received.
+    /// The text was whole as received.
     Whole,
-    /// Whole after a resume.
+    /// The text is whole after a resume.
     Resumed,
-    /// Whole and valid: a regenerated reply replaced the cut text.
+    /// A regenerated reply, which is whole and valid, replaced the cut text.
     Restarted {
         /// The length of the cut text in characters.
         replaced_chars: usize,
     },
-    /// Whole and valid after a correction.
+    /// The text is whole and valid after a correction.
     Corrected,
-    /// Whole, but neither valid nor corrected: the text is the original one.
+    /// The text is whole but invalid, and could not be corrected. It is the original text.
     Invalid,
-    /// Not whole: the text is the verified beginning.
+    /// The text is not whole. It is the verified beginning.
     Exhausted(ResumeExhausted),
-    /// Refused, filtered or paused by the provider: the text is the first reply, unchanged.
+    /// The provider refused, filtered or paused the reply. The text is the first reply, unchanged.
     Passed,
 }
 

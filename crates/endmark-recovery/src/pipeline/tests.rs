@@ -8,7 +8,7 @@ use crate::{
     ResumePolicy, SchemaProblem, Stop, Validate,
 };
 
-/// Demands fields by name, and says so in reverse order.
+/// Requires fields by name, and reports them in reverse order.
 struct Requires(&'static [&'static str]);
 
 impl Validate for Requires {
@@ -57,7 +57,7 @@ fn a_whole_and_valid_reply_passes_through() {
     assert_eq!((end.attempts, end.corrections, end.cut, end.pieces.len()), (0, 0, None, 1));
 }
 
-/// PC-6: a truncated reply never reaches correction first, whatever the schema would say of it.
+/// PC-6: a truncated reply is never corrected before it is resumed, whatever the schema reports.
 #[test]
 fn a_truncated_reply_is_resumed_before_validation() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": 1, "));
@@ -68,7 +68,7 @@ fn a_truncated_reply_is_resumed_before_validation() {
     assert_eq!((end.attempts, end.cut, end.seams.len()), (1, Some(CutKind::Limit), 1));
 }
 
-/// PC-6: resumed, then validated, then corrected, with the schema's own messages in a stable order.
+/// PC-6: the reply is resumed, then validated, and then corrected, with the schema's messages in a stable order.
 #[test]
 fn a_resumed_reply_that_violates_the_schema_is_corrected() {
     let mut pipeline = pipeline(&["a", "b", "c"], limit("{\"a\": "));
@@ -86,7 +86,7 @@ fn a_resumed_reply_that_violates_the_schema_is_corrected() {
     assert_eq!(roles, [PieceRole::First, PieceRole::Continuation, PieceRole::Correction]);
 }
 
-/// PC-6: at most one correction; the text stays the original one.
+/// PC-6: there is at most one correction, and the text stays the original one if it fails.
 #[test]
 fn a_failed_correction_keeps_the_original_text() {
     let wrong = "{\"a\":  1}";
@@ -126,7 +126,7 @@ fn a_failed_correction_keeps_the_original_text() {
     }
 }
 
-/// The log has a sentence about the outcome of a correction.
+/// The log has a sentence about the outcome of each correction.
 #[test]
 fn every_correction_reports_its_result() {
     let disclosed = Judgement::Whole { disclosed: true };
@@ -149,7 +149,7 @@ fn every_correction_reports_its_result() {
     }
 }
 
-/// A refusal stands, also where more corrections would be allowed.
+/// A refused correction is not repeated, even if more corrections are allowed.
 #[test]
 fn a_refused_correction_is_not_repeated() {
     let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
@@ -177,7 +177,7 @@ fn a_further_correction_starts_from_the_better_document() {
     assert_eq!((end.text.as_str(), end.problems.len()), ("{}", 2));
 }
 
-/// PC-6: an exhausted resume escalates to correction, with everything received and what it lacks.
+/// PC-6: an exhausted resume is followed by a correction, which gets everything received and the missing parts.
 #[test]
 fn an_exhausted_resume_falls_back_to_correction() {
     let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": [1, "));
@@ -196,7 +196,7 @@ fn an_exhausted_resume_falls_back_to_correction() {
     assert_eq!((end.attempts, end.corrections), (2, 1));
 }
 
-/// A document by luck does not count: two seams are plausible, and either may be true.
+/// A document that is complete by chance does not count, because two seams are possible.
 #[test]
 fn an_ambiguous_text_that_happens_to_be_valid_is_corrected() {
     let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
@@ -234,7 +234,7 @@ fn a_policy_without_corrections_requests_none() {
     assert!(matches!(outcome(&exhausted).result, PipelineResult::Exhausted(_)));
 }
 
-/// PC-6: a cut reply that may not be resumed is not corrected either: that would invent its end.
+/// PC-6: a cut reply that may not be resumed is not corrected either, because that would invent its end.
 #[test]
 fn a_truncated_reply_that_must_not_be_resumed_is_not_corrected() {
     let resume = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
@@ -244,7 +244,7 @@ fn a_truncated_reply_that_must_not_be_resumed_is_not_corrected() {
     assert_eq!((end.text.as_str(), end.corrections), ("{\"a\": ", 0));
 }
 
-/// A refusal stands, an empty budget stays empty: neither is followed by another question.
+/// After a refusal or an exhausted budget, nothing more is requested.
 #[test]
 fn a_refusal_or_an_empty_budget_is_not_corrected() {
     let mut refused = pipeline(&[], limit("{\"a\": "));
@@ -264,7 +264,7 @@ fn a_passed_reply_is_unchanged() {
     assert_eq!((end.attempts, end.corrections, end.disclosed), (0, 0, false));
 }
 
-/// PC-8: what the client's own stop sequence ended is whole, however it looks.
+/// PC-8: a reply that the client's own stop sequence ended is whole, whatever it contains.
 #[test]
 fn a_reply_stopped_by_the_clients_sequence_is_not_corrected() {
     let end = outcome(&pipeline(&["a", "b"], Reply::with_stop("{\"a\": 1", Stop::Sequence)));
@@ -281,7 +281,7 @@ fn text_without_a_grammar_is_not_validated() {
     }
 }
 
-/// Where the client has a part already, a corrected document must begin with it.
+/// If the client already has a part, a corrected document must begin with it.
 #[test]
 fn a_correction_that_changes_sent_text_is_refused() {
     for (corrected, result) in
@@ -299,7 +299,7 @@ fn a_correction_that_changes_sent_text_is_refused() {
     }
 }
 
-/// PC-9: what a stream has passed on by now counts as what was sent before it began.
+/// PC-9: text that a stream has forwarded counts as sent.
 #[test]
 fn a_correction_that_changes_text_sent_later_is_refused() {
     let mut pipeline = pipeline(&["a"], normal("{\"x\":1}"));
@@ -344,8 +344,8 @@ fn a_late_continuation_does_not_undo_a_correction() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// PC-6: every pipeline ends within its bounds; a truncated reply is never corrected first, and what is
-    /// handed over as valid is.
+    /// PC-6: every pipeline ends within its bounds, never corrects a truncated reply first, and never delivers an
+    /// invalid text as valid.
     #[test]
     fn every_pipeline_ends(
         (document, beginning) in cut_document(),
@@ -396,7 +396,7 @@ proptest! {
     }
 }
 
-/// The delivered text has every received byte, in order, or the pieces report how many it lacks.
+/// The delivered text contains every received byte in order, or the pieces report the number of missing bytes.
 fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     let first = &end.pieces[0];
     let dropped: usize = end.pieces.iter().flat_map(|piece| &piece.seam).map(|seam| seam.dropped_bytes).sum();
@@ -405,12 +405,12 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     match &end.result {
         PipelineResult::Resumed | PipelineResult::Invalid => {
             prop_assert!(end.text.starts_with(&first.text) || dropped > 0, "{end:?}");
-            // Half a character at the end of a piece is not a byte of the text.
+            // Half a character at the end of a piece does not count as a byte of the text.
             let halves: usize =
                 end.pieces.iter().map(|piece| piece.text.matches('\u{fffd}').count() * 3).sum();
             prop_assert!(end.text.len() + dropped + halves >= first.text.len() + joined, "{end:?}");
         }
-        // A restart may begin as the first part did; that it is another text is what it says.
+        // A restart may begin with the first part. It reports that its text is a different one.
         PipelineResult::Restarted { replaced_chars } => {
             prop_assert_eq!(*replaced_chars, first.text.chars().count());
         }
@@ -437,7 +437,7 @@ fn the_outcome_contains_every_piece() {
     assert_eq!((end.cut, end.attempts), (Some(CutKind::Dropped), 1));
 }
 
-/// Models write raw line feeds into strings: the cut is seen, and the result is strict JSON.
+/// If a model writes raw line feeds into strings, the cut is detected and the result is strict JSON.
 #[test]
 fn unsent_raw_control_characters_are_escaped() {
     for (sent, result, text) in [

@@ -5,7 +5,7 @@ use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
 
 const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
 
-/// PC-3: the exact token, and the exact instruction on one line.
+/// PC-3: the prompt contains the exact token, and the exact instruction on one line.
 #[test]
 fn the_json_prompt_has_the_exact_token_and_instruction() {
     let prompt = build_resume_prompt("\"content\":\"", &Format::Json, None);
@@ -36,7 +36,7 @@ fn other_formats_have_the_same_prompt_structure() {
     assert!(marker.contains("its end marker <<END>>"));
 }
 
-/// PC-3: what is asked for, in the words of each format.
+/// PC-3: each format has its own instruction.
 #[test]
 fn every_format_has_its_own_instruction() {
     let marker = Format::Marker("<<END>>".to_owned());
@@ -64,7 +64,7 @@ fn every_format_has_its_own_instruction() {
     }
 }
 
-/// PC-3: the prompt's text can be configured; what the token looks like changes nothing else.
+/// PC-3: the text of the prompt can be configured, and placeholders in the token are not replaced.
 #[test]
 fn a_configured_prompt_is_filled_in() {
     let template = "Weiter nach «{last_valid_token}».\n{instruction}";
@@ -99,7 +99,7 @@ fn a_configured_prompt_is_validated() {
     assert_eq!(check_prompt_template("Like {\"a\": {}}, after {{last_valid_token}}"), Ok(()));
 }
 
-/// PC-3: a prompt always says where to go on, even if the configured one does not.
+/// PC-3: a prompt always states where to continue, even if the configured one does not.
 #[test]
 fn a_template_without_the_token_is_not_used() {
     assert_eq!(

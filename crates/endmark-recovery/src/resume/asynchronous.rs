@@ -1,4 +1,4 @@
-//! The same loop for programs that await their model (PC-5).
+//! Resumes a reply with a model that is called asynchronously (PC-5).
 
 use endmark_text::Format;
 

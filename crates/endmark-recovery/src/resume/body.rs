@@ -10,13 +10,13 @@ use crate::stitch::{
 };
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
-/// What a server writes for an incomplete character.
+/// The character that a server writes for an incomplete character.
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
 
-/// From this length on, in bytes, a piece occurs in a text for a reason.
+/// Minimum length in bytes from which a piece does not occur in a text by chance.
 const MIN_DISTINCTIVE_BYTES: usize = 8;
 
-/// The most replacement characters of one character: one for each of its bytes.
+/// Maximum number of replacement characters for one character: one for each of its bytes.
 const MAX_CUT_BYTES: usize = 3;
 
 /// The joined text, and everything else received.
@@ -25,7 +25,7 @@ pub(super) struct Body {
     /// The required grammar, if any, unless the text has violated it.
     grammar: Option<Format>,
     text: String,
-    /// The verdict of the grammar on `text`, if it is evidence. Markdown with nothing open may end or continue.
+    /// The verdict of the grammar on `text`, if it proves anything. Markdown without open elements may end or continue.
     verdict: Option<Verdict>,
     /// Bytes that the client has.
     sent_bytes: usize,
@@ -40,11 +40,11 @@ pub(super) struct Body {
     following: Option<(usize, usize)>,
 }
 
-/// Why a piece was not joined.
+/// The reason why a piece was not joined.
 pub(super) enum Refusal {
     /// Several seams are plausible.
     Ambiguous { best: Box<Merged>, alternatives: usize },
-    /// No seam is. The first `proven` bytes of the piece certainly follow.
+    /// No seam fits. The first `proven` bytes of the piece certainly follow the text.
     Unjoined { reason: String, proven: usize },
 }
 
@@ -85,12 +85,12 @@ impl Body {
         &self.seams
     }
 
-    /// Whether nothing arrived that could be continued.
+    /// Whether no text arrived that could be continued.
     pub(super) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// Raises the number of bytes that the client has. It may exceed the text if a continuation was passed on before
+    /// Raises the number of bytes that the client has. It may exceed the text if a continuation is forwarded before
     /// it is joined.
     pub(super) fn mark_sent(&mut self, bytes: usize) {
         self.sent_bytes = self.sent_bytes.max(bytes);
@@ -100,18 +100,19 @@ impl Body {
         self.sent_bytes
     }
 
-    /// Whether the client has bytes of a piece that could not be joined. Then nothing else can be joined either.
+    /// Whether the client has bytes of a piece that could not be joined. In that case no other piece can be joined
+    /// either.
     pub(super) fn has_sent_unjoined(&self) -> bool {
         self.sent_bytes > self.text.len()
     }
 
-    /// Drops the required grammar. The text violates it, so it no longer determines where the text ends.
+    /// Drops the required grammar, because the text violates it. It therefore no longer determines where the text ends.
     pub(super) fn give_up_grammar(&mut self) {
         self.grammar = None;
         self.verdict = None;
     }
 
-    /// Returns the verdict of the grammar on what was joined, if it is evidence.
+    /// Returns the verdict of the grammar on a joined text, if it proves anything.
     pub(super) fn testimony<'v>(&self, merged: &'v Merged) -> Option<&'v Verdict> {
         let verdict = &merged.verdict;
         self.grammar.as_ref().filter(|format| format.testifies(verdict, &merged.text)).map(|_| verdict)
@@ -121,8 +122,8 @@ impl Body {
         self.grammar.as_ref().and_then(|format| testimony(format, text))
     }
 
-    /// Removes the replacement characters of a cut character: the model continues with the character itself.
-    /// Characters that were sent stay.
+    /// Removes the replacement characters of a cut character, because the model continues with the character itself.
+    /// Replacement characters that were sent stay.
     pub(super) fn leave_out_cut_character(&mut self) {
         let kept = without_cut_character(&self.text).len().max(self.sent_bytes);
         let cut_character = self.text.get(kept..).unwrap_or_default();
@@ -133,7 +134,7 @@ impl Body {
         }
     }
 
-    /// Records the replacement characters after the text. If they were sent, they belong to the text.
+    /// Records the replacement characters after the text. If they were already sent, they belong to the text.
     pub(super) fn set_cut_character(&mut self, cut_character: &str) {
         if self.has_sent_unjoined() {
             self.text.push_str(cut_character);
@@ -143,12 +144,12 @@ impl Body {
         }
     }
 
-    /// Returns the format that a piece is joined as.
+    /// Returns the format for joining a piece.
     pub(super) fn format(&self) -> &Format {
         self.grammar.as_ref().unwrap_or(&Format::Text)
     }
 
-    /// Tries to join a piece, which may itself be cut. It changes nothing.
+    /// Tries to join a piece, which may itself be cut. Changes nothing.
     pub(super) fn join(&self, piece: &str, join: Join, is_cut: bool) -> Result<Merged, Refusal> {
         let (text, format, known) = (self.text.as_str(), self.format(), self.known_signs);
         let unfinished = |from| accept_unfinished(merge_unfinished(text, piece, format, from, known));
@@ -166,7 +167,7 @@ impl Body {
         self.check_merge(merged)
     }
 
-    /// Accepts a merge only if it keeps what was sent and what the grammar permits.
+    /// Accepts a merge only if it keeps the sent text and conforms to the grammar.
     pub(super) fn check_merge(&self, merged: Merged) -> Result<Merged, Refusal> {
         if !self.keeps_sent(&merged.text) {
             let reason = format!("it would change one of the {} bytes that the client has", self.sent_bytes);
@@ -206,13 +207,13 @@ impl Body {
         Ok(merged)
     }
 
-    /// Whether a text begins with what the client has of this one.
+    /// Whether a text begins with the part of this text that the client has.
     pub(super) fn keeps_sent(&self, text: &str) -> bool {
         let sent = self.text.as_bytes().get(..self.sent_bytes).unwrap_or(self.text.as_bytes());
         text.as_bytes().starts_with(sent)
     }
 
-    /// Whether a merge adds text, or settles more of it.
+    /// Whether a merge adds text, or settles more of the existing text.
     pub(super) fn is_progress(&self, merged: &Merged) -> bool {
         let settled = |verdict: &Verdict| verdict.truncation().map(|cut| cut.truncation_index);
         let settled_more = match (self.verdict.as_ref().and_then(settled), settled(&merged.verdict)) {
@@ -222,8 +223,8 @@ impl Body {
         merged.text.len() > self.text.len() || settled_more
     }
 
-    /// Whether an answer that proves nothing would be joined although an earlier answer since the text grew may
-    /// belong there as well and is not in the merged text. It is unknown which of them follows, or whether both do.
+    /// Whether an answer without proof may conflict with an earlier answer that was not joined since the text grew.
+    /// It is unknown which of them follows the text, or whether both do.
     pub(super) fn contradicts_earlier(&self, answer: &str, merged: &Merged) -> bool {
         let says_all = self.text.len() >= MIN_DISTINCTIVE_BYTES && answer.contains(self.text.trim());
         !says_all
@@ -253,7 +254,7 @@ impl Body {
 
     /// Replaces the text by a merge.
     pub(super) fn accept(&mut self, merged: Merged) {
-        // A seam may lie before an earlier one, which it then replaces.
+        // A new seam may lie before an earlier one, and then replaces it.
         for seam in &mut self.seams {
             seam.at = seam.at.min(merged.seam.at);
         }
@@ -264,7 +265,7 @@ impl Body {
         self.following = None;
     }
 
-    /// Records that the model had nothing to add: the text was whole, and the replacement characters belong to it.
+    /// Records that the model had nothing to add. The text was whole, and the replacement characters belong to it.
     pub(super) fn accept_end(&mut self, whitespace: &str) {
         let cut_character = std::mem::take(&mut self.cut_character);
         self.text.push_str(&cut_character);
@@ -272,7 +273,7 @@ impl Body {
         self.text.push_str(whitespace);
     }
 
-    /// Keeps a piece that could not be joined, although its first `proven` bytes certainly follow.
+    /// Keeps a piece that could not be joined. Its first `proven` bytes certainly follow.
     pub(super) fn keep_unplaced(&mut self, piece: String, proven: usize) {
         if piece.is_empty() {
             return;
@@ -281,14 +282,13 @@ impl Body {
         self.unplaced.push(piece);
     }
 
-    /// Keeps what was received of a text that this one replaces, including a blank text unless that precedes this
-    /// one.
+    /// Keeps the received text that this one replaces. A blank text is not kept if this one begins with it.
     pub(super) fn keep_replaced(&mut self, replaced: Self, kept_in_front: bool) {
         let blank = if kept_in_front { None } else { Some(replaced.text) };
         self.unplaced.extend(blank.into_iter().chain(replaced.unplaced).filter(|piece| !piece.is_empty()));
     }
 
-    /// Returns everything received, and the length of its verified beginning.
+    /// Returns all received text, and the length of its verified beginning.
     pub(super) fn into_merged_raw(mut self) -> (String, usize) {
         let mut raw = self.text;
         let mut verified_len = raw.len();
@@ -301,7 +301,7 @@ impl Body {
         (raw, verified_len)
     }
 
-    /// Returns the verified beginning, to be delivered if the text stays cut. It contains what was sent.
+    /// Returns the verified beginning for delivery if the text stays cut. It contains all sent text.
     pub(super) fn verified_beginning(&self) -> String {
         let sent_beyond = self.sent_bytes.saturating_sub(self.text.len());
         let following = self.following.and_then(|(index, proven)| {
@@ -315,7 +315,7 @@ impl Body {
     }
 }
 
-/// Returns the verdict of the grammar on a text if that counts as evidence (PC-8).
+/// Returns the verdict of the grammar on a text, if it proves anything (PC-8).
 fn testimony(format: &Format, text: &str) -> Option<Verdict> {
     Some(detect(text.as_bytes(), format).verdict).filter(|verdict| format.testifies(verdict, text))
 }

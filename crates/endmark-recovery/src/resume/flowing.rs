@@ -1,4 +1,4 @@
-//! The answer to a prompt while it arrives: how much of it certainly belongs to the text (PC-9).
+//! Reads the answer to a prompt while it arrives, and determines how much of it certainly belongs to the text (PC-9).
 
 use endmark_text::Format;
 
@@ -6,7 +6,7 @@ use super::proof::{Proof, Question};
 use super::shown::PromptExcerpt;
 use crate::stitch::{CertainText, ReasoningSigns, StitchStream, is_fence_line, partial_without_reasoning};
 
-/// The answer to a prompt while it arrives. It streams once it has proved its seam (PC-4, PC-9).
+/// The answer to a prompt while it arrives. It can be forwarded once it has proved its seam (PC-4, PC-9).
 ///
 /// ```
 /// use endmark_recovery::{PromptedStream, PromptExcerpt, build_resume_prompt};
@@ -35,10 +35,10 @@ pub struct PromptedStream {
 
 #[derive(Debug, Clone)]
 enum State {
-    /// It may still prove where it continues.
+    /// The seam may still be proved.
     Open,
     Flowing(Box<StitchStream>),
-    /// Only the whole answer shows whether it belongs to the text.
+    /// Only the complete answer shows whether it belongs to the text.
     Closed,
 }
 
@@ -93,7 +93,7 @@ impl PromptedStream {
         if let Some(opened) = opened {
             self.received = opened;
         }
-        // Each pass reads the whole answer. One at every delta would cost quadratic time.
+        // Each pass reads the whole answer. One pass for each delta would cost quadratic time.
         self.next_look = self.received.len() + self.received.len() / 8;
         if is_reasoning {
             return;
@@ -105,7 +105,7 @@ impl PromptedStream {
                 if question.held_text().trim().is_empty()
                     && matches!(self.format, Format::Json | Format::Jsonl) =>
             {
-                // All of it was shown, and the grammar determines where it continues.
+                // The complete text was shown, and the grammar determines where it continues.
                 let mut stream = StitchStream::new(&self.so_far, &self.format, question.asked_from())
                     .with_reasoning_signs(self.known_signs);
                 stream.push(&std::mem::take(&mut self.received));

@@ -1,15 +1,15 @@
-//! The received pieces with their verdicts and reasons: what the log keeps of a resume (PC-7).
+//! The received pieces with their verdicts and reasons, which the log keeps (PC-7).
 
 use crate::{Ending, Join, Judgement, Seam, Stop};
 
 /// One call and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PieceRecord {
-    /// What the call requested.
+    /// What the call was for.
     pub role: PieceRole,
-    /// The number of the continuation or correction, from 1; 0 for the first reply.
+    /// The number of the continuation or correction, from 1. 0 for the first reply.
     pub attempt: u32,
-    /// The text as received; empty if the call failed.
+    /// The text as received. Empty if the call failed.
     pub text: String,
     /// How its stream ended.
     pub ending: Ending,
@@ -19,7 +19,7 @@ pub struct PieceRecord {
     pub judgement: Judgement,
     /// The reason for the verdict, in one sentence.
     pub reason: String,
-    /// How it was joined; `None` for a first reply, a correction or a failed call.
+    /// How the piece was joined. `None` for a first reply, a correction or a failed call.
     pub join: Option<Join>,
     /// The seam, if it was joined.
     pub seam: Option<Seam>,
@@ -32,12 +32,12 @@ impl PieceRecord {
     }
 }
 
-/// What a call requested.
+/// What a call was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PieceRole {
     /// The reply itself.
     First,
-    /// The reply again, since nothing had arrived that could be continued.
+    /// The reply again, because the first one contained nothing to continue.
     Again,
     /// The rest of a cut reply.
     Continuation,

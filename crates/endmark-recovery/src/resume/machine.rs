@@ -1,4 +1,4 @@
-//! The state machine of a resume: it receives replies and returns what to request next (PC-5).
+//! The state machine of a resume: takes replies, and returns the next request (PC-5).
 
 use endmark_text::Format;
 
@@ -11,14 +11,13 @@ use crate::{
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
 };
 
-/// Refused requests in a row that are permitted if the policy has fewer attempts: one that continues the message, and
-/// one prompt.
+/// Consecutive rejected requests that are permitted if the policy has fewer attempts: one prefill and one prompt.
 const MIN_REJECTIONS: u32 = 2;
 
-/// Resumes one cut reply (PC-5): judges it, requests the rest, joins the answers, and gives up if the attempts are
-/// used up or an answer adds nothing.
+/// Resumes one cut reply (PC-5). It judges the reply, requests the rest, and joins the answers. It gives up if no
+/// attempts remain or an answer adds nothing.
 ///
-/// It does no I/O. A driver asks it for the next step, performs that, and reports the result:
+/// It does no I/O. A driver gets the next step, performs it, and reports the result:
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, Resume, ResumeOutcome, ResumePolicy, ResumeStep, Stop};
@@ -45,27 +44,27 @@ pub struct Resume {
     pub(super) body: Body,
     /// The kind of cut of the first reply.
     pub(super) first_cut: Option<CutKind>,
-    /// Requested continuations: calls that were answered or lost.
+    /// Number of requested continuations, including lost calls.
     pub(super) attempts: u32,
-    /// Calls refused since the last answer.
+    /// Number of rejected calls since the last answer.
     rejections: u32,
     /// The last continuation, to detect an identical one.
     pub(super) last_piece: Option<String>,
-    /// The last answer about the current text, if it proved nothing.
+    /// The last answer about the current text, if it did not prove a seam.
     pub(super) earlier_answer: Option<Earlier>,
-    /// The answers that could not be joined since the text grew.
+    /// The answers since the text last grew that could not be joined.
     pub(super) refused_answers: RefusedAnswers,
     /// Whether the whole reply was requested again.
     pub(super) restarted: bool,
-    /// The length in characters of the text that such an answer replaced.
+    /// The length in characters of the text that a regenerated reply replaced.
     pub(super) replaced_chars: Option<usize>,
     pub(super) history: Vec<PieceRecord>,
     pub(super) step: ResumeStep,
 }
 
 impl Resume {
-    /// Judges the first reply (PC-8). `demanded` is a required format, never a detected one. Plain text requires
-    /// nothing.
+    /// Judges the first reply (PC-8). `demanded` is a required format, and never a detected one. Plain text has no
+    /// requirements.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
         let demanded = demanded.filter(Format::can_be_required);
         let mut resume = Self {
@@ -87,12 +86,13 @@ impl Resume {
         resume
     }
 
-    /// Returns the next step. It stays the same until [`reply`](Self::reply) or [`failed`](Self::note_failure) is called.
+    /// Returns the next step. It does not change until [`reply`](Self::reply) or [`note_failure`](Self::note_failure)
+    /// is called.
     pub fn next(&self) -> ResumeStep {
         self.step.clone()
     }
 
-    /// As [`next`](Self::next), by reference.
+    /// Returns the same as [`next`](Self::next), by reference.
     pub fn step(&self) -> &ResumeStep {
         &self.step
     }
@@ -104,7 +104,7 @@ impl Resume {
         self.reply_with(reply, join, None);
     }
 
-    /// As `reply`, with the known problem of the answer as a whole document, if it has one.
+    /// Does the same as `reply`, with a known problem of the answer as a whole document.
     pub(crate) fn reply_with(&mut self, reply: Reply, join: Join, problem: Option<String>) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let (wanted, kind, shown, prompt) = (ask.wanted, ask.kind, ask.shown, ask.prompt.clone());
@@ -159,15 +159,15 @@ impl Resume {
         }
     }
 
-    /// Records that the client has the first `bytes` of the text, which cannot change any more. The number never
+    /// Records that the client has the first `bytes` of the text, which can no longer change. The number never
     /// decreases.
     ///
-    /// A driver that passes a continuation on while it arrives calls this before it reports that continuation.
+    /// A driver that forwards a continuation while it arrives calls this before it reports that continuation.
     pub fn mark_sent(&mut self, bytes: usize) {
         self.body.mark_sent(bytes);
     }
 
-    /// Whether the last answer could be joined, but may be something else.
+    /// Whether the last answer could be joined, but may not be a continuation.
     pub(crate) fn is_in_doubt(&self) -> bool {
         let ended = match &self.step {
             ResumeStep::Done(ResumeOutcome::Exhausted(end)) => end.cause == ExhaustedCause::Ambiguous,
@@ -181,7 +181,7 @@ impl Resume {
         &self.history
     }
 
-    /// As [`history`](Self::history), by value.
+    /// Returns the same as [`history`](Self::history), by value.
     pub fn into_history(self) -> Vec<PieceRecord> {
         self.history
     }
@@ -223,11 +223,11 @@ impl Resume {
         });
     }
 
-    /// Requests more, unless the client is gone, a limit is reached, or the answer could not be used.
+    /// Requests more, unless the client disconnected, a limit is reached, or the answer was unusable.
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
             _ if self.body.has_sent_unjoined() => self.exhaust(ExhaustedCause::Stopped),
-            // A continuation would only repeat it further.
+            // A continuation would only continue the loop.
             _ if self.history.last().is_some_and(|piece| piece.stop == Some(Stop::Repetition)) => {
                 self.exhaust(ExhaustedCause::NoProgress);
             }
@@ -282,10 +282,9 @@ impl Resume {
         });
     }
 
-    /// Whether the next call requests the whole reply: the last call after an answer that could not be joined, or
-    /// earlier if the configuration says so. If the client already has a beginning, a second prompt may still prove
-    /// the seam, and a new reply rarely begins the same. Then the whole reply is requested only after an answer that
-    /// was not a continuation.
+    /// Whether the next call requests the complete reply. This is the last call after an answer that could not be
+    /// joined, or an earlier one if so configured. If the client has a beginning, a new reply rarely repeats it. In
+    /// that case a second prompt comes first, unless the answer was not a continuation.
     fn is_time_to_restart(&self) -> bool {
         let is_last = self.attempts + 1 >= self.policy.max_attempts;
         let is_hopeless = self.body.sent_bytes() == 0 || self.refused_answers.has_talk;
@@ -304,7 +303,7 @@ impl Resume {
             && !self.body.has_sent_unjoined()
     }
 
-    /// Stops requesting the rest. Requests the whole reply if that is still possible.
+    /// Stops requesting the rest. Requests the complete reply if that is still possible.
     pub(super) fn give_up(&mut self, kind: CutKind, cause: ExhaustedCause, best: Option<String>) {
         if self.can_restart() {
             self.ask(kind, RequestedReply::Restart);
@@ -342,23 +341,23 @@ impl Resume {
 /// An uncertain seam.
 #[derive(Debug, Clone)]
 pub(super) struct UncertainSeam {
-    /// The text that it would give, if that keeps what was sent.
+    /// The text that it would give, if that text keeps everything sent.
     pub(super) best: Option<String>,
 }
 
-/// The answers that could not be joined since the text grew.
+/// The answers since the text last grew that could not be joined.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RefusedAnswers {
     /// Their number.
     pub(super) answers: u32,
-    /// The doubt about the last one, if it could be joined but may be something else.
+    /// The doubt about the last answer, if it could be joined but may not be a continuation.
     pub(super) uncertain_seam: Option<UncertainSeam>,
-    /// Whether the last one answered a prompt and was not a continuation.
+    /// Whether the last answer followed a prompt and was not a continuation.
     pub(super) has_talk: bool,
 }
 
-/// Resumes a cut reply with a function that asks the model (PC-5): detect, prompt, stitch, by default at most
-/// [`MAX_RESUME_ATTEMPTS`](crate::MAX_RESUME_ATTEMPTS) times.
+/// Resumes a cut reply with a function that asks the model (PC-5). By default it makes at most
+/// [`MAX_RESUME_ATTEMPTS`](crate::MAX_RESUME_ATTEMPTS) attempts.
 ///
 /// `ask` returns the reply and how it continues [`ResumeAsk::so_far`].
 ///

@@ -1,5 +1,5 @@
-//! Places the answer to a prompt: where it proves its seam, where it continues from the cut anyway, and where neither
-//! is certain (PC-4).
+//! Finds the position of an answer to a prompt: where it proves its seam, or where it continues at the cut anyway.
+//! Detects if neither is certain (PC-4).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -10,10 +10,10 @@ use super::weight::{MIN_PROOF_WEIGHT_IN_DOUBT, has_unspaced, weight};
 use crate::stitch::{is_about_reply, merge_proven, without_reasoning};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
-/// From this length on, in bytes, equal text is not a coincidence.
+/// Minimum length in bytes from which equal text is not a coincidence.
 const MIN_EQUAL_BYTES: usize = 24;
 
-/// An earlier answer about the same text, which proved nothing.
+/// An earlier answer about the same text that did not prove a seam.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Earlier {
     pub(super) answer: String,
@@ -22,7 +22,7 @@ pub(super) struct Earlier {
 }
 
 impl Body {
-    /// Joins the answer to a prompt about this text. It changes nothing.
+    /// Joins the answer to a prompt about this text. Changes nothing.
     pub(super) fn place(
         &self,
         question: &Question<'_>,
@@ -71,7 +71,7 @@ impl Body {
         }
         let joined = self.join_all(answer, is_cut);
         if holds_nothing {
-            // In scripts without spaces the answer may write the last word again as well as continue after it.
+            // In scripts without spaces, the answer may repeat the last word or continue after it.
             return match joined {
                 Ok(merged) if has_unspaced(self.text()) => {
                     Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
@@ -93,13 +93,13 @@ impl Body {
         if is_settled && is_at_cut && !self.may_follow_shown(question, rest) {
             return Ok(merged);
         }
-        // A model that answers the same whatever it was shown continues from the cut and not from the end of what was
-        // shown.
+        // A model that answers different questions in the same way continues at the cut, and not at the end of the
+        // shown text.
         let is_from_the_cut = earlier.is_some_and(|earlier| {
             earlier.shown_bytes != question.shown_bytes && is_same(&earlier.answer, answer)
         });
-        // At temperature 0 a model also answers the same if it writes its sentence or value again. So only a seam
-        // without rivals is accepted.
+        // At temperature 0, a model also gives the same answer if it repeats its sentence or value. Therefore only a
+        // seam without rivals is accepted.
         if is_from_the_cut && is_settled && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
                 return self.join_proven(answer, (0, 0), SeamStyle::Exact, is_cut);
@@ -111,9 +111,9 @@ impl Body {
         Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
     }
 
-    /// Joins an answer that proves nothing by itself. A few letters do not show whether the text addresses its
-    /// reader, so its own last words may look like a remark: a recorded reply, cut after "A", lost its closing
-    /// sentence.
+    /// Joins an answer that does not prove a seam. A few letters do not show whether the text addresses its reader.
+    /// The text's own last words may therefore look like a remark: a recorded reply that was cut after "A" lost its
+    /// closing sentence.
     fn join_all(&self, answer: &str, is_cut: bool) -> Result<Merged, Refusal> {
         let merged = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut)?;
         let is_short = !self.has_tokens() && weight(self.text()) < MIN_PROOF_WEIGHT_IN_DOUBT;
@@ -123,8 +123,8 @@ impl Body {
         Ok(merged)
     }
 
-    /// Joins the part of an answer that is proven to follow. It begins to repeat the text at the first of these
-    /// positions, and continues it at the second.
+    /// Joins the proven part of an answer. It begins to repeat the text at the first of these positions, and
+    /// continues it at the second.
     fn join_proven(
         &self,
         answer: &str,
@@ -154,8 +154,8 @@ impl Body {
         self.check_merge(Merged { seam, ..merged })
     }
 
-    /// Accepts an answer that repeats what it had to begin with, but writes the last word differently, if nothing of
-    /// that word was sent. Returns `None` otherwise.
+    /// Accepts an answer that repeats the required beginning but changes the last word, if no part of that word was
+    /// sent. Returns `None` otherwise.
     fn rewritten(
         &self,
         question: &Question<'_>,
@@ -191,14 +191,13 @@ impl Body {
         Some(self.check_merge(Merged { seam, ..merged }))
     }
 
-    /// Whether a rest could follow the shown text as well as the cut. Then it could contradict the text that was held
-    /// back.
+    /// Whether a rest could follow the shown text as well as the cut. In that case it could contradict the held text.
     fn may_follow_shown(&self, question: &Question<'_>, rest: &str) -> bool {
         if self.has_tokens() && !self.accepts_after(question.shown_bytes, rest) {
             return false;
         }
         let shown = question.so_far.get(..question.shown_bytes).unwrap_or_default();
-        // Nothing begins like this after white space, and anything may continue a word.
+        // After white space, no text begins like this. A word can be continued by anything.
         let continues_word =
             rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING_SIGNS.contains(&sign));
         !(continues_word
@@ -237,7 +236,8 @@ fn is_plain(style: SeamStyle) -> bool {
     )
 }
 
-/// Whether a word may replace the held one: only in scripts with spaces between words, and never a number.
+/// Whether a word may replace the held word. This is possible only in scripts with spaces between words, and never
+/// for a number.
 fn may_replace(held: &str, word: &str) -> bool {
     let digits = |text: &str| text.chars().filter(|sign| sign.is_numeric()).collect::<String>();
     let is_one = held.split_whitespace().nth(1).is_none();
@@ -251,7 +251,7 @@ fn begins_in_a_sentence(answer: &str) -> bool {
     })
 }
 
-/// Whether two answers are equal, as far as both arrived.
+/// Whether two answers are equal in the part that both have.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim_end(), other.trim_end());
     let is_beginning = one.starts_with(other) || other.starts_with(one);

@@ -9,24 +9,24 @@ pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 /// The policy of a resume (PC-5, PC-9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePolicy {
-    /// The most continuations that are requested. With 0, the reply is only judged.
+    /// Maximum number of continuations that are requested. With 0, the reply is only judged.
     pub max_attempts: u32,
-    /// The action if several seams are plausible and give different values.
+    /// How to handle several possible seams with different values.
     pub on_ambiguous: OnAmbiguous,
     /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them
-    /// is refused: sent text is never retracted.
+    /// is rejected, because sent text is never retracted.
     pub sent: usize,
-    /// A prompt that replaces the default one; see [`check_prompt_template`](crate::check_prompt_template).
+    /// A prompt that replaces the default one. See [`check_prompt_template`](crate::check_prompt_template).
     pub prompt: Option<String>,
     /// The permitted strategies, in their order.
     pub strategies: Strategies,
-    /// Whether the whole reply can be requested again: with a higher limit, if it reached its limit.
+    /// Whether the complete reply can be requested again. If it reached its limit, this needs a higher limit.
     pub room_to_restart: bool,
-    /// Which regenerated replies are accepted instead of the cut one.
+    /// Which regenerated replies may replace the cut one.
     pub restart: Restart,
     /// Bytes at the beginning of the first reply that the client wrote. They are always shown.
     pub begun_by_client: usize,
-    /// The signs of reasoning in the request. A continuation may have them, too.
+    /// The signs of reasoning in the request. A continuation may contain them too.
     pub known: ReasoningSigns,
 }
 
@@ -46,13 +46,13 @@ impl Default for ResumePolicy {
     }
 }
 
-/// The action if several seams are plausible and give different values (PC-9).
+/// How to handle several possible seams with different values (PC-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnAmbiguous {
     /// Give up and deliver the verified beginning.
     #[default]
     Stop,
-    /// Take the best candidate. Its seam reports the number of others.
+    /// Use the best candidate. Its seam reports the number of other candidates.
     Best,
 }
 
@@ -66,17 +66,16 @@ impl OnAmbiguous {
     }
 }
 
-/// Which regenerated reply is accepted instead of the cut one (PC-5). A reply is never accepted that did not end
-/// normally, is not whole, or has less content than the cut one.
+/// Which regenerated replies may replace the cut one (PC-5). Every such reply must end normally, be whole, and have
+/// no less content than the cut one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Restart {
     /// Any reply.
     #[default]
     Any,
-    /// A reply that contains everything that was received complete, unchanged: the values of a document, otherwise
-    /// the text.
+    /// A reply that repeats all complete content unchanged: the values of a document, or the text.
     Same,
-    /// No reply: it is not requested again.
+    /// No reply. The reply is not requested again.
     Off,
 }
 

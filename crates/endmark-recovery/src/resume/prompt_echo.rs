@@ -1,4 +1,4 @@
-//! Detects an answer that recites the question: a small model repeats the question if it cannot continue.
+//! Detects an answer that repeats the question, as small models do if they cannot continue.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// valid token` and `last reply was cut off` are long enough.
 const MIN_DISTINCTIVE_LETTERS: usize = 16;
 
-/// Whether an answer has a run of the question's own words that the text so far does not have.
+/// Whether an answer contains a run of the question's words that does not occur in the text.
 pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     if answer.len() < MIN_DISTINCTIVE_LETTERS {
         return false;
@@ -16,14 +16,14 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     for (at, word) in question_words.iter().enumerate() {
         places.entry(word).or_default().push(at);
     }
-    // Letters of the question before each of its words, and after the last one.
+    // The number of the question's letters before each of its words, and in total.
     let mut letters = vec![0];
     letters.extend(question_words.iter().scan(0, |sum, word| {
         *sum += word.chars().count();
         Some(*sum)
     }));
     let mut text: Option<String> = None;
-    // An answer may repeat a run at every word. Each is searched for once.
+    // An answer may repeat a run at every word. Search for each run only once.
     let mut is_new: HashMap<(usize, usize), bool> = HashMap::new();
     // For each position of the question, the number of preceding words that the answer has just repeated in order.
     let mut runs: HashMap<usize, usize> = HashMap::new();

@@ -1,9 +1,9 @@
-//! Proves a seam: an answer that repeats the received text from somewhere in the shown part up to the cut continues
-//! after the cut (PC-4).
+//! Proves a seam. If an answer repeats the received text from a position in the shown part up to the cut, it
+//! continues after the cut (PC-4).
 //!
-//! A model that sees a text without its end, and writes that end, derives it from what precedes it. So the position
-//! at which the answer joins is known, including the white space there. The comparison ignores differences of white
-//! space, quotation marks, dashes and Markdown emphasis. The received bytes stay.
+//! A model that sees a text without its end, and writes that end, derives it from the text before it. Therefore the
+//! position at which the answer joins is known, including the white space there. The comparison ignores differences
+//! in white space, quotation marks, dashes and Markdown emphasis. The received bytes are kept.
 
 pub(super) mod walk;
 
@@ -17,38 +17,38 @@ use super::weight::{MIN_PROOF_WEIGHT, MIN_PROOF_WEIGHT_IN_DOUBT, weight};
 use crate::AskedFrom;
 use crate::stitch::{announces, is_fence_line};
 
-/// Bytes of an answer that are searched for a repetition. Announcements are not longer.
+/// Number of bytes of an answer in which a repetition may begin. Announcements are not longer.
 const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
 
-/// Bytes before the cut, and at the beginning of the text, that are searched for the repeated part.
+/// Number of bytes before the cut, and at the beginning of the text, in which a repeated part may begin.
 const REPEATED_LIMIT_BYTES: usize = 8_192;
 
-/// The question that an answer belongs to.
+/// The question to which an answer belongs.
 #[derive(Debug, Clone)]
 pub(crate) struct Question<'a> {
     /// The text up to the cut.
     pub(crate) so_far: &'a str,
     /// Bytes of it that were shown.
     pub(crate) shown_bytes: usize,
-    /// Byte from which on it was quoted.
+    /// Offset at which the quotation in the prompt began.
     pub(crate) quoted_from: usize,
     pub(crate) format: &'a Format,
     /// The words of the question, without its quotation of the text.
     pub(crate) words: String,
 }
 
-/// What an answer proves.
+/// The result of looking for a proof in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// It begins to repeat the text at the byte `start`, and what follows the cut begins at `rest_at`. It is
-    /// `wrapped` if its own words precede that.
+    /// The answer begins to repeat the text at the byte `start`, and the text after the cut begins at `rest_at`.
+    /// `wrapped` means that the answer has words of its own before it.
     Proven { start: usize, rest_at: usize, wrapped: bool },
-    /// It repeats the text, but several positions are possible or too little is repeated. `rest_at` is the first
-    /// position.
+    /// The answer repeats the text, but several positions are possible, or the repetition is too short. `rest_at` is
+    /// the first position.
     Doubtful { rest_at: usize },
-    /// It repeats nothing.
+    /// The answer repeats nothing.
     Nothing,
-    /// It may still repeat something.
+    /// The answer may still repeat the text.
     Open,
 }
 
@@ -79,11 +79,11 @@ impl Question<'_> {
                 continue;
             }
             let again = answer.get(start..).unwrap_or_default();
-            // Only a fence repeats a fence. When a fence was skipped as emphasis in the shown text but not in the
-            // held text, one of two matching positions seemed to be the only one.
+            // Only a fence repeats a fence. Without this rule, a fence was skipped as emphasis in the shown text but
+            // not in the held text, and one of two matching positions seemed to be the only one.
             let is_fence = is_fence_line(again);
             let unmarked = again.trim_start_matches(is_emphasis);
-            // The positions that leave the same rest, and whether another rest is possible.
+            // The positions with the same rest, and whether another rest is possible.
             let (mut found, mut same, mut several) = (None, Vec::new(), false);
             for &from in &places {
                 if is_fence && !self.so_far.get(from..).is_some_and(is_fence_line) {
@@ -104,7 +104,7 @@ impl Question<'_> {
                     AnswerExtent::Partial if !is_over => return Proof::Open,
                     AnswerExtent::Partial | AnswerExtent::No => {}
                 }
-                // Further positions cannot decide it any more.
+                // More positions cannot change the result.
                 if several {
                     break;
                 }
@@ -122,23 +122,23 @@ impl Question<'_> {
             if !wrapped || several {
                 return Proof::Doubtful { rest_at };
             }
-            // A repetition further down is the second one.
+            // A later repetition is the second one.
             break;
         }
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
     }
 
-    /// Whether the whole answer proves where it continues.
+    /// Whether the complete answer proves where it continues.
     pub(crate) fn proves_position(&self, answer: &str) -> bool {
         matches!(self.proof(answer, true), Proof::Proven { .. })
     }
 
     /// Returns the positions of an answer at which a repetition may begin: its beginning and each of its first lines.
-    /// The flag is whether something other than white space, dots of omission or a fence precedes it.
+    /// The flag is whether anything but white space, dots of omission or a fence precedes the position.
     fn starts(&self, answer: &str) -> Vec<(usize, bool)> {
         let mut found = Vec::new();
         let mut wrapped = false;
-        // The content of the answer's first fence is the answer, whatever announces it, unless that fence may close a
+        // The content of the answer's first fence is the answer, whatever precedes it, unless that fence may close a
         // block at the cut.
         let mut may_open = true;
         let in_block = self.so_far.lines().filter(|line| is_fence_line(line)).count() % 2 == 1;
@@ -165,7 +165,7 @@ impl Question<'_> {
     }
 
     /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text.
-    /// Returns `None` if it does not, or at several positions.
+    /// Returns `None` if there is no such position, or more than one.
     pub(crate) fn position_after_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
@@ -197,15 +197,15 @@ impl Question<'_> {
         found
     }
 
-    /// Returns where a question that holds nothing back asks to continue. It also showed the token at the cut, so
-    /// only the grammar determines where the answer continues.
+    /// Returns where the model was asked to continue if the question holds nothing back. It also showed the token at
+    /// the cut, so only the grammar determines where the answer continues.
     pub(crate) fn asked_from(&self) -> AskedFrom {
         let verdict = detect(self.so_far.as_bytes(), self.format).verdict;
         let settled = verdict.truncation().map_or(self.so_far.len(), |cut| cut.truncation_index);
         if settled == self.so_far.len() { AskedFrom::Token } else { AskedFrom::Unknown }
     }
 
-    /// Returns the held text: received, and not shown.
+    /// Returns the held text, which was received but not shown.
     pub(crate) fn held_text(&self) -> &str {
         self.so_far.get(self.shown_bytes..).unwrap_or_default()
     }
@@ -224,14 +224,14 @@ impl Question<'_> {
         });
         let start = self.so_far.len() - self.so_far.trim_start().len();
         let first = (start < earliest).then_some(start);
-        // A quotation may begin in the middle of a word if the text has no other boundary.
+        // A quotation may begin within a word if the text has no other boundary.
         let quoted = (self.quoted_from < self.shown_bytes).then_some(self.quoted_from);
         let held = self.held_text();
         let last = match held.trim_start() {
             "" => self.so_far.trim_end().len(),
             begun => self.shown_bytes + held.len() - begun.len() + 1,
         };
-        // One sign is not a repetition.
+        // A single sign does not count as a repetition.
         let signs_more = usize::from(held.trim().is_empty());
         let says_something = move |at: &usize| {
             let repeated = self.so_far.get(*at..).unwrap_or_default();
@@ -254,7 +254,7 @@ impl Question<'_> {
             return AnswerExtent::Complete(at);
         }
         let rest = answer.get(at..).unwrap_or_default();
-        // A string that was received with a raw line feed is repeated with an escaped one.
+        // A string that was received with a raw line feed may be repeated with an escaped one.
         if self.comparison_reading() == Reading::Json
             && blank.contains(|sign: char| sign.is_control())
             && !self.is_between_tokens()
@@ -269,9 +269,9 @@ impl Question<'_> {
             return AnswerExtent::Partial;
         }
         match run {
-            // White space between JSON tokens is not evidence.
+            // White space between JSON tokens proves nothing.
             _ if self.is_between_tokens() => AnswerExtent::Complete(at + run.len()),
-            // White space was received where the answer has none, so it is another text.
+            // The received text has white space where the answer has none, so the answer is another text.
             "" if !rest.is_empty() => AnswerExtent::No,
             _ if run.starts_with(blank) => AnswerExtent::Complete(at + blank.len()),
             // A line may end with spaces.
@@ -280,13 +280,14 @@ impl Question<'_> {
         }
     }
 
-    /// Whether what is repeated from this position on can only be a repetition.
+    /// Whether a match from this position on can only be a repetition.
     fn is_repetition_certain(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
-        // A repetition that the text also begins with proves no position: the answer may be a new version.
+        // If the text also begins with the repeated part, no position is proved: the answer may be a new version of
+        // the text.
         let part = self.so_far.get(from..).unwrap_or_default().trim();
-        // A model that saw everything may begin with a word that also precedes the cut.
+        // A model that saw the complete text may begin with a word that also precedes the cut.
         let in_doubt = wrapped
             || self.so_far.trim_start().starts_with(part)
             || behind_space && from >= self.shown_bytes
@@ -295,7 +296,7 @@ impl Question<'_> {
         repeated >= if in_doubt { MIN_PROOF_WEIGHT_IN_DOUBT } else { MIN_PROOF_WEIGHT }
     }
 
-    /// Returns what the repetition of a text may write differently.
+    /// Returns which differences a repetition of the text may have.
     fn comparison_reading(&self) -> Reading {
         match self.format {
             Format::Json | Format::Jsonl => Reading::Json,

@@ -4,7 +4,7 @@ use endmark_text::{Format, Verdict};
 
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
-/// Returns why a text has this verdict, with this reply as its last piece.
+/// Returns the reason for the verdict on a text whose last piece is this reply.
 pub(super) fn verdict_reason(
     judgement: Judgement,
     reply: &Reply,

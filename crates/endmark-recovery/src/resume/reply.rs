@@ -5,7 +5,7 @@ use endmark_text::Verdict;
 use crate::judge::is_at_limit;
 use crate::{AskedFrom, Ending, Evidence, Stop};
 
-/// One reply, or one continuation, as the driver received it.
+/// One reply or continuation as the driver received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The text, or the arguments of the tool call.
@@ -35,13 +35,12 @@ impl Reply {
         }
     }
 
-    /// Makes a reply whose stream ended in another way, before the provider gave a reason for stopping.
+    /// Creates a reply whose stream ended in another way, before the provider reported a stop reason.
     pub fn broken_off(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
     }
 
-    /// Whether it reached its limit: as the provider says, or by its token count if the provider reports a normal
-    /// stop.
+    /// Whether the reply reached its limit, according to the provider, or by its token count after a normal stop.
     ///
     /// ```
     /// use endmark_recovery::{Reply, Stop};
@@ -72,18 +71,18 @@ impl Reply {
 /// How a continuation is joined to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// Unchanged: the server is proven to continue the same message, and its echo is already removed. Only the
-    /// grammar is checked.
+    /// Unchanged. The server certainly continues the same message, and its echo is already removed. Only the grammar
+    /// is checked.
     Exact,
-    /// At a seam that has to be found (PC-4).
+    /// At a seam that must be found (PC-4).
     Stitched(AskedFrom),
-    /// The answer to the prompt of the [`ResumeAsk`](crate::ResumeAsk), with the text that it showed. It is joined
-    /// where it proves to continue (PC-4).
+    /// At the position where the answer provably continues (PC-4). It answers the prompt of the
+    /// [`ResumeAsk`](crate::ResumeAsk), with the text that the prompt showed.
     Prompted,
-    /// At a seam that has to be found. The server received an unfinished message without an instruction, and only its
-    /// answer shows whether it continues that.
+    /// At a seam that must be found. The server received an unfinished message without an instruction, and only its
+    /// answer shows whether it continues that message.
     Shown,
-    /// As `Shown`, for a server that is known to continue the same message.
+    /// Does the same as `Shown`, for a server that is known to continue the same message.
     InMessage,
 }
 
@@ -97,33 +96,33 @@ impl Join {
     }
 }
 
-/// Why a call brought no reply.
+/// The reason why a call returned no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFailure {
-    /// It was refused before anything was generated. The driver asks in another way, and the call does not count as
-    /// an attempt.
+    /// The call was rejected before anything was generated. It does not count as an attempt, and the driver asks in
+    /// another way.
     #[error("the request was refused: {0}")]
     Rejected(String),
-    /// The upstream is gone. The call was an attempt.
+    /// The upstream failed. The call counts as an attempt.
     #[error("no answer arrived: {0}")]
     Lost(String),
-    /// The answer was not a reply, and the call was an attempt. The driver asks in another way.
+    /// The answer was not a reply. The call counts as an attempt, and the driver asks in another way.
     #[error("the answer does not continue the text: {0}")]
     Unfit(String),
-    /// The answer has content that no text can be joined with, and the call was an attempt. The same request would
-    /// bring the same, so no further request is made.
+    /// The answer contains content that cannot be joined with text. The call counts as an attempt, and no further
+    /// request is made, because it would be answered in the same way.
     #[error("the answer cannot be joined: {0}")]
     Unusable(String),
-    /// The server refuses the request in any form. No further request is made.
+    /// The server rejects all forms of the request. No further request is made.
     #[error("the request was refused permanently: {0}")]
     Final(String),
-    /// A budget does not permit the call. It is not made, and no further request is made.
+    /// A budget does not permit the call. The call is not made, and no further request is made.
     #[error("no budget is left: {0}")]
     Budget(String),
 }
 
 impl AskFailure {
-    /// Whether the call was an attempt: it was made, and may have been processed.
+    /// Whether the call counts as an attempt, because it was made and may have been processed.
     pub(crate) fn is_attempt(&self) -> bool {
         match self {
             Self::Lost(_) | Self::Unfit(_) | Self::Unusable(_) => true,

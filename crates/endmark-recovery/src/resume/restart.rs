@@ -1,4 +1,4 @@
-//! Accepts or rejects the answer to the repeated request, after no continuation could be joined (PC-5).
+//! Accepts or rejects a regenerated reply, which was requested because no continuation could be joined (PC-5).
 
 use std::collections::HashSet;
 
@@ -10,19 +10,19 @@ use super::{Resume, reasons};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
-/// A text with less than 3/4 of the characters of the cut one is clearly shorter. A regenerated reply differs
-/// slightly each time, and the cut text lacks its end.
+/// A text with less than 3/4 of the characters of the cut text is clearly shorter. A regenerated reply is never
+/// exactly as long, and the cut text lacks its end.
 const MIN_LENGTH_RATIO: (usize, usize) = (3, 4);
 
-/// A regenerated text repeats at least 2/5 of the received letters, in pairs of words. A refusal or a question
-/// repeats few, whatever its length. A reply in other words repeats about half.
+/// A regenerated text must repeat at least 2/5 of the received letters, in pairs of words. A refusal or a question
+/// repeats few letters, whatever its length. A reply in other words repeats about half.
 const REPEATED_SHARE: (usize, usize) = (2, 5);
 
-/// Fewer words are not compared: their pairs prove nothing, and little is lost.
+/// Minimum number of words to compare. Fewer pairs prove nothing, and little is lost.
 const MIN_COMPARED_WORDS: usize = 4;
 
 impl Resume {
-    /// Processes the regenerated reply. `problem` is what makes it invalid as a document, if anything does.
+    /// Processes the regenerated reply. `problem` states why it is invalid as a document, if it is.
     pub(super) fn restart(&mut self, reply: Reply, cut: CutKind, problem: Option<String>) {
         self.restarted = true;
         let again = Body::new(
@@ -67,8 +67,8 @@ impl Resume {
         self.finish_whole(false);
     }
 
-    /// Returns why this text cannot replace the cut one, if it cannot: it has less content, or changes what may not
-    /// change.
+    /// Returns why this text cannot replace the cut text: it has less content, or changes something that may not
+    /// change. Returns `None` if it can.
     fn restart_fault(&self, again: &str) -> Option<String> {
         let received = self.body.text();
         let (before, after) = (visible_chars(received), visible_chars(again));
@@ -100,7 +100,7 @@ impl Resume {
     }
 }
 
-/// Whether a regenerated text repeats enough of the received one to be another version of it.
+/// Whether a regenerated text repeats enough of the received text to be another version of it.
 fn repeats_enough(received: &str, again: &str) -> bool {
     let mut words = words(received);
     // The cut may go through the last word.
@@ -151,13 +151,13 @@ fn visible_chars(text: &str) -> usize {
     text.chars().filter(|ch| !ch.is_whitespace()).count()
 }
 
-/// Returns the rows of JSON Lines as the beginning of one array, to compare them as one document.
+/// Returns the rows of JSON Lines as the beginning of an array, so that they can be compared as one document.
 fn rows(text: &str) -> String {
     let mut array = String::with_capacity(text.len() + 1);
     array.push('[');
     for line in text.split_inclusive('\n').filter(|line| !line.trim().is_empty()) {
         array.push_str(line.trim_end_matches(['\r', '\n']));
-        // A row without a line feed is the last one, and may be cut.
+        // A row without a line feed is the last row, and may be cut.
         if line.ends_with('\n') {
             array.push(',');
         }

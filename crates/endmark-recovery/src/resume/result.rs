@@ -1,20 +1,20 @@
-//! The end of a resume, as a `Result` (PC-5).
+//! The end of a resume as a `Result` (PC-5).
 
 use super::step::{ResumeExhausted, ResumeOutcome};
 
-/// Why there is no whole text.
+/// The reason why there is no whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The provider refused, filtered or paused the reply. The first reply is passed on unchanged.
+    /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
     #[error("the provider refused, filtered or paused the reply, which is passed on unchanged")]
     Passed,
-    /// The reply stays cut. It has everything received, and the length of the verified part.
+    /// The reply stays cut. The error contains all received text and the length of its verified part.
     #[error("the reply stays cut: {0}")]
     Exhausted(ResumeExhausted),
 }
 
 impl ResumeOutcome {
-    /// Returns the whole text, or why it does not exist.
+    /// Returns the whole text, or an error with the reason why it is missing.
     ///
     /// ```
     /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};

@@ -1,6 +1,6 @@
-//! What a prompt shows of a cut reply: up to a boundary that lets the answer prove its seam (PC-3).
+//! Decides what a prompt shows of a cut reply. It ends at a boundary that lets the answer prove its seam (PC-3).
 //!
-//! The received text after that boundary is *held*: a model that continues the shown text has to begin with it.
+//! The received text after that boundary is *held*: a model that continues the shown text must begin with it.
 
 mod json;
 
@@ -11,17 +11,18 @@ use endmark_text::detect::detect;
 /// Signs after which a clause begins without white space, in scripts without spaces.
 const CLAUSE_ENDS: [char; 7] = ['。', '，', '、', '！', '？', '；', '：'];
 
-/// The most characters at the end of a text that are held. If none of them is a boundary, as in base64, the whole
+/// Maximum number of held characters at the end of a text. If none of them is at a boundary, as in base64, the whole
 /// text is shown.
 const HELD_LIMIT_CHARS: usize = 240;
 
-/// The longest end of a shown line that a prompt quotes, in characters.
+/// Maximum number of quoted characters from the end of a shown line.
 const QUOTED_LIMIT_CHARS: usize = 200;
 
-/// The least weight of a quoted line. A shorter one is quoted together with the lines before it.
+/// Minimum weight of a quoted line. A shorter one is quoted together with the lines before it.
 const QUOTED_WEIGHT: u32 = 24;
 
-/// The weight to hold after an answer that proved nothing: more than at first, and enough for any doubt.
+/// Minimum weight of the held text after an answer that proved nothing. It is larger than at first, and sufficient
+/// for any doubt.
 const DOUBTED_HOLD_WEIGHT: u32 = 2 * MIN_PROOF_WEIGHT_IN_DOUBT;
 
 /// How far a question backs up.
@@ -29,12 +30,12 @@ const DOUBTED_HOLD_WEIGHT: u32 = 2 * MIN_PROOF_WEIGHT_IN_DOUBT;
 pub(super) enum BackUp {
     /// To the last boundary.
     Little,
-    /// So far that the held text cannot be mistaken: an answer to a first question proved nothing.
+    /// Hold enough that the held text cannot be mistaken, because the answer to a first question proved nothing.
     Further,
 }
 
 impl BackUp {
-    /// Returns the least weight of the held part of this text. After the end of a word, the text may repeat that
+    /// Returns the minimum weight of the held part of this text. After the end of a word, the text may repeat that
     /// word.
     fn weight(self, text: &str) -> u32 {
         match self {
@@ -45,25 +46,25 @@ impl BackUp {
     }
 }
 
-/// What a prompt shows of a cut text, and what it quotes of that (PC-3).
+/// The part of a cut text that a prompt shows, and the part that it quotes (PC-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptExcerpt {
-    /// Bytes that are shown. The received text after them is held: the answer has to begin with it.
+    /// Number of shown bytes. The received text after them is held, and the answer must begin with it.
     pub length: usize,
-    /// The byte at which the quoted part begins. It ends where the shown text ends.
+    /// Start of the quoted part in bytes. It ends at the end of the shown text.
     pub quoted_from: usize,
 }
 
 impl PromptExcerpt {
-    /// Returns the quoted part of a text: JSON unchanged, a line without trailing white space.
+    /// Returns the quoted part of a text. JSON is unchanged, and other text has no white space at the end.
     pub(super) fn quoted_part<'t>(&self, text: &'t str, format: &Format) -> &'t str {
         let quoted = text.get(self.quoted_from..self.length).unwrap_or(text);
         if matches!(format, Format::Json | Format::Jsonl) { quoted } else { quoted.trim_end() }
     }
 }
 
-/// Returns where a question about this cut text ends the shown part. It never ends before the first `least` bytes,
-/// which the client wrote.
+/// Returns where to end the shown part of this cut text. It is never within the first `least` bytes, which the client
+/// wrote.
 ///
 /// JSON is shown up to its settled text, in a string up to its last white space or its opening quote. Rows are shown
 /// up to the last settled row, and text up to its last white space (PC-3).
@@ -96,8 +97,8 @@ fn earliest(text: &str) -> usize {
     text.char_indices().nth_back(HELD_LIMIT_CHARS - 1).map_or(0, |(at, _)| at)
 }
 
-/// Returns the last beginning of a word, a clause or a tag from which on the text has this weight, or an earlier one.
-/// Trailing white space is held, too: only what precedes it can prove how much of it there is.
+/// Returns the last beginning of a word, a clause or a tag from which the text has this weight. White space at the
+/// end is also held, because only the text before it can prove how much white space there is.
 fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     let blank = text.len() - text.trim_start().len();
     let mut found = None;
@@ -120,8 +121,8 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     found
 }
 
-/// Returns the beginning of the last line, if that is a row of a table, or of an earlier row if that has too little
-/// content.
+/// Returns the beginning of the last line if it is a row of a table. If it has too little content, returns that of an
+/// earlier row.
 fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     let is_row = |line: &str| line.trim_start().starts_with('|') && line.matches('|').count() > 1;
     let end = text.trim_end().len();
@@ -139,7 +140,7 @@ fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     found
 }
 
-/// Returns the position before a tag that the cut goes through.
+/// Returns the position before a tag that contains the cut.
 fn tag(text: &str, earliest: usize) -> Option<usize> {
     let open = text.rfind('<')?;
     let is_tag = text
@@ -148,7 +149,7 @@ fn tag(text: &str, earliest: usize) -> Option<usize> {
     (is_tag && !text.get(open..)?.contains('>') && open >= earliest).then_some(open)
 }
 
-/// Returns the beginning of the last row of JSON Lines, if it is unfinished and not too long, and otherwise the
+/// Returns the beginning of the last row of JSON Lines if it is unfinished and not too long. Otherwise returns the
 /// boundary within that row.
 fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     let end = text.trim_end().len();
@@ -164,9 +165,9 @@ fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     json::boundary(text, start, how, earliest)
 }
 
-/// Returns where the quoted part of a shown text begins: its last line, with preceding lines if it has too little
-/// content. Of a long line it is the end, from the beginning of a word. It is never more than half of the text, since
-/// a prompt has no whole reply.
+/// Returns where the quoted part of a shown text begins. It is the last line, with preceding lines if it has too
+/// little content. In a long line it begins at a word near the end. It is at most half of the text, because a prompt
+/// never contains a whole reply.
 fn anchor(shown: &str) -> usize {
     let wanted = shown.chars().count().div_ceil(2).min(QUOTED_LIMIT_CHARS);
     let earliest = shown.char_indices().nth_back(wanted.saturating_sub(1)).map_or(0, |(at, _)| at);

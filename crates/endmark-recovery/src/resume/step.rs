@@ -1,15 +1,15 @@
-//! The output of a resume: what to request next, or how it ended.
+//! The output of a resume: the next request, or the outcome.
 
 use super::shown::PromptExcerpt;
 use crate::stitch::ReasoningSigns;
 use crate::{CutKind, Seam};
 
-/// What to do next.
+/// The next step of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResumeStep {
     /// Ask the model for the rest.
     Ask(ResumeAsk),
-    /// Nothing. This is how it ended.
+    /// The resume is done, with this outcome.
     Done(ResumeOutcome),
 }
 
@@ -20,56 +20,56 @@ pub struct ResumeAsk {
     pub attempt: u32,
     /// The kind of cut that the text has now.
     pub kind: CutKind,
-    /// Everything joined so far: what an unfinished assistant message continues. Replacement characters of a cut
+    /// All joined text so far, which an unfinished assistant message continues. Replacement characters of a cut
     /// character are not included, unless they were sent.
     pub so_far: String,
-    /// The prompt for the rest if the message cannot be continued (PC-3). It is empty if the original request is to
-    /// be repeated.
+    /// The prompt for the rest if the message cannot be continued (PC-3). Empty if the original request is to be
+    /// repeated.
     pub prompt: String,
-    /// How much of `so_far` is shown with that prompt. Its answer is joined by
+    /// The part of `so_far` that is shown with that prompt. The answer is joined by
     /// [`Join::Prompted`](crate::Join::Prompted).
     pub shown: PromptExcerpt,
-    /// What is requested.
+    /// The reply to request.
     pub wanted: RequestedReply,
     /// The signs of reasoning in the request, from the policy.
     pub known: ReasoningSigns,
 }
 
-/// What a call requests (PC-5).
+/// The reply that a call requests (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestedReply {
     /// The rest.
     Rest,
-    /// The reply, since nothing arrived that could be continued: the original request again, with a higher limit if
-    /// the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
+    /// The reply, because nothing arrived that could be continued. Repeat the original request, with a higher limit
+    /// if the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
     Again,
-    /// The whole reply again, since no continuation could be joined. The answer is accepted if it ended normally, is
-    /// whole, has no less content than the cut text, and begins with what the client has.
+    /// The complete reply, because no continuation could be joined. The answer is accepted if it ended normally, is
+    /// whole, has no less content than the cut text, and begins with the text that the client has.
     Restart,
 }
 
 /// How a resume ended (PC-5).
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResumeOutcome {
-    /// The text is whole: its stop reason is a normal one.
+    /// The text is whole, and its stop reason is a normal one.
     Whole {
         /// The whole text.
         text: String,
-        /// The seams, in order; empty if nothing was joined.
+        /// The seams in order. Empty if nothing was joined.
         seams: Vec<Seam>,
-        /// Requested continuations; 0 if the first reply was whole.
+        /// Number of requested continuations. 0 if the first reply was whole.
         attempts: u32,
         /// The kind of cut of the first reply.
         cut: Option<CutKind>,
-        /// Whether the last reply was dropped or stopped by its limit, although the text is whole.
+        /// Whether the text is whole although the stream of its last reply broke or reached the limit.
         disclosed: bool,
-        /// The length in characters of the cut text, if the reply was regenerated and does not begin with exactly
-        /// that text.
+        /// The length in characters of the cut text, if a regenerated reply replaced it and does not begin with
+        /// exactly that text.
         replaced_chars: Option<usize>,
     },
-    /// Refused, filtered or paused by the provider: the first reply is passed on unchanged.
+    /// The provider refused, filtered or paused the reply. The first reply is forwarded unchanged.
     Passed,
-    /// Not whole, and no further request is made.
+    /// The text is not whole, and no further request is made.
     Exhausted(ResumeExhausted),
 }
 
@@ -79,26 +79,26 @@ pub enum ResumeOutcome {
 pub struct ResumeExhausted {
     /// Requested continuations.
     pub attempts: u32,
-    /// Everything received: the text joined at the best seams, then the pieces that could not be joined, in order.
+    /// All received text: the text joined at the best seams, and then the pieces that could not be joined, in order.
     pub merged_raw: String,
     /// Length of the verified beginning of `merged_raw` in bytes, at a character boundary.
     pub verified_len: usize,
-    /// Why no further request is made.
+    /// The reason why no further request is made.
     pub cause: ExhaustedCause,
     /// The cause in a sentence, with details.
     pub reason: String,
-    /// The best of several plausible texts, if the cause is that there are several.
+    /// The best of several possible texts, if the cause is that there are several.
     pub best: Option<String>,
 }
 
-/// Why no further request is made (PC-5).
+/// The reason why no further request is made (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExhaustedCause {
-    /// All attempts are used up.
+    /// No attempts remain.
     Attempts,
     /// The model makes no progress: an identical continuation, nothing new, or the same cut again.
     NoProgress,
-    /// Several seams are plausible and give different values.
+    /// Several seams with different values are possible.
     Ambiguous,
     /// The provider refused, filtered or paused a continuation, or permanently refused the request for it.
     Refused,
@@ -106,8 +106,8 @@ pub enum ExhaustedCause {
     Rejected,
     /// A budget does not permit another call.
     Budget,
-    /// The client is gone, the reply exceeded a limit of size or time, or the client has part of a continuation that
-    /// could not be joined.
+    /// The client disconnected, the reply exceeded a limit on size or time, or the client has part of a continuation
+    /// that could not be joined.
     Stopped,
 }
 
@@ -125,7 +125,8 @@ impl ExhaustedCause {
         }
     }
 
-    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and lost clients are final.
+    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and disconnected clients are
+    /// final.
     pub fn allows_correction(self) -> bool {
         match self {
             Self::Attempts | Self::NoProgress | Self::Ambiguous | Self::Rejected => true,

@@ -1,15 +1,15 @@
-//! The strategies to get the rest of a cut reply, and their order (PC-3, PC-5).
+//! The strategies for getting the rest of a cut reply, and their order (PC-3, PC-5).
 
 use std::fmt;
 
-/// One strategy to get the rest of a cut reply.
+/// One strategy for getting the rest of a cut reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// The model continues its own unfinished message, if its server can.
     Prefill,
     /// A prompt requests the rest.
     Prompt,
-    /// The whole reply is requested again, with a higher limit.
+    /// The complete reply is requested again, with a higher limit.
     Restart,
 }
 
@@ -33,7 +33,7 @@ pub enum StrategiesError {
     /// An unknown strategy.
     #[error("unknown strategy `{0}`: use {known}", known = known_names())]
     Unknown(String),
-    /// A strategy that is listed twice.
+    /// A strategy occurs twice.
     #[error("the strategy `{0}` is listed twice")]
     Twice(&'static str),
     /// The list is empty.
@@ -45,7 +45,7 @@ fn known_names() -> String {
     Strategy::ALL.map(|strategy| format!("`{}`", strategy.name())).join(", ")
 }
 
-/// The permitted strategies, in their order: `prefill`, `prompt`, `restart` by default (PC-3).
+/// The permitted strategies in order. The default is `prefill`, `prompt`, `restart` (PC-3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strategies(Vec<Strategy>);
 
@@ -94,7 +94,7 @@ impl Strategies {
         self.0.contains(&strategy)
     }
 
-    /// Whether `one` comes before `other`, or only `one` is permitted.
+    /// Whether `one` precedes `other`, or only `one` is permitted.
     pub fn prefers(&self, one: Strategy, other: Strategy) -> bool {
         let place = |strategy| self.0.iter().position(|way| *way == strategy);
         match (place(one), place(other)) {

@@ -49,7 +49,7 @@ fn outcome(resume: &Resume) -> ResumeOutcome {
     }
 }
 
-/// The text, the attempts and whether it is disclosed.
+/// Returns the text, the number of attempts, and whether it is disclosed.
 fn whole_result(resume: &Resume) -> (String, u32, bool) {
     match outcome(resume) {
         ResumeOutcome::Whole { text, attempts, disclosed, .. } => (text, attempts, disclosed),
@@ -73,7 +73,7 @@ fn a_whole_reply_needs_no_request() {
     assert_eq!(resume.cut(), None);
 }
 
-/// PC-8: whole by a demanded grammar beats what the provider says.
+/// PC-8: a text that is whole by a required grammar overrides the provider's report.
 #[test]
 fn a_whole_reply_with_a_limit_stop_is_whole_and_disclosed() {
     assert_eq!(whole_result(&json(limit("[1, 2]"))), ("[1, 2]".to_owned(), 0, true));
@@ -87,7 +87,7 @@ fn a_refused_reply_is_passed() {
     }
 }
 
-/// A reply that its server stopped because it repeated itself is cut, and a continuation would repeat it further.
+/// A reply that its server stopped because of a repetition is cut. A continuation would only repeat it further.
 #[test]
 fn a_repetition_is_not_continued() {
     let first = json(Reply::with_stop("[1, 1, 1", Stop::Repetition));
@@ -128,7 +128,7 @@ fn a_cut_continuation_is_continued() {
     assert_eq!(whole_result(&resume), ("{\"a\": [1, 2, 34]}".to_owned(), 2, false));
 }
 
-/// PC-8: a demanded grammar at its end ends it, however the continuation ended.
+/// PC-8: a required grammar that is complete ends the text, however the continuation ended.
 #[test]
 fn a_cut_continuation_can_complete_the_document() {
     for (reply, disclosed) in [
@@ -145,7 +145,7 @@ fn a_cut_continuation_can_complete_the_document() {
     }
 }
 
-/// PC-5: text without a grammar is whole when its continuation is.
+/// PC-5: text without a grammar is whole if its continuation is.
 #[test]
 fn text_is_whole_if_its_continuation_is() {
     let mut resume = text(limit("The quick brown fox ju"));
@@ -167,7 +167,7 @@ fn text_that_stays_cut_is_exhausted_but_verified() {
     assert_eq!(resume.verified_beginning(), end.merged_raw);
 }
 
-/// The model was at the end of its own message when the limit was reached.
+/// The model was at the end of its message when the limit was reached.
 #[test]
 fn a_continued_message_without_new_text_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
@@ -193,7 +193,7 @@ fn a_policy_without_attempts_only_judges() {
     assert!(end.reason.starts_with("no continuation may be asked for"));
 }
 
-/// The reason says how often it was tried, and why the last answer did not do.
+/// The reason states the number of attempts, and why the last answer was not accepted.
 #[test]
 fn an_outcome_reports_its_reason() {
     let mut used_up = text(limit("one "));
@@ -209,7 +209,7 @@ fn an_outcome_reports_its_reason() {
     assert_eq!(exhausted_result(&gone).reason, format!("not resumed further after 1 attempts: {last}"));
 }
 
-/// PC-8 `empty`: the answer replaces, there is nothing to stitch.
+/// PC-8 `empty`: the answer replaces the empty reply, because there is nothing to join.
 #[test]
 fn an_empty_reply_is_requested_again() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
@@ -251,7 +251,7 @@ fn an_answer_that_begins_with_the_sent_text_is_unchanged() {
     assert_eq!(whole_result(&resume).0, "\nHello.");
 }
 
-/// Text that was sent since the first reply stays sent when the request is repeated.
+/// If the request is repeated, text that was sent since the first reply is kept.
 #[test]
 fn an_answer_to_the_same_request_keeps_text_sent_meanwhile() {
     let mut resume = text(Reply::broken_off("\n", Ending::Dropped));
@@ -261,7 +261,7 @@ fn an_answer_to_the_same_request_keeps_text_sent_meanwhile() {
     assert!(resume.keeps_sent("\nHello") && !resume.keeps_sent("Hello"));
 }
 
-/// PC-5: no received byte is missing from it, not even a blank one.
+/// PC-5: all received bytes are kept, even a blank reply.
 #[test]
 fn a_replaced_blank_reply_is_recorded() {
     let mut replaced = text(Reply::broken_off("\n", Ending::Dropped));
@@ -277,7 +277,7 @@ fn a_replaced_blank_reply_is_recorded() {
     assert_eq!(exhausted_result(&in_front).merged_raw, "\ncut he");
 }
 
-/// A refusal stands, also of a request that was only asked again.
+/// A refusal is final, even for a repeated request.
 #[test]
 fn a_refused_repetition_ends_the_resume() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
@@ -289,7 +289,7 @@ fn a_refused_repetition_ends_the_resume() {
     assert_eq!((last.role, last.judgement), (PieceRole::Again, Judgement::Passed));
 }
 
-/// A refusal in a continuation ends it: it is never asked again.
+/// A refusal in a continuation ends the resume. Nothing more is requested.
 #[test]
 fn a_refused_continuation_ends_the_resume() {
     for stop in [Stop::Refused, Stop::Paused] {
@@ -311,7 +311,7 @@ fn the_clients_own_stop_sequence_ends_a_continuation() {
     assert_eq!(whole_result(&resume).0, "one, two");
 }
 
-/// A rejected call is no attempt; a lost one is.
+/// A rejected call does not count as an attempt, but a lost call does.
 #[test]
 fn lost_calls_count_as_attempts_and_rejected_ones_do_not() {
     let mut resume = json(limit("[1, "));
@@ -361,7 +361,7 @@ fn a_permanent_refusal_ends_the_resume_immediately() {
     assert!(end.reason.ends_with("the request was refused permanently: no such model"), "{}", end.reason);
 }
 
-/// If a server is proven to continue the message, valid text is known to belong to the reply.
+/// If a server certainly continues the message, valid text is known to belong to the reply.
 #[test]
 fn an_exact_continuation_is_verified_up_to_its_grammar_error() {
     let mut resume = json(limit("{\"a\": 1"));
@@ -389,7 +389,7 @@ fn a_later_join_revokes_the_verification_of_an_earlier_piece() {
     assert_eq!(resume.verified_beginning(), "[10, 3] ");
 }
 
-/// A text that has broken its grammar cannot be ended by it: it is continued like any text.
+/// A text that violates its grammar cannot be ended by it. It is continued as plain text.
 #[test]
 fn a_malformed_cut_reply_is_continued_as_text() {
     let mut resume = json(limit("```json\n{\"a\": "));
@@ -419,7 +419,7 @@ fn a_merge_that_changes_sent_text_is_refused() {
     assert_eq!(later.verified_beginning(), "[1, 2");
 }
 
-/// Some servers leave a replacement character for one that their limit cut through.
+/// Some servers write a replacement character for a character that their limit has cut.
 #[test]
 fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     let first = || limit("{\"a\": \"caf\u{fffd}");
@@ -443,7 +443,7 @@ fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     assert_eq!(end.merged_raw, "{\"a\": \"café au l\u{fffd}\u{fffd}");
     assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"café au l");
 
-    // Also where only a part of it was sent.
+    // Also if only part of it was sent.
     for unsent in 0..3 {
         let policy = ResumePolicy { sent: first().text.len() - unsent, ..ResumePolicy::default() };
         let sent = Resume::new(policy, Some(Format::Json), first());
@@ -462,7 +462,7 @@ fn a_replacement_character_at_the_cut_is_removed_unless_sent() {
     assert_eq!(never.verified_beginning(), first().text);
 }
 
-/// Only a limit cuts through a character: elsewhere the sign is what the model wrote.
+/// Only a limit cuts through a character. Elsewhere the model wrote the replacement character.
 #[test]
 fn a_replacement_character_before_another_cut_is_text() {
     let mut resume = json(Reply::broken_off("{\"a\": \"x\u{fffd}", Ending::Dropped));
@@ -475,7 +475,7 @@ fn a_replacement_character_before_another_cut_is_text() {
     assert_eq!(whole_result(&text).0, "It is \u{fffd}");
 }
 
-/// PC-9: a continuation that was passed on as it came is what the client has, however it is joined.
+/// PC-9: a forwarded continuation stays, because the client has it, however it is joined.
 #[test]
 fn a_sent_continuation_is_kept() {
     let mut joined = json(limit("{\"a\": \"x"));
@@ -494,7 +494,7 @@ fn a_sent_continuation_is_kept() {
     assert!(!unjoined.keeps_sent("{\"a\": 1}"));
 }
 
-/// PC-5, PC-9: two seams with different values are no seam, unless the policy takes the best.
+/// PC-5, PC-9: two seams with different values are ambiguous, unless the policy uses the best one.
 #[test]
 fn an_ambiguous_seam_stops_or_takes_the_best() {
     let unknown = Join::Stitched(AskedFrom::Unknown);
@@ -534,7 +534,7 @@ fn a_marker_ends_a_text() {
     assert_eq!(whole_result(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
 }
 
-/// PC-8: Markdown does not say where it ends, so its verdict counts only where something is open.
+/// PC-8: Markdown does not show where it ends, so its verdict counts only if an element is open.
 #[test]
 fn required_markdown_is_continued_while_a_construct_is_open() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Markdown), first);
@@ -544,14 +544,15 @@ fn required_markdown_is_continued_while_a_construct_is_open() {
     assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("s\n```\n"), Join::Exact);
     assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
-    // Nothing is open, but the limit was reached: as in plain text, only the model knows whether that is all.
+    // No element is open, but the limit was reached. As in plain text, only the model knows whether the text is
+    // complete.
     let mut resume = demanded(limit(closed));
     assert_eq!(ask(&resume).kind, CutKind::Limit);
     resume.reply(normal(""), Join::Exact);
     assert_eq!(whole_result(&resume), (closed.to_owned(), 1, false));
 }
 
-/// PC-8: tags end where all of them are closed, whatever the provider says.
+/// PC-8: tags end when all of them are closed, whatever the provider reports.
 #[test]
 fn required_tags_end_when_all_are_closed() {
     let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Tags), first);
@@ -571,7 +572,7 @@ fn a_finished_resume_ignores_further_events() {
     assert_eq!((resume.next(), resume.history().len()), (before, 1));
 }
 
-/// PC-5: the orchestration as one call.
+/// PC-5: one call runs the whole resume.
 #[test]
 fn resume_if_truncated_runs_to_the_end() {
     let mut pieces = vec!["c\"]", "b"];
@@ -592,7 +593,7 @@ fn the_last_lines_of_a_cut_continuation_are_kept() {
         let mut resume = text(limit(&whole[..first]));
         resume.reply(limit(&whole[first..second]), Join::Stitched(AskedFrom::Unknown));
         if let ResumeStep::Ask(next) = resume.next() {
-            // A refused answer is asked for again.
+            // A rejected answer is requested again.
             resume.reply(normal(&whole[next.so_far.len()..]), CUT);
         }
         match outcome(&resume) {

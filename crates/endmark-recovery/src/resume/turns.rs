@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Resume {
-    /// Processes a complete reply: the first one, or the answer to the repeated request.
+    /// Processes a complete reply, which is the first one or the answer to the repeated request.
     pub(super) fn begin(&mut self, mut reply: Reply, role: PieceRole) {
         let received = reply.text.clone();
         let mut kept_in_front = false;
@@ -83,7 +83,7 @@ impl Resume {
         if piece.trim().is_empty() {
             return self.accept_empty(reply, join, alone, cut);
         }
-        // The same answer to another question shows where it continues.
+        // If a different question gets the same answer, that shows where it continues.
         let is_asked_otherwise = join == Join::Prompted
             && self.earlier_answer.as_ref().is_some_and(|earlier| earlier.shown_bytes != shown.length);
         let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
@@ -146,7 +146,7 @@ impl Resume {
         }
     }
 
-    /// Joins a continuation, unless it proves nothing and contradicts an earlier one that could not be joined.
+    /// Joins a continuation, unless it proves nothing and conflicts with an earlier one that could not be joined.
     fn join_continuation(
         &self,
         piece: &str,
@@ -193,7 +193,7 @@ impl Resume {
                 self.keep_unjoined(reply, join, CutKind::Empty, 0, why);
                 self.ask_unless_stopped(CutKind::Empty, ending);
             }
-            // A call that broke is no evidence about the model's progress.
+            // A broken call does not show whether the model makes progress.
             (
                 Ending::UpstreamError
                 | Ending::Stalled
@@ -206,8 +206,7 @@ impl Resume {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.ask_unless_stopped(cut, ending);
             }
-            // A server that repeats its cut message and adds nothing has not continued it. A prompt may still
-            // succeed.
+            // A server that repeats its cut message and adds nothing has not continued it. A prompt may still succeed.
             (Ending::Clean, Judgement::Cut(CutKind::Limit)) if join == Join::Shown => {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.ask_unless_stopped(cut, ending);
@@ -219,7 +218,7 @@ impl Resume {
         }
     }
 
-    /// Processes a joined continuation: the text is whole, or is continued from there.
+    /// Processes a joined continuation. The text is whole, or is continued.
     pub(super) fn accept_merged(
         &mut self,
         reply: Reply,
@@ -240,7 +239,7 @@ impl Resume {
         if stuck {
             let why = format!("{}, and it brought nothing new", reasons::describe_ending(&reply));
             if merged.text == self.body.text() {
-                // The text already has all of it.
+                // The text already contains all of it.
                 self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
             } else {
                 self.keep_unjoined(reply, join, cut, 0, why);

@@ -1,4 +1,4 @@
-//! Joins several continuations in a row: the answer of `endmark stitch` (PC-4, PC-5).
+//! Joins several continuations in a row, for `endmark stitch` (PC-4, PC-5).
 
 use endmark_text::Format;
 
@@ -27,12 +27,12 @@ impl Outcome {
     }
 }
 
-/// Why the parts are not one whole text.
+/// The reason why the parts are not one whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StitchError {
     /// `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub code: &'static str,
-    /// What happened, for people.
+    /// The reason in words.
     pub message: String,
 }
 
@@ -41,16 +41,16 @@ pub struct StitchError {
 pub struct Stitched {
     /// The result for the parts.
     pub outcome: Outcome,
-    /// The whole text, the best candidate, or the longest verified beginning.
+    /// The whole text, or else the best candidate or the longest verified beginning.
     pub text: String,
     /// One seam for each joined continuation, in order.
     pub seams: Vec<Seam>,
-    /// Why the text is not whole.
+    /// The reason why the text is not whole.
     pub error: Option<StitchError>,
 }
 
 /// Joins a first part and its continuations in order (PC-4). A later continuation may decide what an earlier one
-/// leaves open. Otherwise an ambiguous seam ends the work, since everything after it would depend on a guess.
+/// leaves open. Otherwise, an ambiguous seam ends the work, because everything after it would depend on a guess.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, Outcome, stitch};
@@ -72,8 +72,8 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     }
 }
 
-/// Returns the result of weighing all continuations together, or `None` if the reason must be found one continuation
-/// at a time.
+/// Returns the result of weighing all continuations together. Returns `None` if the reason must be found one
+/// continuation at a time.
 fn chain_outcome(chained: ChainResult) -> Option<Stitched> {
     if !chained.is_whole {
         return None;
@@ -87,7 +87,7 @@ fn chain_outcome(chained: ChainResult) -> Option<Stitched> {
     Some(Stitched { outcome, text: chained.text, seams: chained.seams, error })
 }
 
-/// Joins the continuations one after the other, as far as possible.
+/// Joins the continuations one by one, as far as possible.
 fn stitch_one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let mut text = chunks.first().cloned().unwrap_or_default();
     let mut seams = Vec::new();
@@ -114,7 +114,7 @@ fn stitch_one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Sti
     let verdict = verdict.unwrap_or_else(|| endmark_text::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
         endmark_text::Verdict::Whole => None,
-        // Text without a grammar has no defined end, so nothing in it can be unfinished.
+        // Text without a grammar has no defined end, so it is never unfinished.
         endmark_text::Verdict::Truncated(_) if *format == Format::Text => None,
         endmark_text::Verdict::Truncated(_) => {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })

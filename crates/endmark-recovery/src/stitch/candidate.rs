@@ -1,4 +1,4 @@
-//! A candidate seam: one way to join the two parts, with the cost of its story.
+//! A candidate seam, which is one way to join the two parts, with the cost of its story.
 
 use super::joint::Joint;
 use super::seam::{AskedFrom, SeamStyle};
@@ -13,25 +13,25 @@ pub(super) struct Candidate {
     pub(super) style: SeamStyle,
     /// How unlikely the story is in general, in bits.
     pub(super) cost: f64,
-    /// Where the text of the continuation begins, before a repeated part is removed.
+    /// Start of the continuation's text, before a repeated part is removed.
     pub(super) opening: usize,
-    /// Bytes of the first part that the continuation repeats in this story.
+    /// Number of bytes of the first part that the continuation repeats in this story.
     pub(super) repeated: usize,
     /// Whether nothing is removed or added.
     pub(super) is_clean: bool,
-    /// Whether a fence around it is removed.
+    /// Whether a fence around the text is removed.
     pub(super) fenced: bool,
     /// Evidence, in bits, that the text before it is an announcement.
     pub(super) announced: f64,
 }
 
 impl Candidate {
-    /// Returns what is added to the first part after the glue.
+    /// Returns the text that is added to the first part after the glue.
     pub(super) fn added_text<'a>(&self, joint: &Joint<'a>) -> &'a str {
         &joint.continuation[self.start..self.end]
     }
 
-    /// Whether this is the requested story: nothing removed, and joined at the requested position.
+    /// Whether this is the requested story: nothing is removed, and the seam is at the requested position.
     pub(super) fn is_asked(&self, joint: &Joint<'_>) -> bool {
         let here = match joint.from {
             AskedFrom::Cut => joint.initial.len(),

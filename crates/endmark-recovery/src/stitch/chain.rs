@@ -1,7 +1,7 @@
-//! Weighs several continuations together: a later one may decide what an earlier one leaves open (PC-4).
+//! Weighs several continuations together, because a later one may decide what an earlier one leaves open (PC-4).
 //!
-//! Each way to join the parts so far is a path. Its cost is the sum of the costs of its seams. The next part is
-//! joined to all paths. A path that it does not fit is dropped; a path that it fits well becomes likelier.
+//! Each way to join the parts so far is a path, whose cost is the sum of the costs of its seams. The next part is
+//! joined to all paths. A path that it does not fit is dropped, and a path that it fits well becomes likelier.
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -16,24 +16,24 @@ use super::seam::{AskedFrom, Seam, SeamStyle, dropped_beginning};
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
-/// A path that costs this much more than the best one is dropped, in bits.
+/// A path is dropped if it costs this much more than the best path, in bits.
 const MAX_EXTRA_COST: f64 = 16.0;
 
-/// Cost, in bits, of removing a part of white space alone that may belong to the text.
+/// Cost in bits of removing a part that consists of white space and may belong to the text.
 const SPACE_DROPPED: f64 = 1.0;
 
-/// The most paths that are followed.
+/// Maximum number of paths that are followed.
 const MAX_PATHS: usize = 8;
 
 /// The gravest doubt about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Doubt {
     None,
-    /// A seam takes a few bytes for repeated that may be intended.
+    /// A seam removes a few bytes as a repetition that may be intended.
     Slight,
     /// A seam is a guess, however likely, or, in text, its continuation is more likely something else.
     Guessed,
-    /// A continuation was taken for something else and left out.
+    /// A continuation was left out as something else.
     Dropped,
 }
 
@@ -43,14 +43,14 @@ struct Path {
     record: PathRecord,
 }
 
-/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, since there are many
+/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, because there are many
 /// more steps than paths.
 struct Step<'p> {
     parts: [&'p str; 3],
     record: PathRecord,
 }
 
-/// What is known about a path apart from its text.
+/// The data of a path apart from its text.
 #[derive(Clone)]
 struct PathRecord {
     is_whole: bool,
@@ -66,7 +66,7 @@ struct PathRecord {
 }
 
 impl PathRecord {
-    /// Returns the signs of all its seams and of one more.
+    /// Returns the signs of all its seams and one more.
     fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<DecisionSign> {
         let mut signs = decision::story_signs(joint, &survivor.candidate, survivor.has_dropped_remark);
         signs.extend(&self.signs);
@@ -82,7 +82,7 @@ pub(super) struct ChainResult {
     pub(super) is_settled: bool,
 }
 
-/// Joins a first part with all its continuations. Returns `None` if no path accepts them all.
+/// Joins a first part with all its continuations. Returns `None` if no path accepts all of them.
 pub(super) fn follow(
     initial: &str,
     continuations: &[String],
@@ -116,8 +116,9 @@ pub(super) fn follow(
                 continue;
             }
             let Some((survivors, weighed)) = super::weigh_candidates(&joint) else { continue };
-            // The part may also be something else. Then the next part continues from the same position. Nearly every
-            // part can continue a text, so a part that follows something else is taken for something else, too.
+            // The part may also be something else. In that case the next part continues from the same position.
+            // Nearly every part can continue a text, so a part after something else is also treated as something
+            // else.
             let record = PathRecord {
                 cost: path.record.cost + weighed.nothing,
                 is_as_requested: false,
@@ -159,9 +160,9 @@ pub(super) fn follow(
     decide(paths, format, from)
 }
 
-/// Returns the doubt about one seam. A seam is a guess if it takes one or two letters of a string for repeated.
-/// Without a grammar it is also a guess if it adds unproven white space, removes white space that is not settled by
-/// itself, takes a period of the text for repeated, or leaves out the whole continuation.
+/// Returns the doubt about one seam. A seam is a guess if it removes one or two letters of a string as a repetition.
+/// Without a grammar, it is also a guess if it adds unproven white space, removes white space that is not settled by
+/// itself, removes a period of the text as a repetition, or leaves out the whole continuation.
 fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &SupportedValue) -> Doubt {
     let own = &survivor.candidate;
     let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
@@ -184,8 +185,8 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Sup
     }
 }
 
-/// Returns the paths to follow, the likeliest first. Of the paths with the same value it keeps the surest: if one of
-/// them removes and guesses nothing, the others do not matter.
+/// Returns the paths to follow, likeliest first. Of paths with the same value it keeps the surest. If one of them
+/// removes and guesses nothing, the others do not matter.
 fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
@@ -240,7 +241,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     let ahead = SeamLead::from_weights(own, others, rival, nothing);
     // The weights are those of single seams. Several seams are never surer than their share of the evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
-    // Without a grammar every text is whole. Then a wrapper is never a tie, but text removed from within it is.
+    // Without a grammar every text is whole. In that case a wrapper is never a tie, but text removed from within it is.
     let is_wrapper = |style| {
         matches!(
             style,
@@ -272,8 +273,8 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainRes
     })
 }
 
-/// Returns the paths after a part of white space alone. Between tokens it has no effect. In text it belongs there if
-/// it was requested at the cut, and otherwise it may.
+/// Returns the paths after a part that consists of white space. Between tokens it has no effect. In text it belongs
+/// there if the cut was requested, and otherwise it may.
 fn paths_after_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =

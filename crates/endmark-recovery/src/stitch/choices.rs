@@ -7,15 +7,15 @@ use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
 use super::{is_same_value, survivor, weigh_candidates};
 
-/// The most candidates that are shown.
+/// Maximum number of candidates that are shown.
 const MAX_SHOWN: usize = 4;
-/// A candidate that is this much less likely than the best is not shown, in bits.
+/// A candidate is not shown if it is this much less likely than the best one, in bits.
 const MAX_DISADVANTAGE: f64 = 10.0;
 
-/// Returns the texts that two parts may give, the likeliest first, at most four. They are the choices if
+/// Returns the texts that two parts may give, likeliest first, at most four. They are the choices if
 /// [`merge_chunks`](super::merge_chunks) returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
 ///
-/// Each text has a different value, and is whole or a valid beginning. The list is empty if nothing can be joined.
+/// Each text has a different value, and is whole or a valid beginning. The list is empty if the parts cannot be joined.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, candidates};

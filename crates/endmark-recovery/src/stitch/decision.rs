@@ -1,8 +1,8 @@
-//! Computes how probable it is that a seam is right (PC-4). One model and one threshold serve texts with and without
-//! a grammar, chains and streams. The inputs are the signs of the likeliest story and its lead over the alternatives,
-//! in bits. `cargo xtask fit` writes the weights to `weights.rs`: a logistic regression on the cases of
-//! `bench/recovery` in the half `fit`. A case that comes out wrong becomes a row of the next fit. What no likelihood
-//! can decide is refused instead: by `doubts` in a text with a grammar, by `plain::weigh` in one without.
+//! Computes the probability that a seam is right (PC-4). One model and one threshold serve texts with and without a
+//! grammar, chains and streams. The inputs are the signs of the likeliest story and its lead over the alternatives,
+//! in bits. `cargo xtask fit` writes the weights to `weights.rs`. They come from a logistic regression on the cases
+//! of `bench/recovery` in the half `fit`. A case with a wrong result becomes a row of the next fit. Cases that no
+//! likelihood can decide are rejected: by `doubts` in a text with a grammar, and by `plain::weigh` in one without.
 
 mod weights;
 
@@ -17,25 +17,25 @@ use weights::WEIGHTS;
 
 /// Cost of a silently wrong text, in refusals.
 pub(super) const COST_OF_WRONG: f64 = 15.0;
-/// The same for a clean continuation at the requested cut. Nearly all continuations are, so that refusing them costs
-/// more.
+/// The cost for a clean continuation at the requested cut. Nearly all continuations are of this kind, so rejecting
+/// them costs more.
 pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 3.0;
-/// The same for text that a reader receives before the rest has come, and for text that may be the model's own.
+/// The cost for text that a reader receives before the rest has arrived, and for text that may be the model's own.
 pub(super) const COST_OF_WRONG_ONCE_SENT: f64 = 150.0;
 /// Minimum lead, in bits, over the possibility that the continuation is something else.
 const MIN_LEAD_OVER_NOTHING: f64 = 2.5;
 /// Weights are stored in this fraction of the log odds.
 const UNIT: f64 = 1024.0;
-/// Up to each of these bits the likelihood has its own weight. Beyond the last one more lead adds no certainty.
+/// The likelihood has a separate weight up to each of these bits. Beyond the last one, more lead adds no certainty.
 const KNOTS: [f64; 3] = [4.0, 9.0, 30.0];
-/// Up to this many bytes an overlap is one or two letters.
+/// An overlap up to this size is one or two letters.
 pub(super) const MAX_TRIVIAL_OVERLAP_BYTES: usize = 4;
-/// Up to this many bytes an overlap is one or two words.
+/// An overlap up to this size is one or two words.
 pub(super) const MAX_SMALL_OVERLAP_BYTES: usize = 20;
 
 macro_rules! signs {
     ($($(#[$reason:meta])* $sign:ident,)*) => {
-        /// Evidence for or against the likeliest story, apart from its likelihood.
+        /// Evidence for or against the likeliest story, in addition to its likelihood.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum DecisionSign {
             $($(#[$reason])* $sign,)*
@@ -49,7 +49,7 @@ macro_rules! signs {
 signs! {
     /// Every seam has this sign.
     Any,
-    /// A grammar has accepted the text, so that likelihood is stronger evidence.
+    /// A grammar has accepted the text, so the likelihood is stronger evidence.
     Grammar,
     /// The cut is within a string.
     InString,
@@ -65,7 +65,7 @@ signs! {
     Hair,
     /// Only one or two words are repeated.
     Slight,
-    /// The text, or a part of it, begins again.
+    /// The text or a part of it begins again.
     Restart,
     /// White space is removed or added.
     Whitespace,
@@ -78,7 +78,7 @@ signs! {
     Spaced,
     /// Dots stay in a clean continuation that was not requested at the cut. They indicate an omission.
     DotsKept,
-    /// A fence around the text is removed; it serves no other purpose.
+    /// A fence around the text is removed, which serves no other purpose.
     Fence,
     /// A fence after an announcement is removed.
     Fenced,
@@ -90,15 +90,15 @@ signs! {
     EscapeAnew,
     /// A number or a literal at the cut is written again, or removed.
     TokenAnew,
-    /// Another story is whole and keeps what this one removes.
+    /// Another story gives a whole text and keeps the part that this story removes.
     OtherIsWhole,
-    /// The same, and this story removes or adds only a few bytes.
+    /// As above, and this story removes or adds only a few bytes.
     OtherIsWholeBesideLittle,
-    /// The same, and this story removes a repetition or dots.
+    /// As above, and this story removes a repetition or dots.
     OtherIsWholeBesideTwice,
-    /// A number or an escape continues or is written again: both give a whole text.
+    /// A number or an escape is continued or written again, and both give a whole text.
     MayBeAnew,
-    /// The same few words precede and follow the cut: two equal neighbours, or one repeated.
+    /// The same few words precede and follow the cut. They are either two equal neighbours or a repetition.
     Neighbours,
     /// No other value has a story.
     Alone,
@@ -120,8 +120,8 @@ pub(super) struct SeamLead {
 }
 
 impl SeamLead {
-    /// Returns the lead of a value of this weight. `others` is the weight of all others together, `rival` that of the
-    /// heaviest one.
+    /// Returns the lead of a value with this weight. `others` is the total weight of all others, and `rival` that of
+    /// the heaviest one.
     pub(super) fn from_weights(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
         let most = KNOTS[KNOTS.len() - 1];
         let ahead = |other: f64| {
@@ -172,7 +172,7 @@ pub(super) fn settles(probability: f64, cost: f64) -> bool {
     (1.0 - probability) * cost <= probability
 }
 
-/// Whether the white space after the removed part may belong to the text: any white space after dots, more than one
+/// Whether white space after the removed part may belong to the text: any white space after dots, or more than one
 /// blank line after an announcement.
 pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let ahead = joint.continuation[..story.opening].trim_end().len();
@@ -186,7 +186,7 @@ pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
         }
 }
 
-/// Returns the signs that a story has regardless of its rivals.
+/// Returns the signs of a story that do not depend on its rivals.
 pub(super) fn story_signs(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<DecisionSign> {
     let is_clean_from = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;

@@ -1,18 +1,18 @@
 //! JSON escapes that the cut went through, and how the continuation completes them.
 //!
-//! A model that continues its own message writes the remaining digits of the escape. Otherwise it may write the
-//! character itself. Then the beginning of the escape shows which characters are possible.
+//! A model that continues its own message writes the remaining digits of the escape. Any other model may write the
+//! character itself. In that case the beginning of the escape shows which characters are possible.
 
 use super::joint::Joint;
 
-/// ASCII characters that are escaped by their number where a document may be embedded in HTML.
+/// ASCII characters that are written as numeric escapes in documents that may be embedded in HTML.
 const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
 
 /// Words of one or two hexadecimal digits, in several languages.
 const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 
-/// Whether the cut went through an escape and the continuation, from this position on, has a character that the
-/// escape can represent.
+/// Whether the cut went through an escape and the continuation has, at this position, a character that the escape can
+/// represent.
 pub(super) fn completes_escape(joint: &Joint<'_>, start: usize) -> bool {
     let (Some(cut_part), Some(sign)) = (cut_escape(joint), joint.continuation[start..].chars().next()) else {
         return false;
@@ -28,13 +28,13 @@ pub(super) fn is_cut_in_escape(joint: &Joint<'_>) -> bool {
     cut_escape(joint).is_some()
 }
 
-/// Whether half a surrogate pair would remain, because what follows the cut is not the escape of the other half.
+/// Whether half a surrogate pair would remain, because the text after the cut is not the escape of the other half.
 pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
     let is_half = |cut_part: &str| cut_part.len() == "\\ud83d".len();
     cut_escape(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
 }
 
-/// Whether what follows the cut, from this position on, may be a word as well as the missing digits of an escape:
+/// Whether the text after the cut, from this position on, may be a word as well as the missing digits of an escape:
 /// `Cafe` after `\u00`.
 pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     let tail =
@@ -51,7 +51,7 @@ pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     if word.len() == lacking {
         return lacking > 2 || SHORT.contains(&word.to_ascii_lowercase().as_str());
     }
-    // A model uses one letter case for its digits, and no word begins with two of these consonants.
+    // A model writes its digits in one letter case, and no word begins with two of these consonants.
     let is_mixed = digits.contains(|sign: char| sign.is_ascii_uppercase())
         && digits.contains(|sign: char| sign.is_ascii_lowercase());
     let mut signs = word.chars().map(|sign| sign.to_ascii_lowercase());
@@ -119,7 +119,7 @@ mod tests {
                 assert!(joined.is_err(), "{cut_part} {word} {from:?}: {joined:?}");
             }
         }
-        // Digits with which no word begins.
+        // Digits that do not begin a word.
         for (cut_part, rest) in
             [(r"\u00", "fcber"), (r"\u00", "e9 and"), (r"\u00e", "4gypten"), (r"\u00", "ea"), (r"\u", "00df")]
         {
@@ -139,7 +139,7 @@ mod tests {
                 assert!(joined.is_err(), "{cut_part} {from:?}: {joined:?}");
             }
         }
-        // Another character than the escape had begun.
+        // A character other than the one that the escape had begun.
         for (cut_part, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
             let joined =
                 merge_escape(&[BEFORE, cut_part].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);

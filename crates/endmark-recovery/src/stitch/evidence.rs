@@ -1,7 +1,7 @@
 //! Weighs the survivors in JSON and decides whether the evidence suffices.
 //!
-//! Each survivor has a cost in bits: how unlikely its story is in general, how unlikely its coincidences are, and how
-//! unusual its seam is for this text. A survivor that costs one bit less is twice as likely.
+//! Each survivor has a cost in bits. It contains how unlikely its story is in general, how unlikely its coincidences
+//! are, and how unusual its seam is for this text. A survivor that costs one bit less is twice as likely.
 
 pub(super) mod doubts;
 pub(super) mod grammar;
@@ -18,11 +18,11 @@ use super::units::{Reading, Units};
 
 use grammar::EXAMINED_CHARS;
 
-/// Bonus, in bits, for the requested story. Models follow a prompt less exactly than a prefill.
+/// Bonus in bits for the requested story. Models follow a prompt less exactly than a prefill.
 const REQUESTED_AT_CUT_BONUS: f64 = 3.0;
 const REQUESTED_AT_TOKEN_BONUS: f64 = 1.5;
 
-/// Penalty, in bits, for a repeated periodic phrase when the model was told where to continue.
+/// Penalty in bits for a repeated periodic phrase if the model knew where to continue.
 const PERIOD_PENALTY: f64 = 10.0;
 
 /// The value that the evidence supports.
@@ -41,7 +41,7 @@ pub(super) struct SupportedValue {
     pub(super) is_open_at_end: bool,
     /// Its cost of being wrong, in refusals.
     pub(super) cost: f64,
-    /// The features that it is judged by.
+    /// The features from which the probability is computed.
     #[cfg(feature = "fit")]
     pub(super) row: [f64; decision::COUNT],
     /// The cost of each survivor, in bits.
@@ -51,7 +51,7 @@ pub(super) struct SupportedValue {
 }
 
 impl SupportedValue {
-    /// Whether the confidence suffices for the cost of being wrong.
+    /// Whether the probability suffices for the cost of being wrong.
     pub(super) fn is_settled(&self) -> bool {
         decision::settles(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
     }
@@ -167,7 +167,7 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Sur
         .collect()
 }
 
-/// Whether the continuation begins a complete document that differs from the first part's.
+/// Whether the continuation begins a complete document that differs from that of the first part.
 fn begins_other_document(joint: &Joint<'_>) -> bool {
     let most = joint.initial.len().saturating_mul(2).min(8_000);
     let again = Units::read(preamble::head(joint.continuation, most), Reading::Structure);

@@ -4,7 +4,7 @@ use memchr::memmem;
 
 use super::lines::is_sentence;
 
-/// Returns the position after the line that opens a code fence here. Blank lines before it are skipped.
+/// Returns the position after the line that opens a code fence here. Skips blank lines before it.
 pub(super) fn opening(text: &str) -> Option<usize> {
     let indent = text.len() - text.trim_start().len();
     let rest = &text[indent..];
@@ -16,15 +16,15 @@ pub(super) fn opening(text: &str) -> Option<usize> {
     (signs >= 3 && named).then_some(indent + line_end + 1)
 }
 
-/// Returns the sign and the length of the last fence that a text opens and does not close, or `None` if the number of
-/// fence lines is even.
+/// Returns the sign and the length of the last fence that a text opens and does not close. Returns `None` if the
+/// number of fence lines is even.
 pub(super) fn last_open_fence(text: &str) -> Option<(char, usize)> {
     let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
     let sign = line.chars().next()?;
     (lines(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
 }
 
-/// Returns what follows a closing fence at the beginning of this text.
+/// Returns the text after a closing fence at the beginning of this text.
 pub(super) fn rest_after_closing(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let rest = text.trim_start_matches(sign);
@@ -40,7 +40,7 @@ pub(crate) fn is_fence_line(line: &str) -> bool {
 
 /// Returns the number of fence lines. An odd number leaves one fence open.
 pub(super) fn lines(text: &str) -> usize {
-    // The search looks for the signs, which hardly any line has. Only white space may precede them in their line.
+    // Search for the signs, because few lines contain them. Only white space may precede them in the line.
     let begins_line = |place: &usize| {
         text[..*place]
             .chars()
@@ -55,7 +55,7 @@ pub(super) fn lines(text: &str) -> usize {
 /// The most lines of remarks after a closing fence.
 const MAX_REMARKS: usize = 4;
 
-/// Returns where the line begins that closes a fence, if only remarks follow it.
+/// Returns the start of a line that closes a fence, if only remarks follow it.
 pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
     let mut end = body.len();
     let mut remarks = 0;
@@ -75,7 +75,7 @@ pub(super) fn closing_line_start(body: &str, closes: impl Fn(&str) -> bool) -> O
     None
 }
 
-/// Whether a fence that was opened before this text is closed at its end.
+/// Whether a fence that was opened before this text is closed at the end of the text.
 pub(super) fn is_closed(body: &str) -> bool {
     let closes = |line: &str| is_fence_line(line) && line.chars().all(|sign| sign == '`' || sign == '~');
     closing_line_start(body, closes).is_some()

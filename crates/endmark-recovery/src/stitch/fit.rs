@@ -1,4 +1,4 @@
-//! The features of many cases, from which `cargo xtask fit` fits the weights of the decision.
+//! Computes the features of many cases, from which `cargo xtask fit` derives the weights of the decision.
 
 use endmark_text::{Format, Verdict};
 
@@ -13,7 +13,7 @@ pub struct SeamFeatures {
     pub row: Vec<f64>,
     /// The joined text.
     pub text: String,
-    /// Whether the text is whole, as far as that is known.
+    /// Whether the text is whole, as far as is known.
     pub is_whole: bool,
 }
 
@@ -22,8 +22,8 @@ pub fn names() -> Vec<String> {
     decision::names()
 }
 
-/// Returns the features of the likeliest seam of two parts, or `None` if nothing is decided or no likelihood may
-/// decide.
+/// Returns the features of the likeliest seam of two parts. Returns `None` if there is no decision, or if no
+/// likelihood may decide.
 pub fn seam_features(
     initial: &str,
     continuation: &str,
@@ -46,7 +46,7 @@ pub fn seam_features(
     Some(SeamFeatures { row: weighed.row.to_vec(), text: merged.text, is_whole })
 }
 
-/// Whether the seam of a joined text is the intended one. Where the text ends is another question.
+/// Whether the seam of a joined text is the intended one. The end of the text is not compared.
 pub fn is_right(judged: &SeamFeatures, intended: &str, format: &Format) -> bool {
     let joined = judged.text.as_str();
     let has_values = matches!(format, Format::Json | Format::Jsonl);

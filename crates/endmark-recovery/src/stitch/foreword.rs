@@ -1,5 +1,5 @@
-//! Words before a part of JSON, recognised by their form: text that is not JSON, before text that continues the
-//! document validly, is an announcement in any language.
+//! Recognises words before a part of JSON by their form. In any language, text that is not JSON and precedes a valid
+//! continuation is an announcement.
 
 use super::joint::Joint;
 use super::register::{self, SurroundingText, is_rule};
@@ -7,29 +7,29 @@ use super::{fence, preamble};
 
 /// How far into a continuation words before the JSON can reach, in bytes.
 const MAX_FOREWORD_BYTES: usize = 1_200;
-/// The most lines that they can have.
+/// Maximum number of lines that they can have.
 const MAX_LINES: usize = 8;
 /// Positions inside a line that are examined, and how far into it, in bytes.
 const MAX_LINE_POSITIONS: usize = 8;
 const MAX_LINE_BYTES: usize = 240;
 
-/// From this evidence on, in bits, words are taken for an announcement whatever their form.
+/// Evidence in bits from which words are treated as an announcement, whatever their form.
 const MIN_ANNOUNCEMENT_BITS: f64 = 3.0;
 
 /// Words before the JSON of a continuation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Foreword {
-    /// The position after them. If they end their line, the line breaks still follow.
+    /// The position after them. If they end their line, line breaks still follow.
     pub(super) end: usize,
-    /// Evidence, in bits, that they are an announcement.
+    /// The evidence, in bits, that they are an announcement.
     pub(super) bits: f64,
     pub(super) ends_line: bool,
     /// Whether a code fence follows.
     pub(super) fence_follows: bool,
 }
 
-/// Returns the words that may precede the JSON of a continuation. Inside a string nearly all words may belong to it,
-/// so only words with the form of an announcement count. Between tokens any prose does.
+/// Returns the words that may precede the JSON of a continuation. Within a string nearly all words may belong to it,
+/// so only words with the form of an announcement count. Between tokens all prose counts.
 pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Foreword> {
     let continuation = joint.continuation;
     if completes_literal(joint, continuation) {
@@ -57,7 +57,8 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
             let is_rule = announced.is_some() && is_rule(line);
             let bits = of_line(line, end, &reach[end..]).or(announced.filter(|_| is_rule));
             let Some(bits) = bits else { break };
-            // Within a string, lines below an announcement belong to the string, unless they read like one, too.
+            // Within a string, lines below an announcement belong to the string, unless they read like an
+            // announcement too.
             if joint.in_text && announced.is_some() && bits < 0.0 && !is_rule {
                 break;
             }
@@ -74,7 +75,7 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
     found
 }
 
-/// Whether a text begins with the rest of the literal at the cut, apart from white space and dots.
+/// Whether a text begins with the rest of the literal at the cut. White space and dots are ignored.
 fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
     let open_token = if joint.in_text { "" } else { &joint.initial[joint.settled_bytes..] };
     let rest = |literal: &'static str| literal.strip_prefix(open_token).filter(|rest| !rest.is_empty());
@@ -115,15 +116,15 @@ fn add_line_positions(
         let fence_follows = fence::opening(&reach[end..]).is_some();
         found.push(Foreword { end, bits, ends_line: false, fence_follows });
     }
-    // A longer part of the line must not gain by including text.
+    // A longer part of the line must not gain from including text.
     let most = likelier.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (foreword, likelier) in found[first..].iter_mut().zip(likelier) {
         foreword.bits -= 2.0 * (most - likelier).min(10.0);
     }
 }
 
-/// Returns where JSON begins in a line, shown by a sign that words do not have: a bracket or brace that closes
-/// something opened earlier, or an escape within a string.
+/// Returns where JSON begins in a line. It is recognised by a sign that words do not have: a bracket or brace that
+/// closes an open element, or an escape within a string.
 fn json_start(line: &str, in_text: bool) -> usize {
     if in_text {
         return line.find('\\').unwrap_or(line.len());
@@ -140,11 +141,11 @@ fn json_start(line: &str, in_text: bool) -> usize {
     line.len()
 }
 
-/// The end of the first part, without white space, as words before the JSON may quote it.
+/// The end of the first part, without white space, in the form in which words before the JSON may quote it.
 struct QuotedEnd(String);
 
 impl QuotedEnd {
-    /// The longest and shortest quotations that are searched for, in characters. Shorter ones may be a coincidence.
+    /// Longest and shortest quotations to search for, in characters. Shorter ones may be a coincidence.
     const LONGEST: usize = 60;
     const SHORTEST: usize = 4;
 
@@ -154,7 +155,7 @@ impl QuotedEnd {
         Self(words.join(" "))
     }
 
-    /// Returns the line without its quotation, so that it is judged by its own words.
+    /// Returns the line without its quotation, so that only its own words are judged.
     fn unquoted_line<'l>(&self, line: &'l str) -> std::borrow::Cow<'l, str> {
         let ends = self.0.char_indices().rev().take(Self::LONGEST).map(|(at, _)| &self.0[at..]);
         let quoted = |end: &str| {
@@ -177,8 +178,8 @@ impl QuotedEnd {
     }
 }
 
-/// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it, or `None` if it
-/// cannot be one.
+/// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it. Returns `None`
+/// if it cannot be one.
 fn line_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -193,14 +194,14 @@ fn line_evidence(
     (formed || bits > MIN_ANNOUNCEMENT_BITS && has_words).then_some(bits)
 }
 
-/// Whether a line ends as one of JSON does. Then a part of it may precede the JSON, but not the whole line.
+/// Whether a line ends like a line of JSON. In that case part of it may precede the JSON, but not the whole line.
 fn ends_as_json(line: &str) -> bool {
     let line = line.trim_end();
     line.ends_with([',', '{', '[', '"']) || line.ends_with(['}', ']']) && line.contains(['"', '{'])
 }
 
-/// Whether a line has words that are not JSON, whether it begins between tokens or within a string. Outside of
-/// strings JSON has only `true`, `false` and `null`.
+/// Whether a line contains words that are not JSON, both between tokens and within a string. Outside strings, JSON
+/// contains only `true`, `false` and `null`.
 fn has_words(line: &str) -> bool {
     let mut quoted = false;
     let mut escaped = false;
@@ -223,7 +224,7 @@ fn has_words(line: &str) -> bool {
     letters[0] >= least && (letters[1] >= least || !line.contains('"'))
 }
 
-/// Whether a line has the form of an announcement: it begins and ends as a sentence does, or is emphasised.
+/// Whether a line has the form of an announcement: it begins and ends like a sentence, or is emphasised.
 fn has_form(line: &str) -> bool {
     let line = line.trim_end();
     let mark = |sign: char| {

@@ -1,7 +1,7 @@
-//! Determines which survivors give the same value.
+//! Determines which survivors have the same value.
 //!
 //! All survivors share the settled part of the first part, and most share the rest of the continuation. Each is read
-//! from where they diverge to where it meets one that was read before in the same state.
+//! from where it diverges until it reaches a position that was already read in the same state.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use super::candidate::Candidate;
 use super::joint::Joint;
 use super::units::{Reading, Walk};
 
-/// Returns a number for each candidate. Two are equal exactly if the units of their texts are equal, apart from
-/// collisions of 122 bits.
+/// Returns a number for each candidate. Two numbers are equal exactly if the units of the texts are equal, apart from
+/// collisions of 122-bit numbers.
 pub(super) fn identities<'c>(
     joint: &Joint<'_>,
     candidates: impl Iterator<Item = &'c Candidate> + Clone,
@@ -25,7 +25,7 @@ pub(super) fn identities<'c>(
     let mut known = HashMap::new();
     let read: Vec<(Sum, Place)> =
         candidates.map(|candidate| read_until_shared(joint, candidate, begin, &starts, &mut known)).collect();
-    // If all continue alike, the rest makes no difference.
+    // If all candidates continue from the same state, the rest cannot distinguish them.
     if read.windows(2).all(|two| two[0].1 == two[1].1) {
         return read.into_iter().map(|(sum, _)| sum.number()).collect();
     }
@@ -42,21 +42,21 @@ pub(super) fn identities<'c>(
     read.into_iter().map(with_rest).collect()
 }
 
-/// Returns the number of a whole text, to be compared with those of other whole texts.
+/// Returns the number of a complete text, for comparison with the numbers of other complete texts.
 pub(super) fn text_identity(text: &str, reading: Reading) -> u128 {
     let (mut walk, mut sum) = (Walk::new(reading), Sum::default());
     while walk.step(text, |code, _, _| sum.add(code)) {}
     sum.number()
 }
 
-/// The longest escape, in bytes: a surrogate pair.
+/// The longest escape in bytes, which is a surrogate pair.
 const LONGEST_ESCAPE: usize = 12;
 
-/// Where a reading of the continuation is, and the end that it is to reach.
+/// The position and state of a reading in the continuation, and the position at which the reading will end.
 type Place = (Walk, usize);
 
-/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to there,
-/// and that position.
+/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to that
+/// position, and the position.
 fn read_until_shared(
     joint: &Joint<'_>,
     candidate: &Candidate,
@@ -65,7 +65,7 @@ fn read_until_shared(
     known: &mut HashMap<Place, (Sum, Place)>,
 ) -> (Sum, Place) {
     let last = starts.last().copied().unwrap_or(candidate.start).min(candidate.end);
-    // An escape or a number that begins before the last meeting ends before the next space or quote.
+    // An escape or a number that begins before the last meeting point ends before the next space or quote.
     let behind = &joint.continuation.as_bytes()[..candidate.end];
     let sign = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
     let enough = last + LONGEST_ESCAPE;
@@ -103,8 +103,8 @@ fn read_until_shared(
     (sum, end)
 }
 
-/// The units of a text as digits of a number, modulo a prime, in two bases. The sum of a text can be computed from
-/// those of its parts.
+/// The units of a text as digits of a number modulo a prime, in two bases. The sum of a text can be computed from the
+/// sums of its parts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
     residues: [u64; 2],

@@ -1,4 +1,4 @@
-//! Statistics of indentation, to judge seams within or before an indentation.
+//! Computes statistics of indentation, to judge seams within or before an indentation.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ const MAX_LINES: usize = 600;
 /// The most that an indentation can count against a seam, in bits.
 const MAX_BITS: f64 = 14.0;
 
-/// How a line begins and how the line before it ends.
+/// The indentation at which a line begins, and how the line before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LineIndent {
     /// The line before opens something.
@@ -24,7 +24,7 @@ pub(super) struct Indents {
 }
 
 impl Indents {
-    /// Reads the lines of both sides that the seam does not touch.
+    /// Reads the lines on both sides that the seam does not touch.
     pub(super) fn from_sides(before: &str, after: &str) -> Self {
         let mut indents = Self::default();
         let end = before.rfind('\n').map_or(0, |at| at + 1);
@@ -53,7 +53,7 @@ impl Indents {
         let change = width(indent) - width(before);
         let seen = f64::from(self.changes.get(&(place, change)).copied().unwrap_or(0));
         let lines = f64::from(self.lines.get(&place).copied().unwrap_or(0));
-        // Among unseen changes, no change and one step in or out are the likeliest.
+        // Among unseen changes, the likeliest are no change and one step in or out.
         let unseen = match (change, place.follows_opening) {
             (0, false) => 0.5,
             (0 | 1 | 2 | 4, true) | (-4 | -2 | -1, false) => 0.1,
@@ -74,7 +74,7 @@ fn place(before: &str, text: &str) -> LineIndent {
     }
 }
 
-/// Returns the width of a line's indentation. A tab counts as four.
+/// Returns the width of a line's indentation. A tab counts as four columns.
 fn width(line: &str) -> i64 {
     line.chars()
         .map_while(|sign| match sign {

@@ -1,4 +1,4 @@
-//! The two parts to join, and what is known about them before any seam is proposed.
+//! The two parts to join, and the facts about them that are known before a seam is proposed.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -14,29 +14,29 @@ use super::repetition;
 use super::seam::AskedFrom;
 use super::units::{Reading, Units};
 
-/// Longest distance, in bytes, from the last settled token to the cut in nearly all texts. The detector is saved
-/// there, so that no text is read twice.
+/// Distance in bytes from the last settled token to the cut that nearly all texts stay below. The detector is saved
+/// at this distance, so that no text is read twice.
 const SAVED_STATE_BYTES: usize = 4_096;
 
 /// How the model was asked to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContinuationMode {
-    /// By a prompt, as far as is known. The answer may contain remarks about the text.
+    /// By a prompt. The answer may contain remarks about the text.
     Prompt,
-    /// By a prompt, and the answer proved where it continues. Its end belongs to the text, unless it addresses a
-    /// reader whom the text never addresses.
+    /// By a prompt, and the answer proved where it continues. The end of the answer belongs to the text, unless it
+    /// addresses a reader whom the text never addresses.
     Proven,
-    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar no end
-    /// is a remark, except a closing remark after a JSON document.
+    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar, only a
+    /// closing remark after a JSON document counts as a remark.
     Shown,
-    /// In any way, and the continuation is itself cut: nothing at its end is a remark.
+    /// In any way, and the continuation is itself cut, so its end is not a remark.
     Unfinished,
-    /// By an unfinished message that its server is known to continue: its beginning is not an announcement either.
+    /// By an unfinished message that its server is known to continue, so its beginning is not an announcement either.
     ByMessage,
 }
 
 /// Two parts to join.
-// Fields: all that may be known about one seam; each proof uses a few.
+// Fields: all facts about one seam, of which each proof uses a few.
 pub(super) struct Joint<'a> {
     /// The first part, without the bytes of an incomplete character at the cut.
     pub(super) initial: &'a str,
@@ -50,34 +50,34 @@ pub(super) struct Joint<'a> {
     pub(super) format: Format,
     pub(super) from: AskedFrom,
     pub(super) mode: ContinuationMode,
-    /// The first part is settled up to this byte.
+    /// The length of the settled part of the first part.
     pub(super) settled_bytes: usize,
-    /// The detector's state at the end of the first part and of its settled part.
+    /// The detector's states at the end of the first part and of its settled part.
     state_at_cut: Detector,
     state_at_settled: Detector,
     /// The verdict on the first part.
     pub(super) verdict: Verdict,
-    /// The units of the settled part of the first part, and of all of it.
+    /// The units of the settled part of the first part, and of the whole first part.
     pub(super) settled_units: Units<'a>,
     pub(super) units: Units<'a>,
-    /// Whether the cut is within a string of a grammar or in text without grammar.
+    /// Whether the cut is within a string of a grammar, or in text without grammar.
     pub(super) in_text: bool,
     /// Whether the cut is within a code fence, in text without grammar.
     pub(super) fence_is_open: bool,
-    /// Cache of how surprising repetitions are, by their end and length.
+    /// Caches the surprise of repetitions by their end and length.
     surprises: RefCell<HashMap<(usize, usize), f64>>,
-    /// Cache of facts about ends of the first part, by where it is taken to end.
+    /// Caches facts about ends of the first part by the assumed end.
     ends: RefCell<HashMap<usize, Ends>>,
     /// Positions of unknown signs of reasoning in the continuation.
     signs: OnceCell<Vec<usize>>,
-    /// Bytes dropped from both parts at the beginning.
+    /// Number of bytes dropped from both parts at the beginning.
     pub(super) dropped: usize,
-    /// Whether both parts have bytes of one character, which cannot be restored.
+    /// Whether both parts contain bytes of one character, which cannot be restored.
     pub(super) lost_character: bool,
 }
 
 impl<'a> Joint<'a> {
-    /// Whether this range of the continuation has an unknown sign of reasoning, or ends in a part of one.
+    /// Whether this range of the continuation contains an unknown sign of reasoning, or ends in part of one.
     pub(super) fn has_reasoning_sign(&self, start: usize, end: usize) -> bool {
         let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known_signs));
         reasoning::has_sign_within(self.continuation, (start, end), self.known_signs, places)
@@ -87,7 +87,7 @@ impl<'a> Joint<'a> {
         Self::with_reasoning_signs(initial, continuation, format, from, ReasoningSigns::default())
     }
 
-    /// As `new`, for a request with these signs of reasoning.
+    /// Does the same as `new`, for a request with these signs of reasoning.
     pub(super) fn with_reasoning_signs(
         initial: &'a str,
         continuation: &'a str,
@@ -126,8 +126,8 @@ impl<'a> Joint<'a> {
             state.push(&sound_initial.as_bytes()[from..settled]);
             state
         };
-        // A raw line feed separates a fence or a remark from the rest of a string, unless the model itself writes raw
-        // line feeds.
+        // A raw line feed separates a fence or a remark from the rest of a string, unless the model writes raw line
+        // feeds itself.
         let (mut at_cut, mut at_settled) = (at_cut, at_settled);
         if at_cut.control_character().is_none() {
             at_cut.refuse_control_characters();
@@ -169,7 +169,7 @@ impl<'a> Joint<'a> {
         matches!(self.format, Format::Json | Format::Jsonl)
     }
 
-    /// Whether the first part is whole in its format and the continuation is more than white space, a closing fence
+    /// Whether the first part is whole in its format, and the continuation is more than white space, a closing fence
     /// or the same text again. A number may still continue.
     pub(super) fn has_nothing_to_join(&self) -> bool {
         let text = self.initial.trim_start_matches('\u{feff}').trim_start();
@@ -215,8 +215,8 @@ impl<'a> Joint<'a> {
         self.ends.borrow_mut().entry(text.len()).or_default().find_period(text, length)
     }
 
-    /// Whether the last `length` bytes of the first part are periodic, or repeat what precedes them. Then the number
-    /// of periods is unknown.
+    /// Whether the last `length` bytes of the first part are periodic, or repeat the bytes before them. In that case
+    /// the number of periods is unknown.
     pub(super) fn is_periodic(&self, length: usize) -> bool {
         let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
         let twice = length * 2;
@@ -231,24 +231,24 @@ impl<'a> Joint<'a> {
         if keep == self.settled_bytes { &self.settled_units } else { &self.units }
     }
 
-    /// Returns the ways to read text of this format where it is unknown what is open.
+    /// Returns the ways to read text of this format if the open elements are unknown.
     pub(super) fn readings(&self) -> &'static [Reading] {
         if self.has_grammar() {
-            // Also letter by letter: a repetition may begin in the middle of an escape.
+            // Also read letter by letter, because a repetition may begin within an escape.
             &[Reading::Structure, Reading::Content, Reading::Plain]
         } else {
             &[Reading::Plain]
         }
     }
 
-    /// Whether a fence at the beginning of the continuation would be on a line of its own if joined unchanged.
+    /// Whether a fence at the beginning of the continuation would be on its own line if joined unchanged.
     pub(super) fn has_separate_fence(&self) -> bool {
         let blank = self.continuation.len() - self.continuation.trim_start().len();
         self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
     }
 
-    /// Whether the continuation is one code block from beginning to end that the first part did not announce. The
-    /// block is then a wrapper and not a part of the text.
+    /// Whether the continuation is a single code block that the first part did not announce. In that case the block
+    /// is a wrapper and not part of the text.
     pub(super) fn is_single_block(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
@@ -263,7 +263,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The units of the first part in every reading. Letters of escapes are read on demand, which is rare.
+/// The units of the first part in all readings. Letters of escapes are read on demand, because they are rarely needed.
 pub(super) struct Readings<'j> {
     joint: &'j Joint<'j>,
     at_cut: OnceCell<Units<'j>>,
@@ -285,8 +285,8 @@ impl<'j> Readings<'j> {
     }
 }
 
-/// Resolves `auto`: JSON if the first part can be a beginning of it, otherwise the detected format if the text begins
-/// with a tag or has the form of Markdown.
+/// Resolves `auto`: JSON if the first part can begin JSON, or else the detected format if the text begins with a tag
+/// or has the form of Markdown.
 fn resolve_format(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();

@@ -1,7 +1,7 @@
-//! Estimates how likely units follow each other, from the text itself and from texts in general.
+//! Estimates how likely units are to follow each other, from the text itself and from texts in general.
 //!
-//! Counts sequences of up to six units: once in a list of common words and a few lines of many kinds, and for each
-//! seam in the text around it. Shorter contexts are used where longer ones are unknown.
+//! Counts sequences of up to six units. It counts them once in a list of common words and a few lines of many kinds,
+//! and for each seam in the surrounding text. If a long context is unknown, a shorter one is used.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use super::units::{Reading, Units};
 
 /// The longest counted sequence.
 const ORDER: usize = 6;
-/// Slots for the sequences of general texts, and the most for one text.
+/// Number of slots for the sequences of general texts, and maximum for one text.
 const GENERAL_SLOTS: usize = 1 << 19;
 const SLOTS: usize = 1 << 17;
 /// Slots that are examined for a sequence.
@@ -25,8 +25,8 @@ const JSON_PRIMER: &str =
     r#"{"a": true, "b": false, "c": null}, {"d": [true, false, null, "e"], "f": {}}, [], "#;
 const WORDS: &str = include_str!("words.txt");
 
-/// Counted sequences: how often units followed contexts, and how many different units followed each context. A hash
-/// table with open addressing. A sequence is identified by 32 bits of its hash.
+/// Counted sequences: how often units followed contexts, and how many different units followed each context. This is
+/// a hash table with open addressing, which identifies a sequence by 32 bits of its hash.
 struct Counts {
     pairs: Vec<Entry>,
     contexts: Vec<Entry>,
@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Counts {
-    /// Allocates room for this many different sequences; a power of two.
+    /// Allocates space for this many different sequences, which must be a power of two.
     fn new(slots: usize) -> Self {
         Self { pairs: vec![Entry::default(); slots], contexts: vec![Entry::default(); slots] }
     }
@@ -58,8 +58,8 @@ impl Counts {
         for length in 1..=context.len() {
             hashes[length] = extend_hash(hashes[length - 1], context[context.len() - length]);
         }
-        // From the longest context down to the first known one: shorter ones count the number of contexts that a unit
-        // follows, not how often it does.
+        // Update from the longest context down to the first known one. Shorter ones count the contexts that a unit
+        // follows, and not how often it does.
         for hash in hashes[..=context.len()].iter().rev() {
             let Some(pair) = entry(&mut self.pairs, combine_hash(*hash, next)) else { continue };
             pair.count = pair.count.saturating_add(1);
@@ -74,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// Returns how often any unit followed a context, how many different units did, and how often this one did.
+    /// Returns how often any unit followed a context, how many different units did, and how often this unit did.
     fn look_up(&self, context: u64, pair: u64) -> (f64, f64, f64) {
         let all = find_entry(&self.contexts, context);
         if all.count == 0 {
@@ -84,14 +84,14 @@ impl Counts {
     }
 }
 
-/// Returns the first slot in which a sequence is searched for, and its tag, never 0.
+/// Returns the first slot of the search for a sequence, and its tag, which is never 0.
 fn place(slots: usize, hash: u64) -> (usize, u32) {
     let mixed = (hash ^ hash >> 31).wrapping_mul(0x9fb2_1c65_1e98_df25);
     let first = usize::try_from(mixed >> 40).unwrap_or(0) & (slots - 1);
     (first, u32::try_from(mixed & 0xffff_ffff).unwrap_or(0) | 1)
 }
 
-/// Returns the entry of a sequence, or a free one. Returns `None` if the table is full there.
+/// Returns the entry of a sequence, or a free entry. Returns `None` if the table is full there.
 fn entry(table: &mut [Entry], hash: u64) -> Option<&mut Entry> {
     let (first, tag) = place(table.len(), hash);
     let mask = table.len() - 1;
@@ -118,7 +118,7 @@ fn extend_hash(hash: u64, code: u32) -> u64 {
     (hash ^ u64::from(code)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
-/// Returns the hash of a context and what follows it.
+/// Returns the hash of a context and the unit after it.
 fn combine_hash(hash: u64, next: u32) -> u64 {
     (hash ^ (u64::from(next) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
 }
@@ -154,7 +154,7 @@ fn text_counts() -> &'static Counts {
     })
 }
 
-/// Returns the counts of general JSON. It has less than general texts, since strings have any content.
+/// Returns the counts of general JSON. There are fewer than of general texts, because strings may have any content.
 fn json_counts() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
@@ -165,21 +165,21 @@ fn json_counts() -> &'static Counts {
     })
 }
 
-/// Whether a word is one of the common ones, in any case.
+/// Whether a word is a common one, in any letter case.
 pub(super) fn is_common(word: &str) -> bool {
     static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| WORDS.split_whitespace().collect());
     known.contains(word) || known.contains(word.to_lowercase().as_str())
 }
 
-/// How likely units follow each other around a seam.
+/// How likely units are to follow each other near a seam.
 pub(super) struct Likeness {
     own_counts: Counts,
     at_large: &'static Counts,
 }
 
 impl Likeness {
-    /// Reads the text before the seam, and the text after it that is not in question.
+    /// Reads the text before the seam, and the text after it that is certain.
     pub(super) fn read(before: &[u32], after: &[u32], reading: Reading) -> Self {
         let slots = ((before.len() + after.len()) * ORDER * 2).next_power_of_two().clamp(1 << 10, SLOTS);
         let mut own = Counts::new(slots);
@@ -215,7 +215,7 @@ impl Likeness {
                 break;
             }
             let these = (OWN_TEXT_WEIGHT * own_these + other_these).min(total);
-            // A context that many units have followed is likely to be followed by a new one.
+            // A context that many different units have followed is likely to be followed by a new one.
             let open = 0.6 * (OWN_TEXT_WEIGHT * own_followers).max(other_followers) + 0.4;
             share = (these + open * share) / (total + open);
         }

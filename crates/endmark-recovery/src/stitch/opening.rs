@@ -1,39 +1,39 @@
-//! One reading of where the text begins in a continuation: after an announcement, a fence, dots or white space,
-//! removed one after the other.
+//! One reading of where the text begins in a continuation. An announcement, a fence, dots or white space are removed
+//! one after another.
 
 use super::seam::SeamStyle;
 use super::{fence, quotation};
 
-/// Where the continuation's own text may begin, and what precedes it.
+/// Where the continuation's own text may begin, and the removed part before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Opening {
     /// Byte offset in the continuation.
     pub(super) start: usize,
-    /// What was removed first, or `None`.
+    /// The kind of the first removed part, or `None`.
     pub(super) style: Option<SeamStyle>,
-    /// How unlikely this is in general, in bits.
+    /// How unlikely this opening is in general, in bits.
     pub(super) cost: f64,
     /// The removed fence: its sign and its length.
     pub(super) fence: Option<(char, usize)>,
-    /// Whether the text begins on a line of its own in the continuation, after something else.
+    /// Whether the text begins on its own line in the continuation, after a removed part.
     pub(super) own_line: bool,
-    /// Evidence, in bits, that the text before it is an announcement.
+    /// The evidence, in bits, that the text before it is an announcement.
     pub(super) announced: f64,
     /// The end of the quotation that encloses the whole text.
     pub(super) quoted: Option<usize>,
 }
 
 impl Opening {
-    /// Nothing is removed.
+    /// The opening in which nothing is removed.
     pub(super) const BARE: Self =
         Self { start: 0, style: None, cost: 0.0, fence: None, own_line: false, announced: 0.0, quoted: None };
 
-    /// Returns what begins here, with this removed as well.
+    /// Returns the opening with one more removed part.
     pub(super) fn advance(self, start: usize, style: SeamStyle, cost: f64) -> Self {
         Self { start, style: self.style.or(Some(style)), cost: self.cost + cost, ..self }
     }
 
-    /// Returns what begins after the fence that opens here, if one does.
+    /// Returns the opening after the fence that begins here, if there is one.
     pub(super) fn after_fence(self, text: &str, cost: f64) -> Option<Self> {
         let rest = &text[self.start..];
         let length = fence::opening(rest)?;
@@ -44,7 +44,7 @@ impl Opening {
         Some(Self { fence: Some((sign, count)), own_line: true, ..unwrapped })
     }
 
-    /// Returns the content of the quotation that begins here, if the rest is one quotation.
+    /// Returns the content of the quotation that begins here, if the rest is a single quotation.
     pub(super) fn in_quotation(self, text: &str, cost: f64) -> Option<Self> {
         let inside = quotation::inside(&text[self.start..])?;
         let quoted = Some(self.start + inside.end);

@@ -1,5 +1,5 @@
-//! The ways in which a continuation can begin before its part of a JSON text. Announcement, fence, dots and white
-//! space are removed one after the other.
+//! Finds the ways in which a continuation can begin before its part of a JSON text. An announcement, a fence, dots
+//! and white space are removed one after another.
 
 use endmark_text::Verdict;
 
@@ -10,15 +10,15 @@ use super::register::SurroundingText;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis};
 
-/// The most openings that are examined.
+/// Maximum number of openings that are examined.
 const MAX_OPENINGS: usize = 24;
 
-/// Returns all openings of the continuation, the bare one first.
+/// Returns all openings of the continuation, starting with the one that removes nothing.
 pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
     let broken = grammar_break(joint);
-    // Words within text that is valid JSON belong to it. Only within a string they may not.
+    // Words within valid JSON belong to it. Only within a string they may not.
     let is_in_front = |foreword: &Foreword| {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
@@ -63,10 +63,10 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     if spaces == 0 {
         return;
     }
-    // After a line of its own, a part begins where it begins. Within a line a space may be between.
+    // After a removed line, the part begins where it begins. Within a line a space may come between.
     let in_line = !opening.is_bare() && !text[..opening.start].ends_with('\n');
     let cost = match (opening.is_bare(), joint.from) {
-        // No string contains a raw line break.
+        // Strings contain no raw line breaks.
         (true, AskedFrom::Cut) if joint.in_text && breaks > 0 => 5.0,
         (_, _) if joint.in_text && breaks > 0 => 3.0,
         (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
@@ -74,7 +74,7 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         // A string continues with a space as often as not.
         (true, AskedFrom::Token | AskedFrom::Unknown) if joint.in_text => 6.0,
         (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
-        // A model that puts the rest on lines of its own does not indent it in the middle of a string.
+        // A model that writes the rest on separate lines does not indent it within a string.
         (false, _) if joint.in_text => 12.0,
         (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
@@ -84,7 +84,7 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         found.push(opening.advance(opening.start + 1, SeamStyle::Whitespace, one));
     }
     if spaces > 1 || !in_line || breaks > 0 {
-        // A whole indentation is never added to a string.
+        // A complete indentation is never added to a string.
         let indented = u32::try_from(spaces - breaks).unwrap_or(u32::MAX).saturating_sub(1).min(6);
         let indented = if joint.in_text { 2.0 * f64::from(indented) } else { 0.0 };
         found.push(opening.advance(opening.start + spaces, SeamStyle::Whitespace, cost + indented));

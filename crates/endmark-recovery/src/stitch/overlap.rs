@@ -1,22 +1,22 @@
-//! Repeated tails: all lengths at which the end of the first part equals the beginning of the continuation.
+//! Finds repeated ends: all lengths at which the end of the first part equals the beginning of the continuation.
 
 use memchr::memmem;
 
 use super::units::Codes;
 
-/// The most lengths that are examined: half of them the longest, half the shortest. A text with more is periodic, and
-/// the lengths between add no evidence.
+/// Maximum number of examined lengths, of which half are the longest and half the shortest. A text with more is
+/// periodic, and the lengths between add no evidence.
 const MAX_OVERLAPS: usize = 12;
 
 /// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all
 /// of them occur there.
 pub(super) const WINDOW: usize = 1_024;
-/// Whether the end of `tail` may be a beginning longer than `head` of the text that begins with `head`.
+/// Whether the end of `tail` may equal more than `head` of the text that begins with `head`.
 pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
     tail.len() > head.len() && memmem::find(tail.lowest_bytes(), head.lowest_bytes()).is_some()
 }
 
-/// Whether the end of `tail` equals the beginning of `head`, or may. Long texts are not compared to their end.
+/// Whether the end of `tail` equals the beginning of `head`, or may. Long texts are not compared completely.
 pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
     let (tail, head) = (tail.as_bytes(), head.as_bytes());
     let longest = tail.len().min(head.len());
@@ -65,7 +65,7 @@ fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     lengths
 }
 
-/// Whether `part` occurs in `text`. Linear in both.
+/// Whether `part` occurs in `text`. The cost is linear in both.
 pub(super) fn occurs(part: &[u32], text: &[u32]) -> bool {
     let shorter = self_overlaps(part);
     let mut matched = 0;
@@ -101,7 +101,7 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
 
 /// Returns the last of these that satisfies the predicate.
 pub(super) fn find_last<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
-    // Tests many at once, since the predicate rarely holds.
+    // Test many at once, because the predicate rarely holds.
     const MANY: usize = 64;
     let mut end = all.len();
     for part in all.rchunks(MANY) {
@@ -114,14 +114,15 @@ pub(super) fn find_last<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Optio
     None
 }
 
-/// Cached facts about the ends of one text, which must always be the same text.
+/// Cached facts about the ends of one text. All calls must pass the same text.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     /// For each suffix, the length of its longest proper prefix that is also its suffix.
     shorter_prefixes: Vec<usize>,
     /// How often the occurrences of a suffix were requested.
     request_count: usize,
-    /// For each position, counted from the end, how long the text before it ends as the whole text does.
+    /// For each position, counted from the end, the length of the common suffix of the text before it and the whole
+    /// text.
     suffix_matches: Vec<u32>,
 }
 
@@ -130,7 +131,7 @@ impl Ends {
     pub(super) fn find_period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
         if self.shorter_prefixes.len() <= length {
-            // Reversed, a suffix has the same period, and a longer suffix extends a shorter one.
+            // In reverse order a suffix has the same period, and a longer suffix extends a shorter one.
             let longest = (2 * length).min(text.len());
             let backwards: Vec<u8> = text[text.len() - longest..].iter().rev().copied().collect();
             self.shorter_prefixes = self_overlaps(&backwards);
@@ -138,12 +139,12 @@ impl Ends {
         length - self.shorter_prefixes[length]
     }
 
-    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`, and how many of these
-    /// occurrences are followed directly by another one.
+    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`. Also returns how many
+    /// of these occurrences are followed directly by another one.
     pub(super) fn find_places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         let start = text.len() - length;
         if length == 0 || length > start {
-            // A suffix longer than the preceding text cannot occur in it.
+            // A suffix that is longer than the preceding text cannot occur in it.
             return (0, 0);
         }
         self.request_count += 1;
@@ -165,8 +166,8 @@ impl Ends {
         }
         let least = u32::try_from(length).unwrap_or(u32::MAX);
         let (mut places, mut again) = (0, 0);
-        // From the beginning of the text, which is the end of the table, and no nearer to the end of the text than
-        // the length.
+        // Start at the beginning of the text, which is the end of the table. Stay at least `length` away from the end
+        // of the text.
         let mut end = text.len() - length + 1;
         while end > length
             && places < u32::try_from(most).unwrap_or(u32::MAX)
@@ -184,8 +185,8 @@ impl Ends {
 /// From this many requests on, a table answers them.
 const TABLE_REQUESTS: usize = 2;
 
-/// Returns, for each number of bytes removed from the end of a text, how long the rest ends as the text does (the Z
-/// array of the reversed text).
+/// Returns, for each number of bytes removed from the end of a text, the length of the common suffix of the rest and
+/// the text (the Z array of the reversed text).
 fn suffix_matches(text: &[u8]) -> Vec<u32> {
     let last = text.len().saturating_sub(1);
     let mut alike = vec![0; text.len()];
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
         let head = head + "c" + &"ab".repeat(3_000);
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
-        // Long periods: fewer short lengths than are requested.
+        // Long periods have fewer short lengths than requested.
         for period in [200, 300, 1_500] {
             let unit: String = ('a'..).step_by(1).take(period).collect();
             let (tail, head) = (unit.repeat(30), unit.repeat(29) + "!");

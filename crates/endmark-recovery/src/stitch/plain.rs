@@ -1,9 +1,9 @@
-//! Seams of text without the grammar of JSON: prose, Markdown, code, tags (PC-4).
+//! Finds seams of text without the grammar of JSON: prose, Markdown, code, tags (PC-4).
 //!
 //! A story is how the continuation came about: unchanged, after an announcement, in a fence, after a repeated part,
-//! or with white space lost or added. It determines the joined text and how likely the received continuation is. All
-//! stories are compared with one more: that the continuation is a separate text. The cost of a story is how much less
-//! likely than that it makes the continuation, in bits.
+//! or with white space lost or added. It determines the joined text and the likelihood of the received continuation.
+//! All stories are compared with the alternative that the continuation is a separate text. The cost of a story is how
+//! much less likely it makes the continuation than this alternative, in bits.
 
 mod cost;
 mod elements;
@@ -26,11 +26,11 @@ use super::register::SurroundingText;
 use super::seam::AskedFrom;
 use super::survivor::{GrammarState, Survivor};
 
-/// The most bytes of remarks that are removed at the end of a continuation.
+/// Maximum number of bytes of remarks that are removed at the end of a continuation.
 pub(super) const MAX_LEFT_OUT: usize = opening::MAX_PARAGRAPHS * super::register::LONGEST;
 
-/// Whether a continuation has no content. White space alone counts only if it is a line end at the requested position
-/// and a text can end there.
+/// Whether a continuation has no content. White space counts as content only if it is a line end at the requested
+/// position and a text can end there.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
     let is_blank = joint.continuation.trim().is_empty();
     let ends_line = joint.from == AskedFrom::Cut && joint.continuation.contains('\n');
@@ -38,7 +38,7 @@ pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
         && !(ends_line && can_end(joint.initial) && has_line_ends_like(joint.initial, joint.continuation))
 }
 
-/// Whether a text can end like this: after a sentence or a closing sign, with no bracket open.
+/// Whether a text can end like this: after a sentence or a closing sign, without an open bracket.
 fn can_end(text: &str) -> bool {
     const ENDS: [char; 20] = [
         '.', '!', '?', '…', '。', '！', '？', ')', ']', '}', '>', ';', '"', '”', '»', '|', '`', '~', '*', '_',
@@ -47,7 +47,7 @@ fn can_end(text: &str) -> bool {
     text.trim_end().ends_with(ENDS) && count(['(', '[', '{']) <= count([')', ']', '}'])
 }
 
-/// Whether the lines of a text end like those of what follows, or it has only one line.
+/// Whether the lines of a text have the same kind of line ends as the text after it, or it has only one line.
 fn has_line_ends_like(text: &str, rest: &str) -> bool {
     let is_wide = |text: &str| text.contains("\r\n");
     !text.contains('\n') || is_wide(text) == (text.ends_with('\r') || is_wide(rest))

@@ -1,10 +1,10 @@
-//! Text that a model adds around JSON: quotations of the prompt, and remarks after the end.
+//! Detects text that a model adds around JSON: quotations of the prompt, and remarks after the end.
 
-/// A quotation of the prompt occurs within this many bytes of the beginning.
+/// A quotation of the prompt begins within this many bytes.
 const PROMPT: usize = 600;
 
-/// Whether the continuation quotes the prompt instead of answering it: it has words of the prompt that are not in the
-/// text.
+/// Whether the continuation quotes the prompt instead of answering it. It then contains words of the prompt that are
+/// not in the text.
 pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
     const WORDS: &[&str] = &[
         "last valid token",
@@ -17,7 +17,7 @@ pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
     has(&said) && !has(&text)
 }
 
-/// Whether what follows the end of a document is a remark about it or its closing fence: anything that is not JSON.
+/// Whether the text after the end of a document is a remark about it or its closing fence, which is anything but JSON.
 pub(super) fn is_remark(mut rest: &str) -> bool {
     while let Some(after) = super::fence::rest_after_closing(rest.trim()) {
         rest = after;

@@ -1,4 +1,4 @@
-//! Candidate seams in JSON: every way to join the two parts that has a story, with its cost.
+//! Proposes candidate seams in JSON: each way to join the two parts that has a story, with its cost.
 
 use endmark_text::Format;
 
@@ -22,7 +22,7 @@ pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
         add_unchanged(joint, opening, &mut found);
         add_after_repetition(joint, &readings, opening, &mut found);
     }
-    // One join may have several stories. Keep the likeliest.
+    // A join may have several stories. Keep the likeliest.
     let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
     found.sort_by(|left, right| place(left).cmp(&place(right)).then(left.cost.total_cmp(&right.cost)));
     found.dedup_by(|second, first| place(second) == place(first) && !second.is_asked(joint));
@@ -42,7 +42,7 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
         AskedFrom::Unknown if at_cut => 0.5,
         AskedFrom::Unknown => 1.5,
         AskedFrom::Cut if at_cut => 0.0,
-        // Least likely within a number.
+        // This is least likely within a number.
         AskedFrom::Cut if !joint.in_text => 8.0,
         AskedFrom::Cut => 6.0,
         AskedFrom::Token if at_cut && joint.has_unsettled() => 6.5,
@@ -53,8 +53,8 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
 fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
-        // The token at the cut is written again from its beginning. A model that did not see it may write another
-        // one.
+        // The token at the cut is written again from its beginning. A model that did not see the token may write a
+        // different one.
         let odd = match joint.from {
             _ if at_cut || rewrites_token(joint, opening.start) => 0.0,
             AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
@@ -62,7 +62,7 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
             AskedFrom::Unknown if !joint.in_text => 3.0,
             _ => 8.0,
         };
-        // A row of JSON Lines is one line.
+        // A row of JSON Lines is a single line.
         let spaces = &joint.continuation[opening.start..];
         let spaces = &spaces[..spaces.len() - spaces.trim_start().len()];
         let breaks_row = joint.format == Format::Jsonl && !joint.verdict.is_whole() && spaces.contains('\n');
@@ -91,7 +91,7 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
             announced: opening.announced,
         };
         if at_cut && joint.in_text && may_lack_whitespace(joint, opening) {
-            // No string can contain a raw line break. It may replace an escaped one, or a space.
+            // Strings contain no raw line breaks. A raw line break may stand for an escaped one, or for a space.
             let left_out = &joint.continuation[..opening.start];
             let is_line_break = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {
@@ -144,7 +144,7 @@ fn add_after_repetition(
         for keep in places(joint) {
             let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
             if half_an_escape && *reading != Reading::Plain {
-                // Half an escape is letters, not a unit.
+                // Half an escape is read as letters and not as a unit.
                 continue;
             }
             if *reading == Reading::Plain && !may_overlap(&joint.initial[..keep], body) {
@@ -156,7 +156,7 @@ fn add_after_repetition(
                 is_all = true;
             }
             let counts = overlaps(&units.codes, &again.codes);
-            // A repetition of any length is one story.
+            // Repetitions of any length are one story.
             let one_of = f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).log2();
             for count in counts {
                 let again = repetition(joint, opening, (keep, units), &again, count);

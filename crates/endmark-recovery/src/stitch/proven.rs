@@ -1,7 +1,7 @@
-//! Joins an answer that is proven to continue at the cut: the seam is known, and only the end is in question (PC-4).
+//! Joins an answer that provably continues at the cut. The seam is known, and only the end is unknown (PC-4).
 //!
 //! A model that proved the seam followed the request, so the end of the answer is the end of the text. Only two
-//! things are removed: what is outside a fence of the answer, and a remark to the reader after a text that never
+//! things are removed: text outside a fence of the answer, and a remark to the reader after a text that never
 //! addresses one.
 
 use endmark_text::{Format, Verdict};
@@ -12,7 +12,7 @@ use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejection_reason, rows, survivor};
 
-/// Joins a cut text with an answer that is proven to follow it. `before` is the text or fence at the beginning of the
+/// Joins a cut text with an answer that provably follows it. `before` is the text or fence at the beginning of the
 /// answer. After the end of the text that fence may be closed, or a remark may follow, unless the answer `is_cut`
 /// itself.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn merge_proven(
     }
     let mut bare = unchanged_candidate(&joint);
     if joint.format == Format::Jsonl && !joint.in_text {
-        // As it streams: nothing after the seam is examined.
+        // As in a stream, the text after the seam is not examined.
         let fit = rows::fit(&joint.state_at(bare.keep), joint.initial, joint.continuation, "");
         (bare.glue, bare.start) = (fit.glue, fit.skipped);
     }

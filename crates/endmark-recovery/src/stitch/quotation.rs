@@ -1,8 +1,8 @@
-//! Quotation marks around the whole rest.
+//! Detects quotation marks around the whole rest.
 
 use std::ops::Range;
 
-/// The marks that begin a quotation, and those that end it.
+/// Pairs of marks that begin and end a quotation.
 const MARKS: [(char, char); 7] =
     [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('»', '«'), ('「', '」'), ('`', '`')];
 
@@ -10,7 +10,7 @@ const MARKS: [(char, char); 7] =
 const STRING_PREFIXES: [&str; 14] =
     ["f", "r", "b", "u", "c", "L", "R", "U", "u8", "rb", "br", "rf", "fr", "cr"];
 
-/// Returns the content of the one quotation that a text consists of, or `None` if it has several.
+/// Returns the content of the quotation of which a text consists. Returns `None` if it has several.
 pub(super) fn inside(text: &str) -> Option<Range<usize>> {
     let begins = text.len() - text.trim_start().len();
     let (open, close) = mark(&text[begins..])?;
@@ -20,7 +20,7 @@ pub(super) fn inside(text: &str) -> Option<Range<usize>> {
     is_one.then_some(start..start + inner.len())
 }
 
-/// Whether a text that is still arriving may turn out to be one quotation.
+/// Whether a text that is still arriving may become a single quotation.
 pub(super) fn may_be_one(text: &str) -> bool {
     let text = text.trim_start();
     let Some((open, close)) = mark(text) else { return false };
@@ -40,7 +40,7 @@ pub(super) fn is_open(text: &str) -> bool {
     })
 }
 
-/// Whether a text begins with a quotation mark and letters that cannot continue the word before: `"ill` after `st`.
+/// Whether a text begins with a quotation mark and letters that cannot continue the preceding word: `"ill` after `st`.
 pub(super) fn breaks_word(before: &str, text: &str) -> bool {
     let Some((open, _)) = mark(text) else { return false };
     let word = before.rsplit(|sign: char| !sign.is_alphanumeric()).next().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn breaks_word(before: &str, text: &str) -> bool {
         && !STRING_PREFIXES.contains(&word)
 }
 
-/// Returns the mark that begins a text, and the one that ends the quotation. A code fence is not a quotation.
+/// Returns the mark that begins a text, and the mark that ends the quotation. A code fence is not a quotation.
 fn mark(text: &str) -> Option<(char, char)> {
     let first = text.chars().next()?;
     MARKS.into_iter().find(|(open, _)| *open == first).filter(|_| !text.starts_with("``"))

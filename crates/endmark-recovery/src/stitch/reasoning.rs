@@ -1,8 +1,8 @@
-//! Reasoning that a model writes into its text if the server does not remove it. It is removed at the beginning of a
-//! continuation. Anywhere else it makes the seam doubtful (PC-4).
+//! Detects reasoning that a model writes into its text if the server does not remove it. At the beginning of a
+//! continuation it is removed. Anywhere else it makes the seam doubtful (PC-4).
 //!
-//! A continuation never belongs to a text together with a sign of reasoning, or a part of one, unless the text or the
-//! request contains that sign as well: a text about `<think>` may repeat it.
+//! A seam is never settled if the continuation contains a sign of reasoning or part of one, unless the text or the
+//! request also contains that sign. A text about `<think>` may repeat it.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::register::is_code_character;
 /// The beginnings and ends of reasoning, by kind of sign. Signs without an end are complete by themselves.
 const SIGNS: &str = include_str!("reasoning/signs.txt");
 
-/// From this length on, the end of a text may be a part of a sign. No HTML tag begins like this, in bytes.
+/// Minimum number of bytes at the end of a text that may be part of a sign. No HTML tag begins like this.
 pub(super) const MIN_PARTIAL_BYTES: usize = 4;
 
 /// How a kind of reasoning begins and ends.
@@ -94,7 +94,7 @@ pub(super) enum Lead {
 }
 
 impl Lead {
-    /// Returns the number of bytes to remove, or `None` if more has to arrive first.
+    /// Returns the number of bytes to remove. Returns `None` if more has to arrive first.
     pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Nothing => Some(0),
@@ -108,7 +108,7 @@ impl Lead {
 /// least `least` bytes at the end may become a sign.
 pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, least: usize) -> Lead {
     let text = initial.trim_start();
-    // A first part that begins with reasoning comes from a server that does not remove it.
+    // If a first part begins with reasoning, its server does not remove it.
     let signs: Vec<Kind> = kinds()
         .enumerate()
         .filter(|(kind, (begin, _))| !known.has(*kind) || starts_with(text, begin))
@@ -151,8 +151,8 @@ fn blank_lines(text: &str) -> usize {
     length
 }
 
-/// Whether a text continues after the line breaks that follow reasoning, so that these are not its own: in the middle
-/// of a sentence, or after a line end.
+/// Whether a text continues after the line breaks that follow reasoning, so that these do not belong to the text.
+/// This is so in the middle of a sentence, or after a line end.
 pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     let last_line = initial.rsplit('\n').next().unwrap_or_default();
     let is_open =
@@ -164,8 +164,8 @@ pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     last_line.is_empty() || is_open && is_longer_name && !last_line.contains(is_code_character)
 }
 
-/// Returns where an unknown sign of reasoning begins in a text, or a part of one at its end of at least `least`
-/// bytes.
+/// Returns the start of an unknown sign of reasoning in a text, or of a part of a sign of at least `least` bytes at
+/// its end.
 fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> {
     places(text).find(|place| {
         let rest = text.get(*place..).unwrap_or_default();
@@ -186,7 +186,7 @@ pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
     places(text).filter(is_here).collect()
 }
 
-/// Whether `text[start..end]` has an unknown sign of reasoning or ends in a part of one. `places` are those of
+/// Whether `text[start..end]` contains an unknown sign of reasoning or ends in part of one. `places` are those of
 /// [`sign_places`] for the whole text, so that only the end of the part is read.
 pub(super) fn has_sign_within(
     text: &str,
@@ -200,7 +200,7 @@ pub(super) fn has_sign_within(
         || has_sign(text.get(near_end..end).unwrap_or_default(), known)
 }
 
-/// Returns what follows the reasoning after a finished document. It is not part of the document.
+/// Returns the text after the reasoning that follows a finished document. It is not part of the document.
 pub(super) fn rest_after_reasoning(rest: &str, known: ReasoningSigns) -> &str {
     let body = rest.trim_start();
     match lead("", body, known, MIN_PARTIAL_BYTES) {
@@ -209,12 +209,12 @@ pub(super) fn rest_after_reasoning(rest: &str, known: ReasoningSigns) -> &str {
     }
 }
 
-/// Whether a text has an unknown sign of reasoning, or ends in a part of one.
+/// Whether a text contains an unknown sign of reasoning, or ends in part of one.
 pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
     first_sign(text, known, MIN_PARTIAL_BYTES).is_some()
 }
 
-/// How far a text that is still arriving has no sign of reasoning (PC-9).
+/// Tracks how far a text that is still arriving contains no sign of reasoning (PC-9).
 #[derive(Debug, Clone)]
 pub struct SignWatch {
     known_signs: ReasoningSigns,
@@ -228,19 +228,19 @@ impl SignWatch {
         Self { known_signs: known, clear_bytes: 0, is_over: false }
     }
 
-    /// Returns the number of bytes read before the first sign, or before a possible beginning of one.
+    /// Returns the number of bytes before the first sign or possible beginning of a sign.
     pub fn clear(&self) -> usize {
         self.clear_bytes
     }
 
-    /// Reads all that has arrived, which must begin with what was read before. Returns the number of bytes before the
-    /// first sign, or before a possible beginning of one.
+    /// Reads the text received so far, which must begin with the text of the last call. Returns the number of bytes
+    /// before the first sign or possible beginning of a sign.
     pub fn read(&mut self, text: &str) -> usize {
         if !self.is_over {
             let rest = text.get(self.clear_bytes..).unwrap_or_default();
             let found = first_sign(rest, self.known_signs, 1);
             self.clear_bytes += found.unwrap_or(rest.len());
-            // A whole sign cannot change any more.
+            // A complete sign cannot change.
             let rest = text.get(self.clear_bytes..).unwrap_or_default();
             self.is_over = !rest.is_empty() && rest.len() >= LONGEST_SIGN_BYTES;
         }
@@ -251,8 +251,8 @@ impl SignWatch {
 /// The longest sign, in bytes.
 const LONGEST_SIGN_BYTES: usize = 32;
 
-/// Returns the positions of a text at which a sign may begin, by their first two bytes: brackets are frequent, signs
-/// are rare.
+/// Returns the positions of a text at which a sign may begin, by their first two bytes, because brackets are frequent
+/// and signs are rare.
 fn places(text: &str) -> impl Iterator<Item = usize> {
     static SECOND_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let signs = kinds().flat_map(|(begin, end)| [Some(begin), end]).flatten();

@@ -1,7 +1,7 @@
 //! Detects lines in which a model talks about the text: it announces the rest, closes with a remark, or answers
 //! something else. A line is scored by its word pieces, by the words that it shares with the text, and by its form
-//! and position. The weights come from two logistic regressions in `bench/register`: one over pieces of such lines
-//! and of ordinary lines, one over the form of lines in joined pairs.
+//! and position. The weights come from two logistic regressions in `bench/register`. One uses the pieces of such
+//! lines and of ordinary lines, and the other the form of lines in joined pairs.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -16,13 +16,13 @@ mod pieces;
 use address::Address;
 use pieces::Sums;
 
-/// A longer line is never a remark, in bytes.
+/// Maximum length of a remark in bytes.
 pub(super) const LONGEST: usize = 400;
-/// A remark about a text is rarely longer than this, in characters.
+/// Usual maximum length of a remark about a text, in characters.
 const MAX_REMARK_CHARS: usize = 100;
 /// The letters of a shorter line are weak evidence, in characters.
 const MIN_EVIDENCE_CHARS: usize = 14;
-/// Text that is searched for the words of a line, on each side of it, in bytes.
+/// Number of bytes on each side of a line that are searched for its words.
 const SEARCHED_BYTES: usize = 6_000;
 /// Shorter words occur everywhere and are ignored, in characters.
 const SHORT_WORD: usize = 4;
@@ -33,7 +33,7 @@ const RESTATEMENT_PENALTY: f64 = -8.0;
 const REPEATED_REMARK_PENALTY: f64 = -10.0;
 
 /// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an
-/// answer, and to treat it as text if its letters do not occur in the text.
+/// answer. Also the minimum to treat a line as text if its letters do not occur in the text.
 const MIN_UNADDRESSED_BITS: f64 = 2.0;
 
 /// Ways in which a model talks about a text.
@@ -54,7 +54,7 @@ pub(super) struct SurroundingText {
     is_wide: bool,
     /// The beginning of the continuation.
     head: String,
-    /// The end of the continuation, and where that end begins.
+    /// The end of the continuation, and the start of that end.
     tail: String,
     tail_start: usize,
 }
@@ -75,12 +75,12 @@ impl SurroundingText {
     }
 
     /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1.
-    /// Without longer words it is 0.5.
+    /// Returns 0.5 if it has no longer words.
     fn known_share(&self, line: &str, other: &str) -> f64 {
         known_word_share(line, [&self.before, other])
     }
 
-    /// Whether this line occurs verbatim before the seam. Lines without words do not count.
+    /// Whether this line occurs verbatim before the seam. Lines without words are ignored.
     fn has(&self, line: &str) -> bool {
         has(line, [&self.before, ""])
     }
@@ -96,8 +96,8 @@ impl SurroundingText {
     }
 }
 
-/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Without longer words it
-/// is 0.5.
+/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Returns 0.5 if it has no
+/// longer words.
 fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     let line = line.to_ascii_lowercase();
     let words = line.split(|sign: char| !sign.is_alphanumeric());
@@ -115,14 +115,14 @@ fn known_word_share(line: &str, texts: [&str; 2]) -> f64 {
     share(known) / share(words.len())
 }
 
-/// Whether this line occurs verbatim in one of these texts. Lines without words do not count.
+/// Whether this line occurs verbatim in one of these texts. Lines without words are ignored.
 fn has(line: &str, texts: [&str; 2]) -> bool {
     let line = line.to_ascii_lowercase();
     line.len() >= MIN_EVIDENCE_CHARS
         && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
 }
 
-/// Log odds that the pieces of a line belong to a register rather than to a text.
+/// Returns the log odds that the pieces of a line belong to a register and not to a text.
 fn score(register: Register, sums: &Sums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
@@ -133,7 +133,7 @@ fn score(register: Register, sums: &Sums) -> f64 {
 }
 
 /// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end`
-/// in the continuation. `behind` is what follows, including the line end unless the announcement ends within its
+/// in the continuation. `behind` is the text after it, including the line end unless the announcement ends within its
 /// line.
 pub(super) fn announces(
     joint: &Joint<'_>,
@@ -172,7 +172,7 @@ pub(super) fn announces(
         + weight(begins_low, -5.26)
         + weight(begins_with_sign && !is_bracketed(text), -3.06)
         + weight(length > MAX_REMARK_CHARS, -0.36)
-        // One or two words with a colon are as often a heading or a field.
+        // One or two words with a colon are just as often a heading or a field.
         + weight(length < MIN_EVIDENCE_CHARS && !alone && !is_bracketed(text), -1.32)
         + weight(is_wide(text) != around.is_wide, 1.26)
         + weight(joint.initial.ends_with('\n'), -0.73)
@@ -194,13 +194,13 @@ pub(super) fn closes_emphasis(initial: &str, line: &str) -> bool {
     open_emphasis(initial).any(|signs| line.matches(signs).count() % 2 == 1)
 }
 
-/// Whether a text ends with a mark that opens emphasis or code: no white space follows it.
+/// Whether a text ends with a mark that opens emphasis or code, because no white space follows the mark.
 pub(super) fn opens_emphasis(initial: &str) -> bool {
     open_emphasis(initial).any(|signs| initial.ends_with(signs))
 }
 
-/// Whether a line restates the beginning of the first part in other words, or nearly the same ones, and is itself an
-/// announcement. It is then another version of the beginning, not the rest.
+/// Whether a line restates the beginning of the first part in similar words, and is itself an announcement. In that
+/// case it is another version of the beginning and not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
     const LEAST: usize = 4;
     let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
@@ -225,8 +225,8 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
 }
 
 /// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
-/// text. `before` is what precedes them in the continuation. Below zero they belong to the text: removing words of
-/// the text is worse than leaving a remark in it.
+/// text. `before` is the text before them in the continuation. Below zero they belong to the text, because losing
+/// words of the text is worse than keeping a remark.
 pub(super) fn closing_remark_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -252,7 +252,7 @@ pub(super) fn closing_remark_evidence(
     let behind_code = last.ends_with([']', '>', '~']) || last.contains(is_code_character);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
-        // A line that addresses the reader may have any subject, above all in a text that does so itself. Code does
+        // A line that addresses the reader may have any subject, especially in a text that does so itself. Code does
         // not.
         (false, true) if score(Register::ClosingRemark, &Sums::from_line(text)) <= 0.0 => f64::NEG_INFINITY,
         (false, true) if behind_code => bits,
@@ -293,7 +293,7 @@ pub(super) fn closing_remark_score(
     let kept = before.trim_end();
     let breaks = before[kept.len()..].matches('\n').count();
     let last = last_line(kept);
-    // A remark about a document in tags has no tags itself, and follows one.
+    // A remark about a document in tags has no tags itself, and follows a tag.
     let in_tags = joint.format == Format::Tags
         && (without_code(text).contains('<') || !last.ends_with(['>', '`', '~']) && !is_rule(last));
     if in_tags {
@@ -331,7 +331,7 @@ pub(super) fn answers(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     answer_evidence(joint, around, 0)
 }
 
-/// As [`answers`], for the first line from this position of the continuation.
+/// Does the same as [`answers`], for the first line from this position of the continuation.
 pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();
@@ -348,18 +348,18 @@ pub(super) fn answer_evidence(joint: &Joint<'_>, around: &SurroundingText, start
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
         + weight(is_wide(text) != around.is_wide, 4.99)
         + weight(text.contains(is_code_character), -5.0);
-    // Half of the fitted pairs were answers. In practice answers are rare.
+    // Half of the fitted pairs were answers, but in practice answers are rare.
     (bits - 1.5).clamp(-3.0, 16.0)
 }
 
-/// Corrects a score, in bits. It was fitted on samples of which half are remarks and is too flat for lines of texts:
-/// scores below `flat_below` are exaggerated.
+/// Corrects a score, in bits. It was fitted on samples of which half are remarks, and is too flat for lines of texts.
+/// Scores below `flat_below` are exaggerated.
 pub(super) fn steepen(score: f64, flat_below: f64) -> f64 {
     const TIMES: f64 = 3.0;
     score.min(flat_below - TIMES * (flat_below - score))
 }
 
-/// Whether a character occurs in code rather than in sentences.
+/// Whether a character occurs in code more than in sentences.
 pub(super) fn is_code_character(sign: char) -> bool {
     matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
 }

@@ -1,15 +1,15 @@
-//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to, a sentence is
-//! not.
+//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to repeat, but a
+//! sentence is not.
 
 use super::overlap::Ends;
 
 /// How far back a text is compared with itself, in units.
 const COMPARED_UNITS: usize = 8_192;
-/// The most earlier occurrences of a repeated part that are examined.
+/// Maximum number of earlier occurrences of a repeated part that are examined.
 const MAX_PLACES: usize = 4_096;
 
 /// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
-/// how the text continued after earlier occurrences of them. A table of zeros is likely to repeat, a sentence is not.
+/// how the text continued after earlier occurrences of these bytes.
 pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
@@ -17,12 +17,12 @@ pub(super) fn repetition_cost(text: &str, length: usize, ends: &mut Ends) -> f64
     if period * 2 > repeated.len() {
         return repeated_part_cost(text, start, ends);
     }
-    // A periodic text, such as rows that are all alike, continues as easily as before.
+    // A periodic text, such as equal rows, continues as easily as before.
     let once = text.floor_char_boundary(text.len() - period);
     repeated_part_cost(text, once, ends).min(repeated_part_cost(text, start, ends))
 }
 
-/// As [`repetition_cost`], for the end of a text from this position on as one part.
+/// Returns the same as [`repetition_cost`] for the end of a text, from this position on, as a single part.
 fn repeated_part_cost(text: &str, start: usize, ends: &mut Ends) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
@@ -49,8 +49,8 @@ fn weight(text: &str) -> f64 {
 }
 
 /// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and
-/// how many units of `after` still follow the period. Rows that are alike continue alike: the estimate uses how long
-/// the text has been periodic, before and after.
+/// how many units of `after` still follow the period. Equal rows continue in the same way, so the estimate uses how
+/// long the text has been periodic before and after.
 pub(super) fn periodicity_cost(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());

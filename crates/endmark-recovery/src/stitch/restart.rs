@@ -1,8 +1,8 @@
-//! Restarts: the continuation begins the text, a string, a line or a sentence again.
+//! Detects restarts: the continuation begins the text, a string, a line or a sentence again.
 //!
-//! A restart that runs through the cut is a repeated tail like any other. This module finds the others: restarts that
-//! differ from the first part before the cut, which give no seam, and restarts of a text without grammar with other
-//! white space, which do.
+//! A restart that continues through the cut is a repeated end. This module finds two other kinds: restarts that
+//! differ from the first part before the cut, which give no seam, and restarts of a text without grammar with
+//! different white space, which do.
 
 use memchr::memmem;
 
@@ -19,7 +19,7 @@ const MIN_REPEATED_BYTES: usize = 40;
 /// How much of a text is searched for other occurrences of a beginning, in units.
 const SEARCHED_UNITS: usize = 64_000;
 
-/// Whether the continuation begins the cut text, or its last line or sentence, again and then differs before it
+/// Whether the continuation begins the cut text, or its last line or sentence, again, and then differs before it
 /// reaches the cut.
 pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     let text_start = find_last(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
@@ -38,12 +38,12 @@ pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
         .any(|anchor| leaves(text.get(anchor..).unwrap_or_default(), &continuation.codes, text))
 }
 
-/// Whether the continuation begins the whole document again and then differs before the cut.
+/// Whether the continuation begins the whole document again, and then differs before the cut.
 pub(super) fn diverges_from_start(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     leaves(&initial.codes, &continuation.codes, &initial.codes)
 }
 
-/// Whether `head` begins like `path` for longer than a coincidence, and differs before the end of `path`.
+/// Whether `head` begins like `path` for longer than by chance, and differs before the end of `path`.
 fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     let shared = path.iter().zip(head).take_while(|(left, right)| left == right).count();
     if shared == path.len() || shared == head.len() || shared < MIN_SHARED_CHARS {
@@ -51,26 +51,26 @@ fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     }
     let beginning: Vec<char> = path[..shared.min(80)].iter().map(|code| character(*code)).collect();
     let words = beginning.split(|sign| !is_word_character(*sign)).filter(|word| !word.is_empty()).count();
-    // A beginning that the text itself repeats, such as that of list items, is no evidence.
+    // A beginning that the text itself repeats, such as that of list items, proves nothing.
     let sample = &path[..shared.min(64)];
     let searched = &text[text.len().saturating_sub(SEARCHED_UNITS)..];
     let places = searched.windows(sample.len()).filter(|window| *window == sample).take(3).count();
     words >= 3 && places < 3
 }
 
-/// A passage that the first part contains once and the continuation repeats.
+/// A passage that occurs once in the first part and again in the continuation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RepeatedPassage {
     /// Its position in the continuation.
     pub(super) position: usize,
-    /// How much of the text around it is repeated as well, from 0 to 1.
+    /// The share of the surrounding text that is also repeated, from 0 to 1.
     pub(super) share: f64,
 }
 
 /// Returns the last position, from `added` on, at which a continuation repeats a passage that the first part contains
-/// once: its beginning, or its end if the continuation was not requested at the cut. A model that continues does not
-/// do that after the seam. A model does that restarts after a remark, quotes its input, or loops. If a text contains
-/// a sentence twice, the sentences around it differ.
+/// once. The passage is its beginning, or its end if the continuation was not requested at the cut. A continuing
+/// model does not do that after the seam, but a model does that restarts after a remark, quotes its input, or loops.
+/// If a text contains a sentence twice, the sentences around it differ.
 pub(super) fn find_repeated_passage(
     initial: &str,
     continuation: &str,
@@ -89,7 +89,7 @@ pub(super) fn find_repeated_passage(
         let found = memmem::rfind(continuation.as_bytes(), part.as_bytes());
         found.filter(|at| *at >= added && is_telling(part))
     };
-    // A loop also repeats what follows its beginning and what precedes its end.
+    // A loop also repeats the text after its beginning and before its end.
     let of_beginning = place(beginning).map(|at| {
         let following = [head(behind), head(&continuation[added..at])].concat();
         RepeatedPassage {
@@ -105,7 +105,7 @@ pub(super) fn find_repeated_passage(
     [of_beginning, of_end].into_iter().flatten().max_by(|left, right| left.share.total_cmp(&right.share))
 }
 
-/// Text around a repeated passage that is compared, and the size of its pieces, in bytes.
+/// Size of the compared text around a repeated passage, and of its pieces, in bytes.
 const COMPARED_BYTES: usize = 240;
 const PIECE: usize = 12;
 
@@ -117,7 +117,7 @@ fn tail(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(COMPARED_BYTES))..]
 }
 
-/// Returns how much of a text occurs in another one, from 0 to 1. For an empty text it is 1.
+/// Returns the share of a text that occurs in another one, from 0 to 1. Returns 1 for an empty text.
 fn shared(text: &str, other: &str) -> f64 {
     let pieces = text.as_bytes().chunks_exact(PIECE);
     let all = pieces.len();
@@ -126,8 +126,8 @@ fn shared(text: &str, other: &str) -> f64 {
     if all == 0 { 1.0 } else { number(found) / number(all) }
 }
 
-/// Returns the position in the continuation at which the first part ends, if the continuation repeats it with other
-/// white space.
+/// Returns the position in the continuation at which the first part ends, if the continuation repeats it with
+/// different white space.
 pub(super) fn position_after_reflowed(initial: &str, continuation: &str) -> Option<usize> {
     const LEAST: usize = 40;
     if continuation.starts_with(initial) {

@@ -1,4 +1,4 @@
-//! Rows of JSON Lines: each is on a line of its own, even if the line break was lost at the seam or added there.
+//! Keeps each row of JSON Lines on its own line, if a line break was lost or added at the seam.
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -9,8 +9,8 @@ use super::survivor::Survivor;
 /// Lines before the seam that are examined.
 const MAX_LINES: usize = 20;
 
-/// Adds a lost line break between two rows at a seam, and removes one in the middle of a row. The values stay the
-/// same, but a line-by-line reader needs the lines.
+/// Adds a lost line break between two rows at a seam, or removes one in the middle of a row. The values do not
+/// change, but line-by-line readers need the lines.
 pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     if joint.format != Format::Jsonl || joint.in_text {
         return;
@@ -31,12 +31,12 @@ pub(super) fn fix_row_breaks(joint: &Joint<'_>, survivors: &mut [Survivor]) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fit {
     pub(super) glue: &'static str,
-    /// Bytes of line breaks in the middle of a row, at the beginning of the rest.
+    /// Number of bytes of line breaks in the middle of a row, at the beginning of the rest.
     pub(super) skipped: usize,
 }
 
-/// Returns the corrections at the seam between what is `kept` and a `rest`. The detector is in `state` after what is
-/// kept. `seen` is the part of the rest that shows whether rows are on lines of their own.
+/// Returns the corrections at the seam between the text `kept` and a `rest`. The detector is in `state` after the
+/// kept text. `seen` is the part of the rest that shows whether rows are on separate lines.
 pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
     let apart = Fit { glue: "", skipped: 0 };
     if kept.ends_with('\n') {
@@ -62,7 +62,7 @@ fn ends_with_row(kept: &str) -> bool {
     line.ends_with(['}', ']', '"']) && detector.is_whole()
 }
 
-/// Whether rows end where lines do: some row ends at a line end, and no line ends within a value.
+/// Whether rows end at line ends: some row ends at a line end, and no line ends within a value.
 fn are_lines(kept: &str, rest: &str) -> bool {
     let ends_inside = |line: &str| line.trim_end().ends_with(['{', '[', ',', ':']);
     let lines = kept.rsplit('\n').skip(1).take(MAX_LINES);

@@ -3,19 +3,19 @@
 use endmark_text::Verdict;
 use serde::{Serialize, Serializer};
 
-/// Where the model was asked to continue (PC-4).
+/// The position at which the model was asked to continue (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AskedFrom {
-    /// At the cut: an unfinished message that the provider continues.
+    /// At the cut, by an unfinished message that the provider continues.
     Cut,
-    /// After the last valid token, as a resume prompt asks.
+    /// After the last valid token, by a resume prompt.
     Token,
-    /// Unknown: both are candidates.
+    /// Unknown. Both positions are candidates.
     Unknown,
 }
 
 impl AskedFrom {
-    /// Parses the literal name. Returns `None` for any other word.
+    /// Parses the literal name. Returns `None` for other words.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "cut" => Some(Self::Cut),
@@ -35,13 +35,13 @@ impl AskedFrom {
     }
 }
 
-/// How a continuation was joined. If several things were removed, the outermost names the seam.
+/// How a continuation was joined. If several parts were removed, the outermost one determines the style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeamStyle {
     /// At the cut, unchanged.
     Exact,
-    /// After the last settled token. The continuation wrote the unfinished token again.
+    /// After the last settled token. The continuation repeated the unfinished token.
     Token,
     /// After the end of the first part, which the continuation repeats.
     Overlap,
@@ -57,7 +57,7 @@ pub enum SeamStyle {
     Quotation,
     /// After an announcement or an apology.
     Preamble,
-    /// Unchanged, without the remark that follows the end of the document.
+    /// Unchanged, without a remark after the end of the document.
     Remark,
     /// At the cut, without the reasoning that the continuation begins with.
     Reasoning,
@@ -91,25 +91,25 @@ impl Serialize for SeamStyle {
     }
 }
 
-/// Where a continuation was joined, and how sure that is (PC-4).
+/// The position of a join, and its probability (PC-4).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seam {
-    /// Byte offset in the merged text at which the continuation's part begins.
+    /// Start of the continuation in the merged text, in bytes.
     pub at: usize,
     /// How it was joined.
     pub style: SeamStyle,
-    /// Bytes of both parts that are not in the merged text.
+    /// Number of bytes of both parts that are not in the merged text.
     pub dropped_bytes: usize,
     /// The beginning of those bytes, at most 80 characters.
     pub dropped: String,
     /// The share of the evidence for this seam, from 0 to 1.
     pub confidence: f64,
-    /// The number of other accepted seams that give a different value.
+    /// Number of other accepted seams that give a different value.
     pub alternatives: usize,
 }
 
 impl Seam {
-    /// Adds these parts, which precede everything that the seam dropped, to what it dropped.
+    /// Adds parts to the dropped text, before everything that the seam dropped.
     pub(crate) fn prepend_dropped(self, parts: &[&str]) -> Self {
         Self {
             dropped_bytes: self.dropped_bytes + parts.iter().map(|part| part.len()).sum::<usize>(),
@@ -119,7 +119,7 @@ impl Seam {
     }
 }
 
-/// Returns the beginning of these parts, as in [`Seam::dropped`].
+/// Returns the beginning of these parts, in the form of [`Seam::dropped`].
 pub(crate) fn dropped_beginning<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     const MAX_CHARS: usize = 80;
     parts.into_iter().flat_map(str::chars).take(MAX_CHARS).collect()
@@ -130,16 +130,16 @@ pub(crate) fn dropped_beginning<'t>(parts: impl IntoIterator<Item = &'t str>) ->
 pub struct Merged {
     /// The text.
     pub text: String,
-    /// Where and how it was joined.
+    /// The seam.
     pub seam: Seam,
     /// The verdict on the text.
     pub verdict: Verdict,
 }
 
-/// Why two parts were not joined to a verified text (PC-4). It carries everything received.
+/// The reason why two parts were not joined to a verified text (PC-4). It contains all received text.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// Several seams are plausible and give different values.
+    /// Several seams with different values are possible.
     #[error("the seam is ambiguous: {} may be right as well as the best one", other_seams(*.alternatives))]
     Ambiguous {
         /// The best candidate.
@@ -147,17 +147,16 @@ pub enum MergeError {
         /// The number of other plausible seams with a different value. With 0, only the best seam itself is in doubt.
         alternatives: usize,
     },
-    /// The seam is certain, but by its grammar the text is unfinished. The next continuation continues the merged
-    /// text.
+    /// The seam is certain, but the text is unfinished by its grammar. The next continuation continues the merged text.
     #[error("the continuation is itself cut: the seam is certain, but the text is unfinished")]
     StillTruncated {
         /// The joined text.
         merged: Box<Merged>,
     },
-    /// No seam gives a text that the grammar accepts.
+    /// The grammar accepts the text of no seam.
     #[error("no seam gives a valid text: {reason}")]
     Malformed {
-        /// Everything received, one part after the other.
+        /// All received text, in order.
         attempt: String,
         /// The length in bytes of the longest verified beginning of the attempt.
         verified_len: usize,
@@ -168,7 +167,7 @@ pub enum MergeError {
     /// answer something else.
     #[error("there is nothing to join: {reason}")]
     NothingToJoin {
-        /// Everything received, one part after the other.
+        /// All received text, in order.
         attempt: String,
         /// The length in bytes of the first part.
         verified_len: usize,
@@ -178,7 +177,7 @@ pub enum MergeError {
     /// The continuation does not continue the first part.
     #[error("the continuation does not continue the first part: {reason}")]
     NoSeam {
-        /// Everything received, one part after the other.
+        /// All received text, in order.
         attempt: String,
         /// The length in bytes of the longest verified beginning of the attempt.
         verified_len: usize,

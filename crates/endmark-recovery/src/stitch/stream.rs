@@ -1,9 +1,9 @@
-//! Stitches a continuation while it arrives: once its seam is settled, the rest streams (PC-4, PC-9).
+//! Stitches a continuation while it arrives. Once its seam is settled, the rest is forwarded (PC-4, PC-9).
 //!
-//! It uses the same code. At doubling lengths all candidates are weighed as if the continuation ended there. Once two
-//! passes in a row find the same seam, and no later text could give it another story, the text after that seam is
-//! certain. [`merge_chunks`](super::merge_chunks) on the whole continuation has the last word: a text that it refuses
-//! is refused, even if some of it has streamed.
+//! It uses the code of the other modules. At doubling lengths, all candidates are weighed as if the continuation
+//! ended there. The text after a seam is certain when two passes in a row find the same seam and no later text could
+//! give it another story. [`merge_chunks`](super::merge_chunks) decides at the end: a text that it rejects is
+//! rejected, even if part of it was forwarded.
 
 mod proven;
 
@@ -14,19 +14,19 @@ use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
 use super::{best_candidate, decision, openings, overlap, plain, quotation, tail, units};
 
-/// Bytes that must have arrived for the first pass. Each further pass is at twice the length.
+/// Number of bytes before the first pass. Each further pass is at twice the length.
 const FIRST_PASS_BYTES: usize = 96;
 
-/// Bytes after a seam that must have arrived at the first pass that found it.
+/// Number of bytes after a seam that must have arrived at the first pass that found it.
 const MIN_BYTES_AFTER_SEAM: usize = 32;
 
-/// A shorter repetition of the first part may be the beginning of anything, in units.
+/// Minimum number of units of a repetition. A shorter one may be the beginning of any text.
 const MIN_REPEATED_UNITS: usize = 12;
 
-/// A continuation that is still arriving, and how much of it certainly belongs to the joined text (PC-4, PC-9).
+/// A continuation that is still arriving, and the part of it that certainly belongs to the joined text (PC-4, PC-9).
 ///
-/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides what
-/// to do with a text that is not whole at the end.
+/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides about
+/// a text that is not whole at the end.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, StitchStream};
@@ -60,11 +60,11 @@ pub struct StitchStream {
 /// that begins with `rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertainText<'a> {
-    /// Bytes of the first part that stay.
+    /// Number of bytes of the first part that are kept.
     pub keep: usize,
     /// White space that was lost at the seam.
     pub glue: &'static str,
-    /// The certain part of the continuation after that.
+    /// The certain part of the continuation after the seam.
     pub rest: &'a str,
 }
 
@@ -72,13 +72,13 @@ pub struct CertainText<'a> {
 enum State {
     /// Several seams are still possible.
     Open,
-    /// The seam is settled, and the rest streams as far as `tail` permits.
+    /// The seam is settled, and the rest is forwarded as far as `tail` permits.
     Settled { place: SeamPosition, tail: Box<tail::Tail>, watch: SignWatch },
-    /// A later pass found another seam than the settled one: nothing streams any more.
+    /// A later pass found a different seam than the settled one, so nothing more is forwarded.
     Doubted { place: SeamPosition, end: usize },
 }
 
-/// Where the two parts are joined.
+/// The position at which the two parts are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SeamPosition {
     keep: usize,
@@ -103,7 +103,7 @@ impl StitchStream {
         }
     }
 
-    /// As [`new`](Self::new), for a server that is known to continue the same message, as in
+    /// Creates the same as [`new`](Self::new) for a server that is known to continue the same message, as in
     /// [`continue_message`](super::continue_message).
     pub fn for_same_message(initial: &str, format: &Format) -> Self {
         Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
@@ -129,7 +129,7 @@ impl StitchStream {
         }
     }
 
-    /// Returns what certainly belongs to the joined text, or `None` while the seam is open.
+    /// Returns the text that certainly belongs to the joined text. Returns `None` while the seam is open.
     pub fn certain(&self) -> Option<CertainText<'_>> {
         let (place, end) = match &self.state {
             State::Open => return None,
@@ -161,8 +161,8 @@ impl StitchStream {
         self.seam_position = found;
     }
 
-    /// Returns the seam that is settled after the first `seen` bytes, with a reader of what follows, if no later text
-    /// could give it another story.
+    /// Returns the seam that is settled after the first `seen` bytes, with a reader of the text after it, if no later
+    /// text could give it another story.
     fn place(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
         let received = &self.received[..seen];
         let joint =
@@ -203,8 +203,8 @@ impl StitchStream {
     }
 }
 
-/// Whether a JSON continuation begins, between tokens, like the first part. It may be another version of it, which
-/// shows only where the two differ.
+/// Whether a JSON continuation begins between tokens in the same way as the first part. It may be another version of
+/// it, which shows only where the two differ.
 fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     const LIKE: usize = 4;
     let head = super::preamble::head(&joint.continuation[start..], 400);
@@ -213,23 +213,23 @@ fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
 }
 
-/// Whether text begins with a fence or a quotation. Only its end shows whether it is a wrapper.
+/// Whether text begins with a fence or a quotation, of which only the end shows whether it is a wrapper.
 fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
     let text = joint.continuation[start..].trim_start();
     let is_fence = text.starts_with("```") || text.starts_with("~~~");
     !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
 }
 
-/// Whether the continuation was requested at the cut and may turn out to be whole unchanged. Then nothing is removed
-/// from it.
+/// Whether the continuation was requested at the cut and may be whole unchanged. In that case nothing is removed from
+/// it.
 fn may_end_as_asked(joint: &Joint<'_>) -> bool {
     let mut state = joint.state_at(joint.initial.len());
     state.push(joint.continuation.as_bytes());
     joint.from == AskedFrom::Cut && joint.has_grammar() && !state.is_malformed()
 }
 
-/// Whether all that has arrived after one of the openings occurs in the first part. Then it may continue to repeat it
-/// up to the cut.
+/// Whether all received text after one of the openings occurs in the first part. In that case it may continue to
+/// repeat the first part up to the cut.
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let begins: Vec<usize> = if joint.has_grammar() {
@@ -242,7 +242,7 @@ fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
         let received_units = units.at(joint.settled_bytes, *reading);
         begins.iter().any(|begin| {
             let again = units::Units::read(&joint.continuation[*begin..], *reading);
-            // The last units may belong to a token that has not arrived completely.
+            // The last units may belong to an incomplete token.
             let known = &again.codes[..again.len().saturating_sub(2)];
             known.len() < MIN_REPEATED_UNITS || overlap::occurs(known, &received_units.codes)
         })

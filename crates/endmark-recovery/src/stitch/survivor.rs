@@ -1,4 +1,4 @@
-//! Candidates that the grammar accepts: each runs on from the detector's saved state.
+//! Finds the candidates that the grammar accepts. Each continues from the detector's saved state.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,13 @@ pub(super) struct Survivor {
     pub(super) has_dropped_remark: bool,
 }
 
-/// What the grammar finds in a joined text.
+/// The result of the grammar for a joined text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GrammarState {
     Whole,
     /// A valid beginning.
     Cut,
-    /// Not checked. Text without a grammar is never malformed.
+    /// The text was not checked, because text without a grammar is never malformed.
     NotAsked,
 }
 
@@ -35,7 +35,7 @@ impl GrammarState {
     }
 }
 
-/// The standing of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
+/// The state of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
 /// elsewhere).
 type End = Result<GrammarState, Option<usize>>;
 
@@ -66,13 +66,13 @@ fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Sur
     Some(Survivor { candidate, grammar_state: remaining_end, has_dropped_remark: left_out_remark })
 }
 
-/// Runs of the detector through the continuation from the saved state. If two runs reach a position in the same
-/// state, the rest is read once.
+/// Runs the detector through the continuation from the saved state. If two runs reach a position in the same state,
+/// the rest is read once.
 struct SurvivorRuns<'a> {
     joint: &'a Joint<'a>,
-    /// The positions at which candidates begin. Runs may meet there.
+    /// The positions at which candidates begin, where runs may meet.
     starts: Vec<usize>,
-    /// States of earlier runs, by position and requested end, with their results.
+    /// The states of earlier runs with their results, by position and requested end.
     cache: HashMap<(usize, usize), Vec<(Detector, End)>>,
 }
 
@@ -130,10 +130,10 @@ impl<'a> SurvivorRuns<'a> {
     }
 }
 
-/// Returns where the document ends in the continuation, if only a remark follows.
+/// Returns the end of the document in the continuation, if only a remark follows.
 fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Option<usize> {
     let rejected = end.err()??;
-    // The white space of the remark belongs to the remark, so that it differs from a broken document.
+    // White space before the remark belongs to the remark, which distinguishes it from a broken document.
     let body = joint.continuation.get(candidate.start..rejected)?;
     let body =
         if joint.format == Format::Jsonl { text_before_bracketed(joint, body, rejected) } else { body };
@@ -150,7 +150,7 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
-/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row and is
+/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row but is
 /// not one: `[End of output]`, `---`.
 fn text_before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
     let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
@@ -182,7 +182,7 @@ fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
 
 /// Whether the joined text of a candidate is whole.
 pub(super) fn is_whole(joint: &Joint<'_>, candidate: &Candidate) -> bool {
-    // Both parts are valid text, and so is their concatenation.
+    // Both parts are valid text, so their concatenation is too.
     joint.format == Format::Text || detector(joint, candidate).is_whole()
 }
 

@@ -1,4 +1,4 @@
-//! The end of what has arrived after a settled seam: how much of it certainly belongs to the text and is not a
+//! Reads the text after a settled seam, and determines how much of it certainly belongs to the text and is not a
 //! closing fence or a remark (PC-9).
 
 use endmark_text::Format;
@@ -6,16 +6,16 @@ use endmark_text::detect::Detector;
 
 use super::plain;
 
-/// Bytes at the end of a text without a defined end that may be remarks.
+/// Number of bytes at the end of a text without a defined end that may be remarks.
 const MAX_REMARK_BYTES: usize = plain::MAX_LEFT_OUT;
 
-/// Bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
+/// Number of bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
 const FENCE: usize = 64;
 
-/// After this many bytes a value differs from a remark in brackets. No literal is longer.
+/// Number of bytes after which a value differs from a remark in brackets. Literals are not longer.
 const WORD: usize = 6;
 
-/// Reads what follows the seam, and reports how far the text is certain.
+/// Reads the text after the seam, and reports how much of it is certain.
 #[derive(Debug, Clone)]
 pub(super) struct Tail {
     rule: Rule,
@@ -26,20 +26,20 @@ pub(super) struct Tail {
 
 #[derive(Debug, Clone)]
 enum Rule {
-    /// The grammar defines where the text ends. Nothing after that is certain.
+    /// The grammar defines where the text ends. Text after that is not certain.
     Ends(Detector),
-    /// Whole after each value or element. What follows one is certain once the next one has begun.
+    /// The text is whole after each value or element. The text after a value is certain when the next one has begun.
     MayEnd {
         detector: Detector,
         /// The last value.
         last: LastPart,
     },
-    /// No grammar: the last paragraphs may be remarks, and a last fence may close a wrapper.
+    /// There is no grammar. The last paragraphs may be remarks, and a last fence may close a wrapper.
     Prose {
         fenced: bool,
         /// The last line that may close the wrapper.
         closing: Option<usize>,
-        /// The end of the text so far, without trailing white space.
+        /// Length of the text so far, without white space at the end.
         end: usize,
     },
 }
@@ -47,11 +47,11 @@ enum Rule {
 /// The last part of a text whose grammar does not define its end.
 #[derive(Debug, Clone, Copy)]
 enum LastPart {
-    /// Nothing that can be a value.
+    /// The part cannot be a value.
     NoValue,
     /// A value, or the beginning of one.
     Value,
-    /// A bracket at this byte: the beginning of a list, or of a note.
+    /// A bracket at this byte, which begins a list or a note.
     Bracket(usize),
 }
 
@@ -71,7 +71,8 @@ impl Tail {
         Self { rule, read: 0, certain: 0 }
     }
 
-    /// As `new`, for a text without grammar that may be a JSON document. After its end a closing remark may follow.
+    /// Creates the same as `new` for a text without grammar that may be a JSON document. A closing remark may follow
+    /// the document.
     pub(super) fn for_text(format: &Format, state: Detector, opened: Option<Detector>, fenced: bool) -> Self {
         match opened {
             Some(opened) => Self::new(&Format::Json, opened, fenced),
@@ -84,7 +85,7 @@ impl Tail {
         self.certain
     }
 
-    /// Reads all that follows the seam so far, which must begin with what was read before.
+    /// Reads all text after the seam, which must begin with the text of the last call.
     pub(super) fn read(&mut self, rest: &str) {
         let fresh = rest.get(self.read..).unwrap_or_default();
         match &mut self.rule {
@@ -114,8 +115,8 @@ impl Tail {
                             _ => LastPart::NoValue,
                         };
                     }
-                    // After a value, only the beginning of another value is not a remark, whatever its first letter.
-                    // `[End of output]` is a remark, and is recognised after its first word.
+                    // After a value, only the beginning of another value is certainly not a remark. `[End of output]`
+                    // is a remark, and is recognised after its first word.
                     let is_told = match *last {
                         LastPart::NoValue => false,
                         LastPart::Value => true,

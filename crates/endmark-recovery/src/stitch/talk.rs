@@ -1,4 +1,4 @@
-//! Whether an answer addresses its reader about the reply instead of continuing it (PC-4).
+//! Detects answers that address their reader about the reply instead of continuing it (PC-4).
 
 use endmark_text::Format;
 
@@ -6,13 +6,13 @@ use super::joint::Joint;
 use super::register::{self, SurroundingText};
 use super::seam::AskedFrom;
 
-/// Minimum evidence, in bits, that an answer stands by itself, is a remark about the text, or begins with an
+/// Minimum evidence, in bits, that an answer is complete by itself, is a remark about the text, or begins with an
 /// announcement.
 const ANSWERS: f64 = 1.5;
 const LEAVES: f64 = 2.5;
 const ANNOUNCES: f64 = 0.0;
 
-/// Whether an answer that proves no seam reads as an apology, a question, a refusal or a statement about the reply.
+/// Whether an answer that proves no seam reads like an apology, a question, a refusal or a statement about the reply.
 pub(crate) fn is_about_reply(initial: &str, answer: &str) -> bool {
     let joint = Joint::new(initial, answer, &Format::Text, AskedFrom::Unknown);
     let around = SurroundingText::new(&joint);
@@ -23,7 +23,7 @@ pub(crate) fn is_about_reply(initial: &str, answer: &str) -> bool {
     register::answers(&joint, &around) > ANSWERS || leaves(first) > LEAVES || leaves(line) > LEAVES
 }
 
-/// Whether the first words of an answer announce something and do not continue the text.
+/// Whether the first words of an answer are an announcement and do not continue the text.
 pub(crate) fn announces(initial: &str, words: &str) -> bool {
     let joint = Joint::new(initial, words, &Format::Text, AskedFrom::Unknown);
     let around = SurroundingText::new(&joint);

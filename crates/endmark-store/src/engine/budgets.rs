@@ -1,5 +1,5 @@
 //! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes the
-//! call's row settles the holds, so counters and ledger cannot diverge.
+//! call's row also settles its holds, so counters and ledger cannot diverge.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clip;
 use crate::owner::{self, DeadOwner};
 
-/// Holds a call in all its budgets, or returns the budget that does not admit it. Leases of this process that are not
-/// in use are reclaimed first, so the decision is exact.
+/// Holds a call in all its budgets, or returns the budget that does not admit it. It first reclaims unused leases of
+/// this process, so the decision is exact.
 pub(crate) fn hold(
     connection: &Connection,
     owner: &str,
     leases: &Leases,
     hold: &Hold,
 ) -> Result<HoldOutcome, Fault> {
-    // The call is already over: its caller did not wait for this hold, and nothing would settle it.
+    // The call already ended, because its caller did not wait for this hold. Nothing would settle the hold.
     let is_over: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
         .query_row(params![clip(&hold.request_id), hold.call], |row| row.get(0))?;
@@ -47,8 +47,7 @@ pub(crate) fn hold(
         forget_old_rates(connection, leases, &hold.claims)?;
         return Ok(HoldOutcome::fits(warnings, accounts.into_iter()));
     };
-    // An amount that is only held is not spent: a session stays open if the rest of its budget is held by other
-    // calls.
+    // A held amount is not spent yet. Therefore a session stays open if other calls hold the rest of its budget.
     let is_ending = |(claim, account): &(&Claim, Account)| {
         claim.scope == Scope::Session && account.is_closing_call(claim.amount)
     };
@@ -96,8 +95,9 @@ fn account_now(
     })
 }
 
-/// Reads a budget with what others hold and spend of it. The budget's name is a table of its own: SQLite would plan a
-/// join by parameters again at each execution, which costs as much as a hundred thousand instructions.
+/// Reads a budget with the amounts that others hold and spend. The budget's name is a one-row table in the statement.
+/// With parameters in the join, SQLite would plan it again at each execution, which costs a hundred thousand
+/// instructions.
 const READ_STANDING: &str = "
     SELECT coalesce(b.spent, 0), coalesce(b.held, 0), coalesce(b.extra, 0), coalesce(b.is_closed, 0),
       coalesce(b.warned_percent, 0),
@@ -111,7 +111,7 @@ const READ_STANDING: &str = "
       LEFT JOIN journal j
       LEFT JOIN journal_shares s USING (scope, subject, window, unit)";
 
-/// Returns a budget without the lease of this process. The leases of other processes count as held, and amounts that
+/// Returns a budget without the lease of this process. The leases of other processes count as held. Amounts that
 /// other instances spent or may spend are included.
 pub(super) fn read_standing(
     connection: &Connection,
@@ -134,7 +134,7 @@ pub(super) fn read_standing(
             if is_exclusive {
                 account = journal::with_elsewhere(account, amount(8)?, amount(9)?);
             }
-            // Nothing warns of a rate limit, so that a lease may serve it to its end.
+            // Rate limits have no warning, so a lease may use them completely.
             let warned_percent = if key.scope == Scope::Rate { 100 } else { row.get(4)? };
             Ok(Standing { account, warned_percent, other_owners: amount(6)?, is_exclusive })
         },
@@ -191,7 +191,7 @@ fn find_warning(
     Ok((is_news > 0).then(|| BudgetWarning { claim: claim.clone(), level }))
 }
 
-/// An entry that is still held.
+/// An entry whose hold is not settled.
 struct OpenEntry {
     scope: String,
     unit: String,
@@ -218,15 +218,15 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
         .collect()
 }
 
-/// Settles the holds of a call in the transaction that writes its row. Charges the call in budgets that did not hold
-/// it, because the store failed then or was recreated since. `is_new`: whether the row is new.
+/// Settles the holds of a call in the transaction that writes its row. Also charges the call to budgets that did not
+/// hold it, because the store had failed or was recreated. `is_new`: whether the row is new.
 pub(crate) fn settle(connection: &Connection, call: &Call, is_new: bool) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
         let spent = call.cost(&entry.unit, entry.held);
         close(connection, request_id, number, &entry, spent)?;
     }
-    // Rate limits that a lease held have no entry that shows whether the call was charged.
+    // A lease holds rate limits without an entry, so nothing shows whether the call was charged.
     for charge in call.started.charges.iter().filter(|charge| is_new || charge.scope != Scope::Rate) {
         charge_late(connection, call, charge)?;
     }
@@ -294,7 +294,7 @@ fn close(
     Ok(())
 }
 
-/// Releases the holds of a call that was never made. If the call was to close a session, the session is open again.
+/// Releases the holds of a call that did not start. If it was to be a closing call, the session is reopened.
 pub(crate) fn release(
     connection: &Connection,
     request_id: &str,
@@ -322,9 +322,8 @@ pub(crate) fn release(
     Ok(())
 }
 
-/// Counts the holds of dead processes as spent if no row of the call was found: a call in flight may have been
-/// billed. The caller holds the database's write lock and the owner files of the processes that died since the last
-/// start.
+/// Counts the holds of dead processes as spent if the call has no row, because such a call may have been billed. The
+/// caller holds the database's write lock and the owner files of the processes that died since the last start.
 pub(crate) fn settle_interrupted(
     connection: &Connection,
     database: &Path,
@@ -343,7 +342,7 @@ pub(crate) fn settle_interrupted(
             .collect::<rusqlite::Result<_>>()?;
         for (request_id, call) in calls {
             for entry in open_entries(connection, &request_id, call)? {
-                // A request of a dead process is no longer in progress.
+                // A request of a dead process does not run any more, so it uses no parallel slot.
                 let spent = if entry.unit == Unit::Parallel.name() { 0 } else { entry.held };
                 close(connection, &request_id, call, &entry, spent)?;
             }
@@ -371,7 +370,7 @@ pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64)
     Ok(raised)
 }
 
-/// Deletes the windows of rate limits that ended some minutes ago, when the first call of a new window is held.
+/// Deletes rate limit windows that ended some minutes ago. This runs when the first call of a new window is held.
 fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) -> Result<(), Fault> {
     let is_windowed =
         |claim: &&Claim| claim.scope == Scope::Rate && Period::from_window(&claim.window) == Period::Minute;
@@ -384,7 +383,7 @@ fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) 
     Ok(())
 }
 
-/// Deletes entries whose call has no ledger row any more. Their amounts stay counted.
+/// Deletes entries whose call has no ledger row any more. Their amounts still count.
 pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(
         "UPDATE budgets SET forgotten = forgotten + (SELECT coalesce(sum(e.spent), 0) FROM budget_entries e
@@ -399,7 +398,7 @@ pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
 }
 
 impl Reader {
-    /// Returns all budgets but rate limits, each recomputed from its entries (CX-7), the newest windows first.
+    /// Returns all budgets except rate limits, newest windows first. Each is recomputed from its entries (CX-7).
     pub fn budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
             self.connection()
@@ -436,13 +435,13 @@ impl Reader {
     }
 }
 
-/// Largest sum of a budget: half of the largest integer, so that adding one more amount cannot overflow into a
+/// Largest sum of a budget: half of the largest integer. Adding one more amount to it cannot overflow into a
 /// floating-point value in SQLite.
 pub(super) const SUM_LIMIT: i64 = 1 << 62;
 /// Largest amount that a caller can name.
 const AMOUNT_LIMIT: i64 = 1 << 60;
-/// Largest cost of a call, in tokens or nano-dollars, whatever its upstream reports. A hundred thousand such costs
-/// can be added.
+/// Largest cost of one call, in tokens or nano-dollars, even if its upstream reports more. A hundred thousand such
+/// costs can be added.
 const CALL_LIMIT: i64 = 1 << 46;
 
 /// Converts an amount to an SQLite integer.
@@ -450,7 +449,7 @@ pub(super) fn budget_integer(value: u64) -> i64 {
     integer(value).min(AMOUNT_LIMIT)
 }
 
-/// Converts what a call holds or costs to an SQLite integer.
+/// Converts the held amount or the cost of a call to an SQLite integer.
 fn call_integer(value: u64) -> i64 {
     budget_integer(value).min(CALL_LIMIT)
 }
@@ -496,7 +495,7 @@ mod tests {
         assert_eq!(read("a"), expected(account(5, 52, 140), 2));
         assert_eq!(read("b"), expected(account(0, 9, 100), 1));
         assert_eq!(read("c"), expected(account(0, 0, 100), 0));
-        // In a journal, what is not granted here counts as held.
+        // In a journal, the amount that is not granted here counts as held.
         session
             .execute_batch(
                 "INSERT INTO journal (id, instance, token, pending) VALUES (1, 'i', '', '');

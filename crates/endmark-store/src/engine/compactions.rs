@@ -12,8 +12,8 @@ use crate::engine::Fault;
 /// Separates items. JSON never contains this character unescaped.
 const ITEM_SEPARATOR: &str = "\u{1e}";
 
-/// Returns the summaries of conversations with this first turn, and marks them as used now. The times of use
-/// have a resolution of one hour.
+/// Returns the summaries of conversations with this first turn, and updates their last use, which has a resolution of
+/// one hour.
 pub(crate) fn query_summaries(
     connection: &Connection,
     owner: &str,
@@ -53,13 +53,13 @@ pub(crate) fn split_items(items: &str) -> Vec<String> {
     items.split(ITEM_SEPARATOR).map(str::to_owned).collect()
 }
 
-/// Parses the stored amounts that a summary dropped.
+/// Parses the stored counts of what a summary dropped.
 pub(crate) fn parse_dropped(dropped: &str) -> BTreeMap<String, u64> {
     let counts = dropped.lines().filter_map(|line| line.split_once(' '));
     counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
 }
 
-/// Stores a summary, and replaces another one for the same turns.
+/// Stores a summary, and replaces an earlier one of the same turns.
 pub(crate) fn keep(
     connection: &Connection,
     owner: &str,

@@ -1,4 +1,4 @@
-//! The side of a copy that is a SQLite file: pages of its rows, budgets and keys as JSON, and the same written.
+//! Reads and writes the SQLite file of a copy: pages of rows, budgets and keys as JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::owner::{self, Owner};
 
-/// Identifies the file to databases, and the database that it was copied from. Only a store that was copied has it.
+/// Identifies the file to databases, and the database from which it was copied. Only a copied store has this table.
 const MARKS: &str = "CREATE TABLE IF NOT EXISTS copy_marks (name TEXT PRIMARY KEY, value TEXT NOT NULL)";
 
-/// The mark of a file that was copied into a database: its id there.
+/// Mark of a file that was copied into a database: the file's id in the database.
 pub(crate) const ID: &str = "id";
-/// The mark of a file that was copied from a database: the id of that.
+/// Mark of a file that was copied from a database: the id of the database.
 pub(crate) const SOURCE: &str = "source";
 
 /// A SQLite store that no other process has open.
@@ -28,18 +28,18 @@ pub(crate) struct CopyFile {
     path: PathBuf,
 }
 
-/// The place after which the next page of a file's rows begins.
+/// The position after which the next page of a file's rows begins.
 pub(crate) type FilePlace = (String, u32);
 
 impl CopyFile {
-    /// Opens the store, and settles what dead processes left open.
+    /// Opens the store, and settles what dead processes left unfinished.
     pub(crate) fn open(path: &Path) -> Result<Self, CopyError> {
         let (session, owner, ()) =
             Session::open(path, BUSY_TIMEOUT, |connection| journal::refuse(connection, path))?;
         Ok(Self { session, owner, path: path.to_owned() })
     }
 
-    /// Begins a transaction. No other process can begin to use the file until it ends.
+    /// Begins a transaction. Until it ends, no other process can start using the file.
     pub(crate) fn begin(&self) -> Result<(), CopyError> {
         self.session.begin()?;
         let has_others = owner::has_others(&self.path, self.owner.name());
@@ -61,7 +61,7 @@ impl CopyFile {
         Ok(write(&self.session).map_err(|fault| StoreError::from_fault(&self.path, &fault))?)
     }
 
-    /// Returns a mark of the file.
+    /// Returns the value of a mark.
     pub(crate) fn mark(&self, name: &str) -> Result<Option<String>, CopyError> {
         self.read(|connection| {
             connection.execute_batch(MARKS)?;
@@ -111,7 +111,7 @@ impl CopyFile {
         })
     }
 
-    /// Returns the next rows of calls after a place, with their last place.
+    /// Returns the next rows of calls after a position, with their last position.
     pub(crate) fn rows(
         &self,
         (request_id, call): &FilePlace,
@@ -136,7 +136,7 @@ impl CopyFile {
         })
     }
 
-    /// Writes rows of calls that are not there yet.
+    /// Writes missing rows of calls.
     pub(crate) fn add_rows(&self, rows: &str) -> Result<(), CopyError> {
         let names: Vec<&str> = journal::usage_columns().collect();
         let values: Vec<String> = names.iter().map(|name| format!("value ->> '{name}'")).collect();
@@ -176,7 +176,7 @@ impl CopyFile {
         })
     }
 
-    /// Returns what was spent in budgets after one, in the order of their keys.
+    /// Returns the amounts spent in budgets after a position, ordered by key.
     pub(crate) fn budgets(
         &self,
         after: Option<&BudgetKey>,
@@ -200,7 +200,7 @@ impl CopyFile {
         })
     }
 
-    /// Writes what was spent in budgets, unless more was spent here since.
+    /// Writes the amounts spent in budgets, except where the file already has a larger amount.
     pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, u64)]) -> Result<(), CopyError> {
         self.write(|connection| journal::raise_spent(connection, budgets))
     }
@@ -210,13 +210,13 @@ impl CopyFile {
         self.read(keys::read_all_as_json)
     }
 
-    /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
+    /// Adds missing keys with their secrets. Existing keys can only be revoked.
     pub(crate) fn add_keys(&self, all: &str, secrets: &str) -> Result<(), CopyError> {
         self.write(|connection| keys::add_all(connection, all, secrets))
     }
 
-    /// Returns the names of keys that differ from those of the database: revoked there or here alone, or with other
-    /// secrets.
+    /// Returns the names of keys that differ from those in the database. Their secrets differ, or only one of the two
+    /// is revoked.
     pub(crate) fn differing_keys(&self, keys: &str, secrets: &str) -> Result<Vec<String>, CopyError> {
         self.read(|connection| {
             connection
@@ -236,7 +236,7 @@ impl CopyFile {
         })
     }
 
-    /// Returns the records that are not copied, with their numbers.
+    /// Returns the kinds of records that are not copied, with their counts.
     pub(crate) fn omitted_records(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
         const KINDS: [(&str, &str); 5] = [
             ("recovered or cut replies", "partial_completion_log"),

@@ -1,4 +1,4 @@
-//! Reads the outcomes of cut replies: individually, or summed by day.
+//! Reads the outcomes of cut replies, individually or summed by day.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,9 +11,8 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
 
-/// Outcomes in the order of the ranks that [`OUTCOME_RANKS`] assigns. A reply has the worst outcome of its cut
-/// parts. The outcome `cut` has two ranks: it is 5 if the client's own limit was the reason for every part
-/// that was left cut.
+/// Outcomes, indexed by the ranks that [`OUTCOME_RANKS`] assigns. A reply has the worst outcome of its cut parts. The
+/// outcome `cut` has two ranks. It is 5 if the client's own limit caused every part that stayed cut.
 const OUTCOMES: [&str; 8] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
 const INTERRUPTED: usize = 4;
@@ -168,7 +167,7 @@ impl Cuts {
     }
 }
 
-/// Returns the first three columns: the upstream, the model and the kind.
+/// Returns the first three columns: upstream, model and kind.
 fn place<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
     Ok([row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?])
 }
@@ -201,14 +200,14 @@ fn query_cuts(connection: &Connection, from: &str, until: &str) -> rusqlite::Res
         let condition = "usage_cut WHERE u.started_at >= ?2 AND u.started_at < ?3";
         cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, since, until], |_| true)?;
     }
-    // These calls belong to summed days, but were written later.
+    // These calls belong to summed days, but were written after the summing.
     let condition = "usage_unsummed WHERE u.is_summed = 0 AND u.started_at >= ?2 AND u.started_at < ?3";
     cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, from, until], |day| days.contains(day))?;
     Ok(cuts)
 }
 
-/// Sums the cut replies of one day, if it ended at least a day ago and all of its calls are summed. Returns
-/// whether there was such a day.
+/// Sums the cut replies of one day. The day must have ended at least a day ago, and all of its calls must be summed.
+/// Returns whether there was such a day.
 pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
     step_before(connection, "date('now', '-1 day')")
 }

@@ -7,19 +7,19 @@ use rusqlite::ErrorCode;
 use crate::error::StoreError;
 use crate::records::CutId;
 
-/// Error of a statement, before the file is known.
+/// Error of a statement, without the path of the file.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// SQLite reported an error.
     Sqlite(rusqlite::Error),
     /// The intent does not exist.
     NoSuchCut(CutId),
-    /// Kept outputs have reached their quota, and nothing may be removed.
+    /// Kept outputs have reached their quota, and none of them may be removed.
     NoRoom {
         /// Maximum total size of the kept outputs.
         max_bytes: u64,
     },
-    /// An error that already names its file.
+    /// An error that already contains the path of the file.
     Store(StoreError),
 }
 

@@ -1,5 +1,5 @@
-//! An output fetched from the shared database. It is placed in an in-memory store, so that it is read like
-//! any other output.
+//! Reads an output that was fetched from the shared database. It is stored in memory, so that it can be read like any
+//! other output.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what it has not yet
-//! reported.
+//! The journal of an instance that shares a PostgreSQL database: the amounts that it may spend, and the data that it
+//! has not reported yet.
 
 pub(crate) mod recoveries;
 pub(crate) mod rows;
@@ -19,7 +19,7 @@ use crate::engine::Fault;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
-/// The columns of a call's row in the database, with their types there. The file has most of them in `usage`.
+/// The columns of a call's row in the database, with their types. Most of them are in the file's `usage` table.
 pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
     ("started_at", "timestamptz"),
     ("request_id", "text"),
@@ -59,7 +59,7 @@ pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
     ("total_ms", "double precision"),
 ];
 
-/// The columns that the file has in the tables of [`CALLS_BESIDE`], each with its name there.
+/// The columns that are in the tables of [`CALLS_BESIDE`] in the file, each with its name there.
 const EXTRA_COLUMNS: [(&str, &str); 9] = [
     ("cache_written_tokens", "w.tokens"),
     ("cache_written_1h_tokens", "w.tokens_1h"),
@@ -76,7 +76,7 @@ const EXTRA_COLUMNS: [(&str, &str); 9] = [
 pub(super) const CALLS_BESIDE: &str = "LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates e USING (request_id, call) LEFT JOIN usage_billing b USING (request_id, call)";
 
-/// Returns the columns of `usage` that the database has, too.
+/// Returns the columns of `usage` that the database also has.
 pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
     let is_beside = |column: &str| EXTRA_COLUMNS.iter().any(|(name, _)| *name == column);
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
@@ -88,8 +88,8 @@ fn value_sql(name: &str) -> String {
     beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())
 }
 
-/// Triggers that note what the database does not have yet. Only a journal has them: they would slow the transactions of
-/// any other store by about 10 %.
+/// Triggers that record which data was not reported yet. Only a journal has them, because they would slow the
+/// transactions of any store by about 10 %.
 const TRIGGERS: &str = "
 CREATE TRIGGER usage_in_journal AFTER INSERT ON usage BEGIN
   INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
@@ -103,19 +103,19 @@ CREATE TRIGGER budget_changed_in_journal AFTER UPDATE OF spent ON budgets WHEN N
     ON CONFLICT DO NOTHING;
 END;";
 
-/// The instance that a journal belongs to.
+/// The instance to which a journal belongs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instance {
     pub(crate) id: String,
     /// The token by which the database knows the instance.
     pub(crate) token: String,
-    /// Its next token.
+    /// The token that replaces it at the next report.
     pub(crate) pending: String,
     /// The version of its snapshot of keys.
     pub(crate) keys_version: i64,
 }
 
-/// A request for a share of a budget, besides the report of spending.
+/// A request for a share of a budget, without the report of spending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareRequest {
     pub(crate) key: BudgetKey,
@@ -123,17 +123,17 @@ pub(crate) struct ShareRequest {
 }
 
 impl ShareRequest {
-    /// A report that returns the rest of a share.
+    /// Returns the rest of a share without requesting one.
     fn of_rest(key: BudgetKey) -> Self {
         Self { key, wanted: WantedShare { returns: true, ..WantedShare::default() } }
     }
 }
 
-/// What to report to the database in one transaction, besides rows.
+/// The data to report in one transaction, except rows.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
-    /// Budgets of which nothing is asked for, and that calls in progress use.
+    /// Budgets that calls in progress use, and for which nothing is requested.
     pub(crate) in_progress: Vec<BudgetKey>,
     /// Whether there is more than fits into one transaction.
     pub(crate) is_more: bool,
@@ -145,25 +145,25 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct GrantedShare {
     pub(crate) key: BudgetKey,
-    /// The cost of calls that was reported to the database.
+    /// The cost of calls that the report contained.
     pub(crate) reported: u64,
-    /// That cost, and what calls in progress held at the report.
+    /// The reported cost plus the amount that calls in progress held at the time.
     pub(crate) used: u64,
     pub(crate) granted: u64,
     pub(crate) spent_elsewhere: u64,
     pub(crate) is_tight: bool,
-    /// What was added to the configured limit.
+    /// Amount added to the configured limit.
     pub(crate) extra: u64,
-    /// Whether the session had its closing call.
+    /// Whether the session's closing call was made.
     pub(crate) is_closed: bool,
 }
 
-/// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
-/// of its own. The caller's transaction has it all or nothing.
+/// Turns a new file into the journal of an instance, or checks that it is one. Fails if the file is a store with
+/// records of its own. The caller provides the transaction.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     if let Some(instance) = query_instance(connection).map_err(failed)? {
-        // A journal of an older version lacks them.
+        // The journals of older versions lack these triggers.
         connection.execute_batch(runs::TRIGGERS).map_err(failed)?;
         recoveries::begin(connection).map_err(failed)?;
         return Ok(instance);
@@ -182,7 +182,7 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
     Ok(Instance { id: random.to_owned(), keys_version: -1, ..Instance::default() })
 }
 
-/// Makes a new file the journal of a new instance.
+/// Turns a new file into the journal of a new instance.
 fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TRIGGERS)?;
     connection.execute_batch(uploads::TRIGGERS)?;
@@ -192,7 +192,7 @@ fn create(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute(sql, [random]).map(|_| ())
 }
 
-/// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
+/// Fails if the file is the journal of an instance, because its budgets admit nothing without the database.
 pub(crate) fn refuse(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     match query_instance(connection).map_err(|error| StoreError::from_sqlite(path, &error))? {
         Some(_) => Err(StoreError::IsJournal { path: path.to_owned() }),
@@ -220,7 +220,8 @@ pub(crate) fn save_instance(connection: &Connection, instance: &Instance) -> Res
     Ok(())
 }
 
-/// Discards the granted shares, since the database may have granted them to others. Every budget is reported again.
+/// Discards the granted shares, because the database may have granted them to others. Every budget is then reported
+/// again.
 pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<(), Fault> {
     leases.recall_all();
     connection.execute(
@@ -232,7 +233,7 @@ pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<
     Ok(())
 }
 
-/// Marks budgets to be reported, because the database still has shares of them from before.
+/// Marks budgets to be reported, because the database still has earlier shares of them.
 pub(crate) fn mark_shares(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
     for (key, _) in shares {
         connection
@@ -244,7 +245,7 @@ pub(crate) fn mark_shares(connection: &Connection, shares: &[(BudgetKey, u64)]) 
     Ok(())
 }
 
-/// Raises what was spent here to what the database knows. The file has no entries of these calls.
+/// Raises the spending recorded here to the amounts that the database has. The file has no entries for these calls.
 pub(crate) fn raise_spent(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
     for (key, spent) in shares {
         let spent = integer(*spent).min(SUM_LIMIT);
@@ -259,9 +260,9 @@ pub(crate) fn raise_spent(connection: &Connection, shares: &[(BudgetKey, u64)]) 
     Ok(())
 }
 
-/// Adds what other instances spend and may spend to a budget of a journal.
+/// Adds to a budget of a journal what other instances spent and may spend.
 pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> Account {
-    // Everything not granted here counts as held: it is, or may be, granted to others.
+    // Any amount that is not granted here counts as held, because it may be granted to others.
     let held = account.limit.saturating_sub(elsewhere).saturating_sub(granted);
     Account {
         spent: account.spent.saturating_add(elsewhere),
@@ -271,9 +272,9 @@ pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> 
     }
 }
 
-/// Collects what to report to the database, each budget once. A closing instance returns all its unused shares.
-/// Returned amounts are deducted from the journal before the database learns of them. `with_report` returns what to
-/// request of a budget whose costs are reported.
+/// Collects the data to report to the database, each budget once. A closing instance returns all its unused shares.
+/// The journal deducts returned amounts before the database learns of them. `with_report` returns the share to
+/// request for a budget with reported costs.
 pub(crate) fn prepare(
     connection: &Connection,
     leases: &Leases,
@@ -292,7 +293,7 @@ pub(crate) fn prepare(
         }
     }
     let changed: Vec<BudgetKey> = connection
-        // As a parameter, the limit would make SQLite plan the statement again each time.
+        // If the limit were a parameter, SQLite would plan the statement again each time.
         .prepare_cached(&format!(
             "SELECT scope, subject, window, unit FROM journal_changes LIMIT {MAX_CHANGES}"
         ))?
@@ -311,13 +312,13 @@ pub(crate) fn prepare(
     Ok(due)
 }
 
-/// Returns the budget of a row that begins with its scope, subject, window and unit.
+/// Reads the budget from a row whose first columns are scope, subject, window and unit.
 pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
     Ok(BudgetKey::from_columns(&scope, row.get(1)?, row.get(2)?, &unit))
 }
 
-/// Returns the report about a share, and whether a part of it is returned.
+/// Returns the report about a share, and whether part of the share is returned.
 fn report(
     connection: &Connection,
     leases: &Leases,
@@ -339,7 +340,7 @@ fn report(
         .query_row(place, |row| row.get(0))
         .optional()?
         .unwrap_or_default();
-    // Only a part that is returned must not be used any more. A lease within the rest may go on.
+    // Only the returned part must not be used any more. A lease within the rest stays valid.
     let (unwritten, in_use) = if wanted.returns { leases.recall_key(key) } else { leases.uncommitted(key) };
     let spent = natural(spent);
     let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
@@ -361,7 +362,7 @@ fn report(
     Ok((report, is_lowered))
 }
 
-/// Replaces the escape of U+0000, which PostgreSQL rejects in texts.
+/// Replaces the escape of U+0000, because PostgreSQL rejects it in text.
 fn without_nul(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     let mut rest = json;
@@ -377,7 +378,7 @@ fn without_nul(json: &str) -> String {
     kept
 }
 
-/// Records the granted shares after the database has committed a report.
+/// Records the granted shares after the database committed a report.
 pub(crate) fn apply(
     connection: &Connection,
     leases: &Leases,
@@ -404,7 +405,7 @@ pub(crate) fn apply(
                    AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
             )?
             .execute(params![scope, key.subject, key.window, unit, budget_integer(*reported)])?;
-        // The lease of this process is planned again from the new grant, which is never smaller.
+        // Plan the lease of this process again from the new grant, which is never smaller than the lease.
         leases.touch(key);
     }
     Ok(())
@@ -430,8 +431,8 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
     Ok(())
 }
 
-/// Deletes shares of budgets whose day or month ended before this day, as the database does, unless something is to be
-/// reported of them.
+/// Deletes shares of budgets whose day or month ended before this day, unless they have unreported data. The database
+/// does the same.
 pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fault> {
     connection.execute(
         "DELETE FROM journal_shares WHERE window < ?1
@@ -452,7 +453,7 @@ pub(crate) fn is_empty(connection: &Connection) -> Result<bool, Fault> {
     Ok(is_told && !uploads::are_due(connection)?)
 }
 
-/// Budgets of which something granted is not spent.
+/// Returns the budgets with a granted amount that is not spent.
 fn open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
     connection
         .prepare_cached(
@@ -464,7 +465,7 @@ fn open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
         .collect()
 }
 
-/// Replaces all keys by those of the database: two arrays of JSON objects.
+/// Replaces all keys by those in the database, given as two arrays of JSON objects.
 pub(crate) fn replace_keys(
     connection: &Connection,
     version: i64,
@@ -507,7 +508,7 @@ mod tests {
             is_closed: false,
         });
         apply(&session, &leases, 0, &shares).unwrap();
-        // A call in progress holds a part, which stays granted.
+        // A call in progress holds a part, and that part stays granted.
         session
             .execute_batch(
                 "INSERT INTO budgets (scope, subject, window, unit, held) VALUES ('session', 'a', 'ever', 'tokens', 4),

@@ -16,7 +16,7 @@ use crate::outputs::Handle;
 pub struct KeptOutput<'a> {
     reader: &'a Reader,
     handle: Handle,
-    /// The format as which it was capped.
+    /// The format in which it was capped.
     pub format: String,
     /// Number of bytes.
     pub bytes: u64,
@@ -36,19 +36,18 @@ pub struct OutputPiece {
 }
 
 impl Reader {
-    /// Returns the output with this handle (CX-5). Fails with [`StoreError::NoOutput`] if it does not exist
-    /// or has another owner, and with [`StoreError::ExpiredOutput`] if its retention time has passed since
-    /// its last use.
+    /// Returns the output with this handle (CX-5). Fails with [`StoreError::NoOutput`] if it does not exist or has
+    /// another owner. Fails with [`StoreError::ExpiredOutput`] if its retention time has passed since its last use.
     pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner = ?2", handle, owner)
     }
 
-    /// Returns the output of any client of a gateway. Only for callers that can read the store's file anyway.
+    /// Returns an output of any client of a gateway. Use it only for callers that can read the store's file anyway.
     pub fn client_output(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
-    /// Returns the error for a missing output: it was removed to make room, or is unknown.
+    /// Returns the error for a missing output, which is unknown or was removed to make room.
     fn absent(&self, is_owner: &str, handle: &Handle, owner: &str) -> StoreError {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM removed_outputs WHERE handle = ?1 AND {is_owner})");
         let removed = self.connection().query_row(&sql, params![handle.as_str(), owner], |row| row.get(0));
@@ -95,7 +94,7 @@ impl Reader {
 }
 
 impl KeptOutput<'_> {
-    /// Passes pieces to `take` until it stops, starting with the piece that contains this byte.
+    /// Passes pieces to `take` until `take` stops, starting with the piece that contains this byte.
     pub fn pieces_from_byte(
         &self,
         byte: u64,
@@ -104,8 +103,8 @@ impl KeptOutput<'_> {
         self.pieces("first_byte", byte, take)
     }
 
-    /// Passes pieces to `take` until it stops, starting with the piece in which a line begins. Lines are
-    /// counted from 0.
+    /// Passes pieces to `take` until `take` stops, starting with the piece in which a line begins. Lines are counted
+    /// from 0.
     pub fn pieces_from_line(
         &self,
         line: u64,
@@ -115,7 +114,7 @@ impl KeptOutput<'_> {
         self.pieces("first_line", line.saturating_sub(1), take)
     }
 
-    /// Returns the bytes in this range, as far as they exist.
+    /// Returns the bytes in this range. The result is shorter if the output ends first.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
         self.pieces_from_byte(range.start, |piece| {
@@ -140,7 +139,7 @@ impl KeptOutput<'_> {
     ) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| self.reader.store_error(&error);
         let from = integer(from);
-        // If several pieces contain no line break, the first of them is the right one.
+        // If several pieces contain no line break, the first of them is correct.
         let sql = format!(
             "SELECT first_byte, first_line, bytes, content FROM output_pieces WHERE handle = ?1 AND ordinal >=
                coalesce((SELECT min(ordinal) FROM output_pieces WHERE handle = ?1 AND {column} =

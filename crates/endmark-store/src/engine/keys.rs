@@ -1,4 +1,4 @@
-//! SQL statements for keys. They contain only hashes of secrets.
+//! SQL statements for keys. They store only hashes of secrets.
 
 use endmark_context::budget::RateLimits;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -9,7 +9,7 @@ use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::keys::{FoundKey, Key, KeyBudget, NewKey};
 
-/// Creates a key with one secret. Returns whether its name was free.
+/// Creates a key with one secret. Returns `false` if the name is taken.
 pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
     let added = connection
         .prepare_cached(
@@ -42,8 +42,8 @@ fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Resul
     Ok(())
 }
 
-/// Gives a key a new secret. Its other secrets end after the overlap, unless they end before. Returns whether the key
-/// exists and is not revoked.
+/// Adds a new secret to a key. Its other secrets expire after the overlap, or earlier if they already had to. Returns
+/// whether the key exists and is not revoked.
 pub(crate) fn rotate(
     connection: &Connection,
     name: &str,
@@ -74,8 +74,7 @@ pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault>
     Ok(revoked > 0)
 }
 
-/// Adds keys that are not there yet, with their secrets: two arrays of JSON objects. A key that is there can only be
-/// revoked.
+/// Adds missing keys with their secrets, given as two arrays of JSON objects. Existing keys can only be revoked.
 pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Result<(), Fault> {
     connection.execute(
         "INSERT INTO key_secrets (sha256, name, ends_at)

@@ -13,10 +13,10 @@ use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::encoding::clip;
 use crate::owner::{self, DeadOwner};
 
-/// Entries written by one statement: most of its cost is its start and its end.
+/// Entries written by one statement. Starting and ending a statement is most of its cost.
 const ENTRIES_TOGETHER: usize = 16;
 
-/// Writes one entry, and writes [`ENTRIES_TOGETHER`].
+/// The statement for one entry, and the statement for [`ENTRIES_TOGETHER`] entries.
 static SETTLE: LazyLock<[String; 2]> = LazyLock::new(|| {
     [1, ENTRIES_TOGETHER].map(|entries| {
         let rows = vec!["(?, ?, ?, ?, ?, ?, '', ?, ?)"; entries].join(", ");
@@ -94,7 +94,7 @@ pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]
     Ok(())
 }
 
-/// Adds the costs of calls to their budgets, each of which is written once.
+/// Adds the costs of calls to their budgets, and writes each budget once.
 pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u64>) -> rusqlite::Result<()> {
     for (key, cost) in costs {
         let values = params![
@@ -105,7 +105,7 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
             budgets::budget_integer(*cost),
             SUM_LIMIT
         ];
-        // Nearly every budget exists, and an insertion that becomes an update costs more.
+        // Nearly every budget exists, and an upsert costs more than an update.
         let update = "UPDATE budgets SET spent = min(spent + ?5, ?6)
                       WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4";
         if connection.prepare_cached(update)?.execute(values)? == 0 {
@@ -116,7 +116,7 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
     Ok(())
 }
 
-/// Returns all leases of an ending process. What its calls under way hold becomes entries, as if they had no lease.
+/// Returns all leases of an ending process. Entries replace the amounts that its calls in progress hold.
 pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCall]) -> rusqlite::Result<()> {
     for call in calls {
         for LeasedAmount { key, held, .. } in &call.amounts {
@@ -126,7 +126,7 @@ pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCal
     execute(connection, "DELETE FROM budget_leases WHERE owner = ?1", [owner])
 }
 
-/// Deletes the leases of dead processes, whose calls are charged. The caller holds the database's write lock.
+/// Deletes the leases of dead processes, and charges their calls. The caller holds the database's write lock.
 pub(crate) fn forget_dead(
     connection: &Connection,
     database: &Path,

@@ -1,4 +1,4 @@
-//! Numbered migrations: checks which of them the store has, and applies the others.
+//! Applies the numbered migrations that the store does not have yet.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
 
-/// One migration. Its statements can be run repeatedly, here and in the `sqlite3` shell (PC-7).
+/// One migration. Its statements can be repeated, here and in the `sqlite3` shell (PC-7).
 struct Migration {
     version: u32,
     name: &'static str,
@@ -35,8 +35,8 @@ const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL,
   applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
 
-/// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a
-/// new file at the same time do not both apply them.
+/// Applies missing migrations. The caller holds the database's write lock, so that two processes that open a new file
+/// do not both apply them.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::from_sqlite(path, &error);
     connection.execute_batch(SCHEMA_MIGRATIONS).map_err(failed)?;
@@ -53,7 +53,7 @@ pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
-/// Checks that a reader, which does not migrate, finds the expected tables.
+/// Checks that a reader finds the expected tables. A reader does not migrate.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let has_migrations: bool = connection
         .query_row(
@@ -69,9 +69,9 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Returns the newest migration in the store. Fails if this version does not know it, or if the text of a
-/// migration differs. The texts are compared first, because a build with different migrations uses the same
-/// numbers for them.
+/// Returns the number of the newest migration in the store. Fails if this version does not know it, or if the text of
+/// a migration differs. Texts are compared first, because another build may use the same numbers for different
+/// migrations.
 fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let applied = || {
         connection

@@ -1,9 +1,9 @@
-//! Timestamps in the format of the tables.
+//! Formats timestamps for the tables.
 
 /// Converts milliseconds since 1970 to a timestamp in UTC, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it.
 ///
-/// SQLite could format the timestamp in the statement, but it would parse the pattern again for each row,
-/// which takes a tenth of the row's time. The standard library's formatter takes 3,000 instructions.
+/// SQLite could format the timestamp in the statement. But it would parse the pattern again for each row, which costs
+/// a tenth of the row's time. The standard library's formatter takes 3,000 instructions.
 pub fn utc(milliseconds: u64) -> String {
     let (seconds, millisecond) = (milliseconds / 1_000, milliseconds % 1_000);
     let (minutes, second) = (seconds / 60, seconds % 60);
@@ -41,8 +41,8 @@ pub fn with_zone(utc: &str) -> String {
 
 /// Converts a number of days since 1970-01-01 to year, month and day in the Gregorian calendar.
 ///
-/// The calculation uses years that begin in March. Their leap day is at the end, so the months before it
-/// always have the same lengths: periods of five months with 153 days. Four hundred years have 146,097 days.
+/// The calculation uses years that begin in March, so that the leap day is at the end. The months before it then have
+/// constant lengths: periods of five months with 153 days. Four hundred years have 146,097 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_OF_YEAR_0: u64 = 719_468;
     let days = days + FROM_MARCH_OF_YEAR_0;

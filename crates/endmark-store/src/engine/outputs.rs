@@ -10,7 +10,7 @@ use crate::outputs::NewOutput;
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Days for which the removal of an output is remembered.
+/// How many days the removal of an output is remembered.
 const REMOVAL_RECORD_DAYS: i64 = 30;
 
 /// Returns the current time in seconds since 1970.
@@ -19,8 +19,8 @@ pub(crate) fn unix_seconds() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Inserts a row, and deletes expired outputs. A complete output with the same handle is replaced. An
-/// incomplete one is being written by another request, with the same content.
+/// Inserts the row of an output, and deletes expired outputs. A complete output with the same handle is replaced. An
+/// incomplete one stays, because another request is writing the same content.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
     connection
@@ -87,7 +87,7 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Records that the output was used. If another instance keeps it, the database must be informed.
+/// Records that the output was used. If another instance keeps it, the use is also reported to the database.
 pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
     let touched = connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?

@@ -7,7 +7,7 @@ use endmark_context::read::Pages;
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// A line longer than this is passed on in parts.
+/// A longer line is forwarded in parts.
 const LONGEST_LINE_BYTES: usize = 4 << 20;
 
 /// A page of an output.
@@ -20,12 +20,12 @@ pub struct OutputPage {
 }
 
 impl KeptOutput<'_> {
-    /// Returns the number of pages of at most `most_bytes` bytes, which is at least one.
+    /// Returns the number of pages of at most `most_bytes` bytes. There is at least one.
     pub fn pages(&self, most_bytes: usize) -> u64 {
         self.page_layout(most_bytes).count()
     }
 
-    /// Returns page `page`, counted from 1, of at most `most_bytes` bytes. `None` if there is no such page.
+    /// Returns page `page`, counted from 1, of at most `most_bytes` bytes. Returns `None` if the page does not exist.
     pub fn page(&self, page: u64, most_bytes: usize) -> Result<Option<OutputPage>, StoreError> {
         let Some(span) = self.page_layout(most_bytes).span(page, |range| self.read(range))? else {
             return Ok(None);
@@ -37,7 +37,7 @@ impl KeptOutput<'_> {
         Pages { bytes: self.bytes, most_bytes }
     }
 
-    /// Passes lines to `take` until it stops, with line numbers from 1. Starts at or before the line after
+    /// Passes lines to `take` until `take` stops, with line numbers from 1. Starts at or before the line that follows
     /// `behind` line breaks.
     pub fn lines_from(
         &self,
@@ -68,7 +68,7 @@ impl KeptOutput<'_> {
             && let Some(number) = number
             && !waiting.is_empty()
         {
-            // Nothing follows, so the result does not matter.
+            // This is the last line, so the result of `take` does not matter.
             let _ = take(number, &waiting);
         }
         Ok(())

@@ -10,9 +10,9 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates the database, calls `identify`, settles what dead processes left open, and calls `register`. The
-/// database's write lock is held throughout, so of two processes that start at the same time, one waits.
-/// `identify` sees the file before the calls of dead processes are added.
+/// Migrates the database, calls `identify`, settles what dead processes left unfinished, and calls `register`. It
+/// holds the database's write lock throughout, so of two processes that start together, one waits. `identify` sees
+/// the file before the calls of dead processes are added.
 pub(crate) fn register_owner<I, T>(
     connection: &mut Connection,
     path: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn register_owner<I, T>(
     leases::forget_dead(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
-    // The calls on the slates of dead processes are committed by now.
+    // The calls on the slates of dead processes are committed here.
     for left in dead {
         left.remove_sign().map_err(io_failed)?;
     }

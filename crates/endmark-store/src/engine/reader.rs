@@ -27,7 +27,7 @@ pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub(crate) use summary::{REPLY_PURPOSES, ReportParts};
 pub use sums::CountedCalls;
 
-/// Reads a store, even while a gateway is writing it. Reading blocks: do not use it in an async task.
+/// Reads a store, even while a gateway writes it. Reading blocks: do not use it in an async task.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
@@ -191,7 +191,7 @@ fn read_log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         truncation_index: row.get(3)?,
         initial_chunk_length: row.get(4)?,
         resume_attempts: row.get(5)?,
-        // The table's CHECK constraint permits no other value.
+        // The table's CHECK constraint allows no other value.
         final_status: FinalStatus::parse(&status).unwrap_or(FinalStatus::Exhausted),
         timestamp: row.get(7)?,
         request_id: row.get(8)?,

@@ -32,8 +32,8 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
     Ok(CutId(connection.last_insert_rowid()))
 }
 
-/// Converts an intent of this owner to its row of the log. Returns the row's number. The owner is checked,
-/// because in a recreated store the same number may belong to another intent.
+/// Converts an intent of this owner to its row in the log. Returns the row's number. The owner is checked, because
+/// the number may belong to another intent if the store was recreated.
 pub(crate) fn settle(
     connection: &Connection,
     owner: &str,

@@ -1,4 +1,4 @@
-//! Removes kept outputs, so that all of them together stay within their quota.
+//! Removes kept outputs so that their total size stays within the quota.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,18 +8,18 @@ use super::outputs::{discard, unix_seconds};
 use crate::engine::Fault;
 use crate::engine::integers::natural;
 
-/// Outputs used within this time are not removed, and neither are the other outputs of a session that was used.
+/// Outputs used within this time are not removed. The other outputs of the same session are not removed either.
 const IN_USE_SECONDS: i64 = 3_600;
 
-/// Removing outputs frees at least 1/32 of the quota, so that not every new piece causes a removal.
+/// Each removal frees at least 1/32 of the quota, so that not every new piece causes a removal.
 const FREED_DIVISOR: u64 = 32;
 
-/// Number of outputs that are looked up at a time.
+/// Number of outputs to look up at once.
 const BATCH: u32 = 256;
 
-/// Makes room for `bytes` more bytes of an output. Removes other outputs: each time the least recently used
-/// one of the owner with the most bytes. Fails with [`Fault::NoRoom`] if that is not enough. If the output
-/// alone exceeds the quota, nothing is removed.
+/// Makes room for `bytes` more bytes of an output. Repeatedly removes the least recently used output of the owner
+/// with the most bytes. Fails with [`Fault::NoRoom`] if that is not enough. If the output alone exceeds the quota,
+/// nothing is removed.
 pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes: u64) -> Result<(), Fault> {
     let size = |sql: &str, values: &[&str]| -> rusqlite::Result<u64> {
         let read = |row: &Row<'_>| row.get::<_, i64>(0);
@@ -77,7 +77,7 @@ struct Candidates<'a> {
 #[derive(Default)]
 struct OwnerCandidates {
     waiting: VecDeque<(String, u64)>,
-    /// The last use and the handle of the output that was looked up last.
+    /// The last use and the handle of the last output that was looked up.
     last: (i64, String),
     is_exhausted: bool,
 }

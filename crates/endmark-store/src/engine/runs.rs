@@ -9,7 +9,7 @@ use crate::engine::integers::integer;
 use crate::owner;
 use crate::runs::{RunEventRecord, RunRecord, RunTask};
 
-/// State, reason, event name and message of a run whose supervisor is gone.
+/// State, reason, event name and message of a run whose supervisor died.
 const LOST: (&str, &str, &str, &str) = (
     "failed",
     "SUPERVISOR_LOST",

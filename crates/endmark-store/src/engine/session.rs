@@ -1,4 +1,4 @@
-//! A writing session: the engine's interface to the writer thread.
+//! A writing session: the engine's interface for the writer thread.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,14 +18,14 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
-/// Capacity of the statement cache, which is more than the writer needs.
+/// Capacity of the statement cache. It exceeds the number of statements that the writer uses.
 const PREPARED_STATEMENTS: usize = 128;
 
-/// Number of pages after which the write-ahead log is moved into the database: four megabytes, SQLite's own default.
+/// Number of pages after which the write-ahead log is moved into the database: four megabytes, as in SQLite.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
 
-/// An open session of the engine. The modules of this folder implement its operations. The rest of the crate
-/// begins, fills and commits transactions.
+/// An open session of the engine. The modules in this folder implement its operations. The writer begins, fills and
+/// commits its transactions.
 pub(crate) struct Session {
     connection: Connection,
     path: Arc<Path>,
@@ -38,7 +38,7 @@ pub(crate) struct Session {
 pub(crate) enum Recorded {
     /// The row is in the transaction, or was already in the table.
     Kept,
-    /// The table rejects the row for this reason. Retrying it would block all other rows forever.
+    /// The table rejects the row for this reason. A retry would block all other rows forever.
     Refused(String),
 }
 
@@ -52,7 +52,7 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left open, and
+    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left unfinished, and
     /// registers this owner.
     pub(crate) fn open<I>(
         path: &Path,
@@ -64,15 +64,15 @@ impl Session {
         Ok((Self::from_connection(connection, path)?, owner, found))
     }
 
-    /// Opens a new store at a path from which the files were removed, for an owner that is already registered.
+    /// Creates the store again after its files were removed. The owner is already registered.
     pub(crate) fn reopen(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
         register_owner(&mut connection, path, |_| Ok(()), || Ok(()))?;
         Self::from_connection(connection, path)
     }
 
-    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite would also move the
-    /// log by itself, but would not report failures.
+    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite could move the log by
+    /// itself, but would not report failures.
     fn from_connection(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
@@ -95,8 +95,8 @@ impl Session {
         self.execute("COMMIT")
     }
 
-    /// Runs one write of the transaction. If the write fails, only it is rolled back. An error means that the
-    /// whole transaction has ended, for example because the disk is full.
+    /// Runs one write of the transaction. If the write fails, only that write is rolled back. An error means that the
+    /// whole transaction ended, for example because the disk is full.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&Self) -> Result<(), StoreError>,
@@ -112,12 +112,12 @@ impl Session {
         self.execute("RELEASE one")
     }
 
-    /// Writes the rows of finished calls. An error concerns the store, and ends the transaction.
+    /// Writes the rows of finished calls. An error concerns the whole store and ends the transaction.
     pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
         self.in_transaction(|connection| usage::record_all(connection, calls))
     }
 
-    /// Settles a call that is not held in a lease. An error concerns the store, and ends the transaction.
+    /// Settles a call that is not held in a lease. An error concerns the whole store and ends the transaction.
     pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
         self.in_transaction(|connection| {
             usage::classify_result(connection, budgets::settle(connection, call, true))
@@ -144,14 +144,14 @@ impl Session {
         self.in_transaction(|connection| leases::write(connection, owner, leases, changed))
     }
 
-    /// Returns all leases of a process that is ending, in a separate transaction.
+    /// Returns all leases of an ending process, in a separate transaction.
     pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
         self.begin()?;
         self.in_transaction(|connection| leases::give_back(connection, owner, calls))?;
         self.commit()
     }
 
-    /// Runs work as part of the transaction. If it fails, the transaction has ended.
+    /// Runs work in the transaction. An error ends the transaction.
     fn in_transaction<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -167,8 +167,8 @@ impl Session {
         self.total_changes()
     }
 
-    /// Writes without changing anything. After a failure with an empty queue, only a write shows that the
-    /// store works again.
+    /// Writes without changing anything. If the queue is empty after a failure, only a write shows that the store
+    /// works again.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
         self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.store_error(&error))
@@ -183,25 +183,25 @@ impl Session {
     pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| self.store_error(&error))?;
-        // The remaining pages are moved after a later commit that finds the log too long.
+        // A later commit moves the remaining pages when it finds that the log is too long.
         self.journal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Ends the session after its files were removed, without touching the write-ahead log, which belongs to
-    /// those files.
+    /// Ends the session after its files were removed. The write-ahead log is not touched, because it belongs to those
+    /// files.
     pub(crate) fn abandon(self) {
         let _ = self.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
-    /// Runs a statement of the transaction. If it fails, the transaction has ended.
+    /// Runs a statement of the transaction. An error ends the transaction.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.in_transaction(|connection| connection.prepare_cached(sql)?.execute([]).map(|_| ()))
     }
 
     fn roll_back(&self) {
         if !self.is_autocommit() {
-            // Ignore this error, because the first one is reported.
+            // The first error is reported, so ignore this one.
             let _ = self.execute_batch("ROLLBACK");
         }
     }

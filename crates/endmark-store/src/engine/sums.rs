@@ -12,7 +12,7 @@ use crate::engine::reader::calls::{EXTRA_TABLES, ROW, read_usage_row};
 use crate::engine::usage::usage_row_from;
 use crate::engine::{Fault, cuts};
 
-/// Calls summed in one transaction, so that others wait only for milliseconds.
+/// Number of calls that one transaction sums, so that others wait only for milliseconds.
 const SUM_BATCH_CALLS: u32 = 1_000;
 
 /// The length of the period over which calls are summed.
@@ -39,21 +39,21 @@ impl Grain {
     }
 }
 
-/// The dimension, besides their class, by which calls are summed.
+/// A dimension by which calls are summed, in addition to their class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
     /// No dimension.
     Nothing,
     /// The hash of the session.
     Session,
-    /// The hash of the client's credential; empty if it sent none.
+    /// The hash of the client's credential, which is empty if it sent none.
     Key,
 }
 
 impl Dimension {
     pub(crate) const ALL: [Self; 3] = [Self::Nothing, Self::Session, Self::Key];
 
-    /// The literal in the table.
+    /// Returns the literal in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "",
@@ -86,14 +86,14 @@ pub(crate) struct SumKey {
 /// Sums by their key in the table.
 pub(crate) type Sums = HashMap<SumKey, CallSums>;
 
-/// The source of calls that no sum contains yet.
+/// Selects calls that are not summed yet.
 pub(crate) const UNSUMMED_CALLS: &str = "usage INDEXED BY usage_unsummed";
 
-/// Sums of calls to be added to the table.
+/// Sums to be added to the table.
 #[derive(Debug, Default)]
 pub(crate) struct Summing(HashMap<Group, CallSums>);
 
-/// Calls of one class, hour, session and key belong to the same sums.
+/// The class, hour, session and key of calls that belong to the same sums.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Group {
     class: CallClass,
@@ -116,7 +116,7 @@ impl Summing {
         *sum = sum.plus(&counts);
     }
 
-    /// Returns the rows of the table to which these sums belong.
+    /// Returns these sums by their key in the table.
     pub(crate) fn places(&self) -> Sums {
         let mut places = HashMap::new();
         for (Group { class, hour, session, key }, counts) in &self.0 {
@@ -149,8 +149,8 @@ pub(crate) fn sum_calls(calls: &[&Call]) -> Sums {
     summing.places()
 }
 
-/// Returns the sums of calls if these have much in common. Other calls are left to [`step`], which sums more of them
-/// at once. Leaving a call costs little now and one statement later.
+/// Returns the sums of calls if many of them belong to the same sums. Otherwise they are left to [`step`], which sums
+/// more calls at once. Leaving a call costs little now and one statement later.
 pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
     if calls.len() <= 2 {
         return None;
@@ -158,9 +158,9 @@ pub(crate) fn sum_similar(calls: &[&Call]) -> Option<Sums> {
     Some(sum_calls(calls)).filter(|sums| sums.len() <= 2 * calls.len())
 }
 
-/// Sums the oldest calls that no sum contains yet. Returns how many; 0 if every call is summed.
+/// Sums the oldest calls that are not summed yet. Returns their number, which is 0 if every call is summed.
 pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
-    // The limit is part of the SQL text: as a parameter it would make SQLite plan the statement again each time.
+    // The limit is part of the SQL text. With a parameter, SQLite would plan the statement again each time.
     let oldest = format!(
         "{ROW} {UNSUMMED_CALLS} {EXTRA_TABLES} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS}"
     );
@@ -168,7 +168,7 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
         .prepare_cached(&oldest)?
         .query_map([], read_usage_row)?
         .collect::<rusqlite::Result<_>>()?;
-    // The same rows, in the order of the same index.
+    // Selects the same rows, in the order of the same index.
     let summed = format!(
         "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED_CALLS}
            WHERE is_summed = 0 ORDER BY started_at LIMIT {SUM_BATCH_CALLS})"
@@ -182,7 +182,7 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     Ok(calls.len() as u64)
 }
 
-/// Adds sums to those of the table. Deletes sums of cut replies that lack some of these calls.
+/// Adds sums to those in the table. Deletes sums of cut replies that do not contain these calls.
 pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Result<()> {
     let days = |(place, counts): (&SumKey, &CallSums)| {
         let has_cuts = place.grain == Grain::Day && place.dimension.is_empty() && counts.cut > 0;
@@ -250,7 +250,7 @@ fn write(connection: &Connection, place: &SumKey, class: i64, counts: &CallSums)
     Ok(())
 }
 
-/// Deletes classes without sums.
+/// Deletes classes that no sum uses.
 pub(crate) fn forget_classes(connection: &Connection) -> Result<(), Fault> {
     connection.execute("DELETE FROM usage_classes WHERE id NOT IN (SELECT class FROM usage_sums)", [])?;
     Ok(())

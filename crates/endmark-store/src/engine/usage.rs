@@ -13,24 +13,24 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Recorded, budgets, sums};
 use crate::ledger::encoding::clip;
 
-/// Maximum rows deleted in one transaction, so that other writers wait for milliseconds and not for seconds.
+/// Maximum rows deleted in one transaction, so that other writers wait only for milliseconds.
 const DELETION_BATCH_ROWS: u32 = 5_000;
 
-/// Rows written by one statement: most of its cost is its start and its end.
+/// Rows written by one statement. Starting and ending a statement is most of its cost.
 const ROWS_TOGETHER: usize = 16;
 
 const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
   sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, received_bytes, first_byte_ms, total_ms, is_summed";
 
-/// Writes one row, and writes [`ROWS_TOGETHER`].
+/// The statement for one row, and the statement for [`ROWS_TOGETHER`] rows.
 static INSERT: LazyLock<[String; 2]> = LazyLock::new(|| {
     let marks = format!("({})", vec!["?"; COLUMNS.split(',').count()].join(", "));
     [1, ROWS_TOGETHER]
         .map(|rows| format!("INSERT INTO usage ({COLUMNS}) VALUES {}", vec![&*marks; rows].join(", ")))
 });
 
-/// Records a call that another process left: writes its row and settles its holds.
+/// Records a call of a dead process: writes its row and settles its holds.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let is_new = insert(connection, call)?;
     budgets::settle(connection, call, is_new)
@@ -49,7 +49,7 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
                     recorded.push(classify_result(connection, record_extras(connection, call))?);
                 }
             }
-            // The statement wrote nothing. One of its rows exists already or cannot be written.
+            // The statement wrote nothing: one of its rows already exists or cannot be written.
             Err(error) if is_row_error(connection, &error) => {
                 for call in calls {
                     recorded.push(classify_result(connection, insert(connection, call).map(|_| ()))?);
@@ -88,7 +88,7 @@ fn is_row_error(connection: &Connection, error: &rusqlite::Error) -> bool {
     is_of_a_row && !connection.is_autocommit()
 }
 
-/// Writes the row of a call that no sum contains. An existing row stays unchanged. Returns whether the row is new.
+/// Writes the row of a call that is not summed yet. An existing row stays unchanged. Returns whether the row is new.
 pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     match insert_all(connection, &[call], false) {
         Ok(()) => record_extras(connection, call).map(|()| true),
@@ -101,7 +101,7 @@ pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<b
     }
 }
 
-/// Writes the rows of calls, all or none.
+/// Writes either all rows of calls or none.
 fn insert_all(connection: &Connection, calls: &[&Call], is_summed: bool) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(&INSERT[usize::from(calls.len() > 1)])?;
     let mut place = 0;
@@ -152,7 +152,7 @@ fn bind(
     value(&is_summed)
 }
 
-/// Writes data that only few calls have into separate tables.
+/// Writes data that few calls have into separate tables.
 fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let Call { started, settled } = call;
     if let Some(estimate) = call_estimate(call) {
@@ -194,7 +194,7 @@ fn record_extras(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns the estimate of a call. If its process was killed, the reply is unknown, but the prompt was sent.
+/// Returns the estimate of a call. For a killed process only the prompt is estimated, because the reply is unknown.
 fn call_estimate(Call { started, settled }: &Call) -> Option<Estimate> {
     let of_killed = Estimate { prompt: started.prompt_estimate, output: 0 };
     settled.as_ref().map_or(Some(of_killed), |settled| settled.estimate)
@@ -214,18 +214,19 @@ fn record_estimate(
     Ok(())
 }
 
-/// Returns the first day (`YYYY-MM-DD`, UTC) of which a shared database keeps rows for `keep_days` days.
+/// Returns the first day (`YYYY-MM-DD`, UTC) that a shared database keeps if it keeps `keep_days` days.
 pub(crate) fn first_kept_day(keep_days: u32) -> String {
     let kept = unix_seconds().saturating_sub(i64::from(keep_days) * SECONDS_PER_DAY);
     Grain::Day.period_of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
 }
 
-/// Deletes a batch of calls that began more than `keep_days` days ago. Returns how many; 0 when none is left.
+/// Deletes a batch of calls that began more than `keep_days` days ago. Returns their number, or 0 when no such call
+/// remains.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let before: String = connection
         .prepare_cached("SELECT datetime('now', '-' || ?1 || ' days')")?
         .query_row([keep_days], |row| row.get(0))?;
-    // Other tables come first, while the rows of `usage` that select their rows still exist.
+    // Delete from the other tables first, while the rows of `usage` that select their rows still exist.
     let mut forgotten = 0;
     for table in ["usage_cache_writes", "usage_estimates", "usage_billing", "usage"] {
         forgotten = connection
@@ -239,7 +240,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
     Ok(forgotten as u64)
 }
 
-/// Returns the row of a call as it would be read back.
+/// Returns the row of a call as it would be read from the table.
 pub(crate) fn usage_row_from(call: &Call) -> UsageRow {
     let Call { started, settled } = call;
     let text = |text: &str| clip(text).to_owned();

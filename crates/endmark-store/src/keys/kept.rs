@@ -1,4 +1,4 @@
-//! The gateway's own keys in the store: create, rotate, revoke and look up.
+//! Creates, rotates, revokes and looks up keys in the store.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::fingerprint::sha256_hex;
 use crate::store::Store;
 
 impl Store {
-    /// Creates a key and returns its secret, which cannot be looked up again.
+    /// Creates a key and returns its secret. The secret cannot be read again later.
     ///
     /// ```
     /// use std::time::Duration;
@@ -42,7 +42,7 @@ impl Store {
         if added { Ok(secret) } else { Err(KeyError::NameTaken(name)) }
     }
 
-    /// Gives a key a new secret and returns it. The old secrets stay valid for `overlap_seconds`.
+    /// Creates a new secret for a key and returns it. The old secrets stay valid for `overlap_seconds`.
     ///
     /// # Errors
     /// [`KeyError`] if the key does not exist or is revoked, or the store fails.
@@ -55,7 +55,7 @@ impl Store {
         if rotated { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// Revokes a key. It is rejected from now on.
+    /// Revokes a key, which is rejected from now on.
     ///
     /// # Errors
     /// [`KeyError`] if the key does not exist or is already revoked, or the store fails.
@@ -66,18 +66,17 @@ impl Store {
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// Returns the version of the keys: when it changes, earlier lookups may be wrong. It is always 0 in a store that
-    /// is not shared, where lookups are recent or repeated.
+    /// Returns the version of the keys. When it changes, earlier lookups are outdated. In a store that is not shared
+    /// it is always 0, because lookups there are recent or repeated.
     pub fn keys_version(&self) -> i64 {
         self.shared.as_ref().map_or(0, |shared| shared.keys_version())
     }
 
-    /// Returns the key that has this secret, in any state. `stale_after` is how long the keys of a shared database are
-    /// valid after it confirmed them.
+    /// Returns the key that has this secret, in any state. `stale_after` limits how long keys from a shared database
+    /// stay valid after the database last confirmed them.
     ///
-    /// # Errors
-    /// [`StoreError`] if the store fails, if the keys are older than that, or if the shared database fails and the secret
-    /// is unknown: its key may be newer than the last confirmation.
+    /// # Errors [`StoreError`] if the store fails or the keys are too old. Also if the shared database fails and the
+    /// secret is unknown: its key may be newer than the last confirmation.
     pub async fn find_key(
         &self,
         secret: &str,

@@ -1,4 +1,4 @@
-//! Changes keys in the store's own file, or in the database that several instances share.
+//! Manages keys in the store's own file, or in the database that several instances share.
 
 use tokio_postgres::Client;
 
@@ -11,7 +11,7 @@ use crate::shared::address::PostgresAddress;
 use crate::shared::database;
 use crate::store::Store;
 
-/// Access to the gateway's own keys, to change them.
+/// Manages the gateway's own keys.
 ///
 /// ```
 /// use endmark_store::{KeyBook, NewKey, StoreLocation};
@@ -36,7 +36,7 @@ enum Book {
 }
 
 impl KeyBook {
-    /// Opens the keys of this store. With PostgreSQL it needs no journal, and does not disturb the instances.
+    /// Opens the keys of this store. With PostgreSQL, this needs no journal and does not affect running instances.
     ///
     /// # Errors
     /// [`StoreError`] if the store or the database cannot be used.
@@ -48,7 +48,7 @@ impl KeyBook {
         Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
     }
 
-    /// Creates a key and returns its secret, which cannot be looked up again.
+    /// Creates a key and returns its secret. The secret cannot be read again later.
     ///
     /// # Errors
     /// [`KeyError`] if the name is taken or invalid, or the store fails.
@@ -67,7 +67,7 @@ impl KeyBook {
         }
     }
 
-    /// Gives a key a new secret and returns it. The old secrets stay valid for `overlap_seconds`.
+    /// Creates a new secret for a key and returns it. The old secrets stay valid for `overlap_seconds`.
     ///
     /// # Errors
     /// [`KeyError`] if the key does not exist or is revoked, or the store fails.
@@ -110,7 +110,7 @@ impl KeyBook {
         }
     }
 
-    /// Returns when everything is committed.
+    /// Closes the store after everything is committed.
     pub async fn close(self) {
         if let Book::File(store) = self.0 {
             store.close().await;

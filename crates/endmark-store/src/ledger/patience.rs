@@ -9,7 +9,7 @@ const SLOW_WRITE: Duration = Duration::from_millis(50);
 /// thread was not scheduled.
 const SLOW_IN_A_ROW: u32 = 2;
 
-/// How long the slate is then paused.
+/// How long the slate is paused after slow writes.
 const PAUSE_AFTER_SLOW_WRITES: Duration = Duration::from_secs(2);
 
 /// Observes the duration of writes to the slate.
@@ -24,7 +24,7 @@ pub(super) struct Patience {
 impl Patience {
     /// Records a write. Returns whether the slate must be paused.
     ///
-    /// Overlapping writes waited for the same cause, so they count once.
+    /// Overlapping writes waited for the same reason, so they count once.
     pub(super) fn record_write(&mut self, began: Instant, ended: Instant) -> bool {
         if ended.saturating_duration_since(began) <= SLOW_WRITE {
             self.slow_in_a_row = 0;
@@ -50,7 +50,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Takes the start and end times of writes in milliseconds. Returns after which writes the slate was paused.
+    /// Simulates writes with these start and end times in milliseconds. Returns after which writes the slate was paused.
     fn rests_after(writes: &[(u64, u64)]) -> Vec<u64> {
         let origin = Instant::now();
         let at = |milliseconds| origin + Duration::from_millis(milliseconds);

@@ -1,9 +1,9 @@
 //! The slate: a small file with a record of every call in progress, from which the calls of a killed process
 //! are recovered.
 //!
-//! A call is written to its own slot before its request is sent, and again when the call ends. After its row
-//! is committed, the slot is free again. A write only reaches the page cache and takes microseconds. Like a
-//! commit in WAL mode, it survives the death of the process, so no request waits for a transaction.
+//! A call is written to its own slot before its request is sent, and again when the call ends. The slot is free after
+//! its row is committed. A write only reaches the page cache and takes microseconds. Like a commit in WAL mode, it
+//! survives the death of the process, so no request waits for a transaction.
 
 use std::fs::File;
 use std::io;
@@ -184,7 +184,7 @@ impl Slate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        // Both fields are consistent after every single operation, so a panic elsewhere cannot have corrupted them.
+        // Both fields are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

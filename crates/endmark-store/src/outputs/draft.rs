@@ -114,7 +114,7 @@ impl OutputDraft {
         let append = move |session: &Session| outputs::append(session, handle.as_str(), &piece, max_bytes);
         let written = self.store.writer.write(append).await;
         if let Err(StoreError::NoRoomForOutput { .. }) = &written {
-            // Delete the part written so far, because it would only take room from other outputs.
+            // Delete the written part, because it would only take room from other outputs.
             let handle = self.handle.clone();
             self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await?;
         }

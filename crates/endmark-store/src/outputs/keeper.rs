@@ -12,7 +12,7 @@ use crate::location::StoreLocation;
 use crate::runtime;
 use crate::store::Store;
 
-/// Outputs up to this size are buffered in memory: most are smaller, and many need not be stored.
+/// Maximum size of an output that is buffered in memory. Most are smaller, and many need not be stored.
 const MAX_IN_MEMORY_BYTES: usize = 1 << 20;
 
 /// Stores outputs. The store is opened only when there is something to store.

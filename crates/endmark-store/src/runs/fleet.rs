@@ -13,7 +13,7 @@ use crate::shared::runs;
 pub struct FleetRuns {
     /// The runs.
     pub runs: Vec<StoredRun>,
-    /// The error of the shared database, if it fails. The runs are then those of this machine alone.
+    /// The error of the shared database, if it fails. In that case only the runs of this machine are returned.
     pub failure: Option<StoreError>,
 }
 

@@ -1,4 +1,4 @@
-//! The URL of a PostgreSQL store: which part can be shown, and whether its connections use TLS.
+//! Parses the URL of a PostgreSQL store, and decides which part can be shown and whether its connections use TLS.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::str::FromStr as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// Parameters that the driver reads. It also knows others, for connections that it makes itself.
+/// URL parameters that are passed to the driver. The driver knows others, which this crate sets itself.
 const DRIVER_PARAMETERS: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
 const PARAMETERS: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
 
-/// The address of PostgreSQL, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints
-/// its password.
+/// The address of a PostgreSQL database, from a URL such as `postgres://user:password@db.example/endmark`. `Debug`
+/// and `Display` never print its password.
 ///
 /// ```
 /// use endmark_store::PostgresAddress;
@@ -28,40 +28,41 @@ pub struct PostgresAddress {
     root_file: Option<PathBuf>,
 }
 
-/// Error of a URL that names no usable PostgreSQL. The message never contains the URL, which may contain a password.
+/// Error for an unusable PostgreSQL URL. The message never contains the URL, because it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostgresAddressError {
-    /// It is not a URL of PostgreSQL.
+    /// The text is not a PostgreSQL URL.
     #[error("the PostgreSQL URL cannot be used: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     Unusable,
-    /// Its password has a character that must be encoded: which part is the host is uncertain.
+    /// The password contains an unencoded `@`, so the host is ambiguous.
     #[error(
         "the PostgreSQL URL has more than one `@`: write `%40` for each `@` of the user and the password, and `%2F` for `/`"
     )]
     NotEncoded,
-    /// A `%` that begins no escape.
+    /// A `%` is not followed by two hexadecimal digits.
     #[error(
         "the PostgreSQL URL has a `%` without two hexadecimal digits after it: write `%25` for each `%` of the user and the password"
     )]
     NotAnEscape,
-    /// A parameter without a meaning here.
+    /// The URL has an unknown parameter.
     #[error("the PostgreSQL URL has the unknown parameter `{0}`: there are {PARAMETERS}")]
     UnknownParameter(String),
-    /// It names no host.
+    /// The URL names no host.
     #[error("the PostgreSQL URL names no host: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoHost,
-    /// It names no database.
+    /// The URL names no database.
     #[error("the PostgreSQL URL names no database: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoDatabase,
-    /// Encryption without verification does not protect.
+    /// `sslmode` is neither `verify-full` nor `disable`. Other modes encrypt without verification, which does not
+    /// protect.
     #[error("`sslmode={0}` is not supported: write `verify-full`, which verifies the server, or `disable`")]
     SslMode(String),
 }
 
 impl PostgresAddress {
     /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if every
-    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that may certify the server, instead
-    /// of the system's.
+    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that
+    /// may certify the server, instead of the system's.
     ///
     /// # Errors
     /// [`PostgresAddressError`] if it is not a URL, has more than one `@` or an invalid escape, lacks a host or a
@@ -69,7 +70,7 @@ impl PostgresAddress {
     pub fn parse(url: &str) -> Result<Self, PostgresAddressError> {
         let (mut kept, mut mode, mut root_file) = (Vec::new(), None, None);
         let (address, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
-        // The `?` is probably part of the password, which no message may contain.
+        // The `?` is probably part of the password, so no message may contain the text after it.
         if query.contains('@') {
             return Err(PostgresAddressError::Unusable);
         }
@@ -84,7 +85,7 @@ impl PostgresAddress {
                 }
             }
         }
-        // The parser would take the rest of such a password for the host, which is shown.
+        // The parser would read the rest of such a password as the host, and the host is shown.
         if address.matches('@').count() > 1 {
             return Err(PostgresAddressError::NotEncoded);
         }
@@ -111,14 +112,14 @@ impl PostgresAddress {
         Ok(Self { config, uses_tls, root_file })
     }
 
-    /// Sets the password of the user.
+    /// Sets the user's password.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.config.password(password);
         self
     }
 
-    /// Whether it has a password.
+    /// Whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         self.config.get_password().is_some()
     }
@@ -141,7 +142,7 @@ impl PostgresAddress {
     }
 }
 
-/// Returns a host for people.
+/// Formats a host for display.
 pub(crate) fn display_host(host: &Host) -> String {
     match host {
         Host::Tcp(name) => name.clone(),

@@ -1,10 +1,12 @@
-//! The clock of an instance's tenure. It never goes back, and continues while the machine is suspended.
+//! A clock that measures how long an instance may act without the database. It never goes back, and continues while
+//! the machine is suspended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-/// Milliseconds since it was created. The monotonic clock stops while the machine is suspended, and the wall clock
-/// may be set back. The larger of both is right or ahead. With a clock that is ahead an instance only stops early.
+/// Milliseconds since this clock was created. The monotonic clock stops while the machine is suspended, and the wall
+/// clock may be set back. Therefore the larger of both is used: it is correct or ahead. A clock that is ahead only
+/// makes the instance stop early.
 #[derive(Debug)]
 pub(crate) struct Clock {
     monotonic: Instant,

@@ -1,4 +1,4 @@
-//! Closing calls of sessions: of all instances, at most one makes the closing call of a session.
+//! Ensures that at most one instance makes the closing call of a session.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
@@ -6,10 +6,11 @@ use tokio_postgres::{Client, Error};
 use super::database::escaped;
 use super::sql::Parameter;
 
-/// Closes a session for its closing call, unless it is closed. The answer is the same if a request is repeated.
+/// Marks a session as closed for its closing call, unless it is closed already. Repeating the request returns the
+/// same result.
 pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // In one order, so that two instances do not wait for each other.
+    // Lock rows in a fixed order, so that two instances do not deadlock.
     let sql = "SELECT closed_by FROM em_budgets WHERE scope = 'session' AND subject = $1 ORDER BY span, unit FOR UPDATE";
     let session = escaped(session);
     let budgets = transaction.query_typed(sql, &[(&session, Type::TEXT)]).await?;
@@ -24,7 +25,7 @@ pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) 
     Ok(true)
 }
 
-/// Opens the session whose closing call was never made.
+/// Reopens a session whose closing call was not made.
 pub(crate) async fn reopen(client: &Client, request_id: &str) -> Result<(), Error> {
     let sql = "UPDATE em_budgets SET closed_by = '' WHERE scope = 'session' AND closed_by = $1";
     client.execute_typed(sql, &[(&request_id, Type::TEXT)]).await.map(|_| ())

@@ -18,35 +18,35 @@ use tokio_rustls::TlsConnector;
 use super::address::{PostgresAddress, display_host};
 use crate::error::StoreError;
 
-/// Maximum time to establish a usable connection to a host.
+/// Maximum time to connect to one host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The TLS request of PostgreSQL's protocol: its length, and a number that is not a protocol version.
+/// The TLS request of the PostgreSQL protocol: its length, and a special number instead of a protocol version.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
-/// Reason of a failed connection.
+/// The reason why a connection failed.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
     pub(crate) detail: String,
-    /// Whether the database answered with a rejection: waiting does not help.
+    /// Whether the database rejected the connection, so that retrying does not help.
     pub(crate) is_final: bool,
 }
 
 impl PostgresAddress {
-    /// Returns the error for callers of the store.
+    /// Converts the reason to an error of the store.
     pub(crate) fn store_error(&self, detail: impl Into<String>) -> StoreError {
         StoreError::Database { address: self.to_string(), detail: detail.into() }
     }
 
-    /// Returns the error of a database that did not answer in this time.
+    /// Returns the error for a database that did not answer within this time.
     pub(super) fn unanswered(&self, after: Duration) -> StoreError {
         self.store_error(format!("no answer within {after:?}"))
     }
 
-    /// Returns the error of a statement for callers of the store.
+    /// Converts the error of a statement to an error of the store.
     pub(crate) fn statement_error(&self, error: &tokio_postgres::Error) -> StoreError {
         self.store_error(from_driver_error(error).detail)
     }
@@ -86,7 +86,7 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
 async fn connect_to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
     let transport = open_transport(address, host, port).await?;
     let mut config = address.config.clone();
-    // TLS is set up already.
+    // TLS is already set up on this stream.
     config.ssl_mode(SslMode::Disable).application_name("endmark");
     let (client, connection) =
         config.connect_raw(transport, NoTls).await.map_err(|error| from_driver_error(&error))?;
@@ -110,7 +110,7 @@ fn unreachable(detail: impl std::fmt::Display) -> Unconnected {
     temporary_failure(format!("{detail}: check that PostgreSQL runs there, and that this machine reaches it"))
 }
 
-/// Classifies an error of the driver. The detail has the database's own message and what to do.
+/// Classifies a driver error. The detail contains the database's own message and advice.
 pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
     let source = error.source();
     let detail = match (error.as_db_error(), source) {
@@ -123,7 +123,7 @@ pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
         None if error.is_closed() || source.is_some_and(<dyn Error>::is::<io::Error>) => {
             return temporary_failure(detail);
         }
-        // The driver has no password, or the server wants a kind of authentication that the driver does not have.
+        // The driver has no password, or does not support the server's authentication method.
         None => "28000",
     };
     match advice(code) {
@@ -132,8 +132,8 @@ pub(crate) fn from_driver_error(error: &tokio_postgres::Error) -> Unconnected {
     }
 }
 
-/// Returns what to do about an error with this SQLSTATE. `None` for conditions that pass by themselves: lost
-/// connections, lack of resources, a shutdown or a start of the server, conflicts, and a standby.
+/// Returns advice for an error with this SQLSTATE. Returns `None` for temporary conditions: lost connections, lack of
+/// resources, a shutdown or start of the server, conflicts, and a standby.
 fn advice(code: &str) -> Option<&'static str> {
     let passes = ["08", "25006", "40", "53", "55", "57", "58", "XX"];
     Some(match code {
@@ -207,7 +207,7 @@ fn build_tls_config(
     Ok((tls, ServerName::try_from(host.to_owned()).map_err(io::Error::other)?))
 }
 
-/// Returns the certificate authorities that may certify the server.
+/// Loads the certificate authorities that may certify the server.
 fn load_authorities(address: &PostgresAddress) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     let certificates = match address.root_file() {

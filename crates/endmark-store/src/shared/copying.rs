@@ -1,4 +1,4 @@
-//! The side of a copy that is the shared database.
+//! The statements that a copy runs in the shared database.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
@@ -10,7 +10,7 @@ use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::leases::BudgetKey;
 
-/// The place after which the next page of rows begins: time, request and call.
+/// The position after which the next page of rows begins: time, request and call.
 pub(crate) type DatabasePlace = (String, String, i32);
 
 /// Whether the tables hold records, and whether the file with this id was copied into them.
@@ -21,7 +21,7 @@ pub(crate) async fn check_holds(client: &Client, id: &str) -> Result<(bool, bool
     Ok((row.get(0), row.get(1)))
 }
 
-/// Returns the number of live instances, and a silent one that may have unreported costs.
+/// Returns the number of live instances, and one silent instance that may have unreported costs.
 pub(crate) async fn count_users(client: &Client) -> Result<(u64, Option<String>), Error> {
     let sql = "SELECT (SELECT count(*) FROM em_instances WHERE expires > clock_timestamp()),
                  (SELECT min(instance) FROM em_shares WHERE granted > spent)";
@@ -29,7 +29,7 @@ pub(crate) async fn count_users(client: &Client) -> Result<(u64, Option<String>)
     Ok((natural(row.get(0)), row.get(1)))
 }
 
-/// Returns the id of the database, which it gets now if it has none.
+/// Returns the id of the database, and creates it if it is missing.
 pub(crate) async fn read_or_create_id(client: &Client, random: u128) -> Result<String, Error> {
     let random = i64::try_from(random % (1 << 63)).unwrap_or_default();
     let sql = "INSERT INTO em_meta (name, value) VALUES ('id', $1) ON CONFLICT DO NOTHING";
@@ -38,10 +38,10 @@ pub(crate) async fn read_or_create_id(client: &Client, random: u128) -> Result<S
     Ok(row.get::<_, i64>(0).to_string())
 }
 
-/// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
+/// Adds missing keys with their secrets. Existing keys can only be revoked.
 pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> Result<(), Error> {
     let transaction = client.transaction().await?;
-    // First, since it locks out gateways that change keys.
+    // This comes first because it blocks gateways that change keys.
     database::raise_version(&transaction).await?;
     let add_secrets = "INSERT INTO em_key_secrets (sha256, name, ends_at)
                    SELECT sha256, name, ends_at FROM json_to_recordset($1::text::json) AS r(sha256 text, name text, ends_at bigint)
@@ -59,7 +59,7 @@ pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> 
     transaction.commit().await
 }
 
-/// Returns counts and sums of the copied file: its rows from a time on, its costs, and all keys.
+/// Returns counts and sums of what was copied from the file: its rows since a time, its costs, and all keys.
 pub(crate) async fn query_file_sums(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
     let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
                  (SELECT count(*) FROM em_shares WHERE instance = $1 AND spent > 0),
@@ -96,7 +96,7 @@ fn sums(row: &tokio_postgres::Row) -> CopySums {
     }
 }
 
-/// Returns the next rows of calls after a place, as an array of JSON objects, with their number and last place.
+/// Returns the next rows of calls after a position, as an array of JSON objects, with their number and last position.
 pub(crate) async fn query_next_rows(
     client: &Client,
     (time, request_id, call): &DatabasePlace,
@@ -120,7 +120,7 @@ pub(crate) async fn query_next_rows(
     Ok(row.map(|row| (row.get(0), natural(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
 }
 
-/// Returns what was spent in budgets after a place, in the order of their keys.
+/// Returns the amounts spent in budgets after a position, ordered by key.
 pub(crate) async fn budgets(
     client: &Client,
     after: &[String; 4],

@@ -41,26 +41,26 @@ impl PostgresAddress {
     }
 }
 
-/// Result of a report.
+/// The result of a report to the database.
 pub(crate) enum Exchanged {
     Done {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database has another token for this instance, or no instance of this id. It was forfeited, or another process
-    /// took over.
+    /// The database has another token for this instance, or does not know its id. The instance was forfeited, or
+    /// another process took over.
     Unknown,
 }
 
-/// Whether the database accepts this instance with its new token.
+/// The result of registering an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Registered {
-    /// It is accepted.
+    /// The database accepted the instance with its new token.
     Accepted,
     /// A process with a newer journal of this instance is running, or ran less than [`TENURE_MS`] ago.
     InUse,
-    /// The journal is older than the database's record of this instance, and no other process is running. The journal is
-    /// a copy, or a power failure lost its newest commits. The instance is not accepted yet.
+    /// The journal is older than the database's record of this instance, and no other process is running. The journal
+    /// is a copy, or a power failure lost its newest commits. The instance is not accepted yet.
     Outdated,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn query_schema_version(client: &Client) -> Result<Option<i64>,
     Ok(schema.map(|schema| schema.get(0)))
 }
 
-/// Creates missing tables and columns. Returns the schema of the database.
+/// Creates missing tables and columns. Returns the database's schema version.
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
@@ -110,8 +110,8 @@ pub(crate) async fn register(
     if let Some(found) = found {
         let (token, is_forfeited, is_alive): (String, bool, bool) =
             (found.get(0), found.get(1), found.get(2));
-        // A journal stores its next token before it sends it to the database. So the newest journal always contains the
-        // database's token, even after a kill. A copy made before the last token does not.
+        // A journal stores its next token before it sends it to the database. Therefore the newest journal always
+        // contains the database's token, even after a kill. An older copy does not.
         if token != instance.token && token != instance.pending {
             if is_alive && !is_forfeited {
                 return Ok(Registered::InUse);
@@ -136,8 +136,7 @@ pub(crate) async fn register(
     Ok(Registered::Accepted)
 }
 
-/// Ends the session of an instance that has reported everything, so that another process can continue its journal at
-/// once.
+/// Ends the session of an instance that has reported everything, so that another process can use its journal at once.
 pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Error> {
     let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1 AND token = $2";
     let parameters: [Parameter<'_>; 2] = [(&instance.id, Type::TEXT), (&instance.token, Type::TEXT)];
@@ -165,7 +164,7 @@ pub(super) fn read_spending(row: &Row) -> (BudgetKey, u64) {
 /// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
 pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // After this statement its reports are rejected until it registers again.
+    // From here on, its reports are rejected until it registers again.
     let sql = "UPDATE em_instances SET is_forfeited = true WHERE id = $1 AND expires <= clock_timestamp()";
     if transaction.execute_typed(sql, &[(&id, Type::TEXT)]).await? == 0 {
         return Ok(false);
@@ -185,8 +184,8 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     Ok(true)
 }
 
-/// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
-/// The pending token, if any, becomes the token.
+/// Reports everything that is due in one transaction. The transaction can be repeated, because rows have a key and
+/// shares are absolute. The pending token, if any, becomes the token.
 pub(crate) async fn exchange(
     client: &Client,
     instance: &Instance,
@@ -194,8 +193,8 @@ pub(crate) async fn exchange(
     rows: &CallRows,
 ) -> Result<Exchanged, Error> {
     let columns = Columns::of(due);
-    // Statements follow each other without waiting, because a caller may wait for each round trip. After an error the
-    // database refuses all that follow, and the connection is given up.
+    // Send the statements without waiting for each answer, because a caller may be waiting. After an error the
+    // database refuses all later statements, and the connection is closed.
     let ((), known) = tokio::try_join!(biased; client.batch_execute("BEGIN"), confirm(client, instance, rows.oldest.as_ref()))?;
     let Some((instances, keys_version, is_late)) = known else {
         client.batch_execute("ROLLBACK").await?;
@@ -218,8 +217,8 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
-/// Confirms that an instance is alive. Returns the number of such instances, the version of the keys, and whether rows
-/// with this oldest call are late; `None` if the database does not know the instance.
+/// Reports that an instance is alive. Returns the number of live instances, the version of the keys, and whether rows
+/// that start with this call are late. Returns `None` if the database does not know the instance.
 async fn confirm(
     client: &Client,
     instance: &Instance,
@@ -259,7 +258,7 @@ pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(
     Ok(())
 }
 
-/// Escapes U+0000, which texts from outside may contain and PostgreSQL cannot store. Different subjects stay different.
+/// Escapes U+0000, which outside text may contain but PostgreSQL cannot store. The result is unique for each subject.
 pub(super) fn escaped(subject: &str) -> String {
     subject.replace('\\', r"\\").replace('\0', r"\0")
 }
@@ -305,7 +304,7 @@ impl Columns {
     }
 }
 
-/// Locks the rows of budgets in one order, and creates missing ones. Returns them with the shares of this instance.
+/// Locks the rows of budgets in a fixed order, and creates missing ones. Returns them with the shares of this instance.
 async fn lock_budgets(client: &Client, instance: &Instance, columns: &Columns) -> Result<Vec<Row>, Error> {
     let keys = columns.parameters();
     if columns.scopes.is_empty() {
@@ -332,7 +331,7 @@ async fn lock_budgets(client: &Client, instance: &Instance, columns: &Columns) -
     Ok(found)
 }
 
-/// Grants shares by the reports about them.
+/// Decides the share of each budget from the reported costs and requests.
 fn decide(due: &Due, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(Pool, Share)>) {
     let mut decided = vec![(Pool::default(), Share::default()); due.shares.len()];
     let mut granted = Vec::with_capacity(found.len());
@@ -406,7 +405,7 @@ async fn write_shares(
     tokio::try_join!(biased; write_budgets, write_shares).map(|_| ())
 }
 
-/// Returns sessions with a budget in this unit whose names have this prefix. The number is limited.
+/// Returns sessions with a budget in this unit whose names have this prefix, up to a limit.
 pub(crate) async fn query_sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
     let sql = "SELECT DISTINCT subject FROM em_budgets
                WHERE scope = 'session' AND unit = $2 AND left(subject, length($1)) = $1 ORDER BY subject LIMIT 100";
@@ -414,7 +413,7 @@ pub(crate) async fn query_sessions(client: &Client, prefix: &str, unit: Unit) ->
     Ok(rows.iter().map(|row| unescaped(row.get(0))).collect())
 }
 
-/// Returns all budgets but rate limits.
+/// Returns all budgets except rate limits.
 pub(crate) async fn query_budgets(client: &Client) -> Result<Vec<BudgetRow>, Error> {
     let sql =
         "SELECT scope, subject, span, unit, spent, greatest(committed - spent, 0), extra, closed_by <> ''
@@ -437,8 +436,8 @@ pub(crate) async fn query_budgets(client: &Client) -> Result<Vec<BudgetRow>, Err
     Ok(rows.iter().map(budget).collect())
 }
 
-/// Adds to the limit of a session's budget, and reopens the session if it was closed. Every instance that asks for a
-/// share learns of it.
+/// Raises the limit of a session's budget, and reopens the session if it was closed. Each instance learns the new
+/// limit when it next requests a share.
 pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u64) -> Result<Raised, Error> {
     let transaction = client.transaction().await?;
     let session = escaped(session);
@@ -459,7 +458,7 @@ pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u6
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.
 pub(crate) async fn query_keys(client: &mut Client) -> Result<(i64, String, String), Error> {
-    // One statement reads one snapshot of all three values.
+    // One statement reads all three values from the same snapshot.
     let row = client
         .query_typed_one(
             "SELECT (SELECT value FROM em_meta WHERE name = 'key_version'),
@@ -497,7 +496,7 @@ pub(crate) async fn query_all_keys(client: &Client) -> Result<Vec<Key>, Error> {
     Ok(rows.iter().map(key).collect())
 }
 
-/// Creates a key with one secret. Returns whether its name was free.
+/// Creates a key with one secret. Returns `false` if the name is taken.
 pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     let limit = new.budget.map(|budget| integer(budget.limit));
@@ -539,7 +538,7 @@ pub(super) async fn raise_version(transaction: &Transaction<'_>) -> Result<(), E
     transaction.execute_typed(sql, &[]).await.map(|_| ())
 }
 
-/// Adds a new secret to a key. Its other secrets expire after the overlap. Returns whether the key exists.
+/// Adds a new secret to a key and lets its other secrets expire after the overlap. Returns whether the key exists.
 pub(crate) async fn rotate_key(
     client: &mut Client,
     name: &str,

@@ -9,11 +9,11 @@ use crate::engine::integers::integer;
 /// Maximum rows of calls, recoveries or budgets that one step deletes.
 const MAX_DELETED: i64 = 1_000;
 
-/// Deletes some of the rows of calls, sums, recoveries and budgets of the days before this one (`YYYY-MM-DD`, UTC). Returns whether
-/// there may be more. Several instances may do this at once: each row is deleted by one of them.
+/// Deletes one batch of rows of calls, sums, recoveries and budgets from before this day (`YYYY-MM-DD`, UTC). Returns whether
+/// there may be more. Several instances may run this at once: each row is deleted by one of them.
 pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool, Error> {
     let limits: [Parameter<'_>; 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
-    // A day at a time. A day that has no sums any more is in no report, and its rows follow.
+    // Delete one day of sums at a time. Reports skip a day without sums, so its rows can be deleted later.
     let sums = "DELETE FROM em_usage_sums WHERE day =
                   (SELECT min(day) FROM em_usage_sums WHERE day < $1::text::date)";
     let sums = client.execute_typed(sums, &limits[..1]).await?;
@@ -33,8 +33,8 @@ pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool
     Ok(sums > 0 || [calls, recoveries, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
 }
 
-/// Deletes budgets whose day or month ended before a day and of which nothing is granted that was not spent. If an
-/// instance reports costs of one afterwards, the budget is there again, until the next deletion.
+/// Deletes budgets whose day or month ended before a day, if no instance holds an unspent share. If an instance later
+/// reports costs of such a budget, the budget exists again until the next deletion.
 async fn delete_ended_budgets(client: &mut Client, limits: &[Parameter<'_>]) -> Result<u64, Error> {
     let transaction = client.transaction().await?;
     // Windows of minutes are rate limits, which are deleted sooner. The lock keeps reports of these budgets out.

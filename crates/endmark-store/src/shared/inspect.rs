@@ -1,4 +1,4 @@
-//! Inspects the state of the shared database, for its operator.
+//! Inspects the state of the shared database for an operator.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,13 +21,13 @@ pub struct DatabaseState {
     pub version: String,
     /// Minimum number of milliseconds by which its clock is ahead of this machine's.
     pub clock_ahead_ms: i64,
-    /// Its schema; `None` before the first start.
+    /// The schema version of the database. `None` before the first start.
     pub schema: Option<i64>,
     /// Whether this role may create tables.
     pub may_create: bool,
     /// Instances that reported recently.
     pub live_instances: i64,
-    /// Instances that fell silent with unspent shares, which stay held.
+    /// Instances that stopped reporting but still hold unspent shares.
     pub silent_instances: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-    // The server read its clock between the request and the answer.
+    // The server read its clock at some time between the request and the answer.
     let on_the_way = i64::try_from(started.elapsed().as_millis()).unwrap_or(0);
     let clock_ahead_ms = match there - here {
         ahead if ahead > 0 => ahead,
@@ -90,8 +90,8 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_error(&error))
 }
 
-/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
-/// for a store that is not shared.
+/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns
+/// `None` for a store that is not shared.
 ///
 /// # Errors
 /// [`StoreError`] if the database cannot be reached or fails.
@@ -108,7 +108,7 @@ pub async fn shared_sums(
     reader.sums(by, since, until).await.map(Some)
 }
 
-/// The budgets in a shared database, for an operator who looks at them or raises one of a session.
+/// The budgets in a shared database, for an operator who lists them or raises a session's budget.
 pub struct SharedBudgets {
     client: Client,
     address: PostgresAddress,
@@ -128,7 +128,7 @@ impl SharedBudgets {
         Ok(Self { client: address.connect().await?, address })
     }
 
-    /// Returns the sessions with a budget in this unit whose names begin like this, at most 100.
+    /// Returns the sessions with a budget in this unit whose names have this prefix, at most 100.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
@@ -137,7 +137,7 @@ impl SharedBudgets {
         found.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Adds to the budget of a session, for all instances.
+    /// Raises the budget of a session for all instances.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
@@ -146,8 +146,8 @@ impl SharedBudgets {
         raised.map_err(|error| self.address.statement_error(&error))
     }
 
-    /// Returns all budgets but rate limits, over all instances, the newest windows first. What is granted to an
-    /// instance and not spent counts as held.
+    /// Returns all budgets of all instances except rate limits, newest windows first. Unspent amounts that an
+    /// instance was granted count as held.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.

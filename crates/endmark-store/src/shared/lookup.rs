@@ -1,5 +1,5 @@
-//! Asks the database what this instance's file does not have, over a connection of its own, so that budgets do not wait
-//! for it.
+//! Looks up data in the database that this instance's file does not have. Lookups use their own connection, so that
+//! budgets do not wait for them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::error::StoreError;
 const DEADLINE: Duration = Duration::from_secs(5);
 
 impl PostgresAddress {
-    /// Runs a lookup over a connection of its own.
+    /// Connects and runs one lookup.
     pub(crate) async fn look_up<T>(
         &self,
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
@@ -48,7 +48,8 @@ impl Shared {
         .await
     }
 
-    /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
+    /// Runs a lookup, one at a time, so that an instance has at most two connections. Fails immediately while the
+    /// database fails.
     pub(crate) async fn connected<T>(
         &self,
         lookup: impl AsyncFnOnce(Client) -> Result<T, StoreError>,
@@ -64,7 +65,7 @@ impl Shared {
         answer.await.unwrap_or_else(|_| Err(address.unanswered(DEADLINE)))
     }
 
-    /// Has new outputs and summaries uploaded soon.
+    /// Schedules the upload of new outputs and summaries.
     pub(crate) fn note_uploads(&self) {
         self.state.has_uploads.store(true, Ordering::Release);
         self.state.wake.notify_one();

@@ -1,4 +1,4 @@
-//! Kept outputs and summaries in the database: statements that upload, fetch and delete them.
+//! Uploads, fetches and deletes kept outputs and summaries in the database.
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
@@ -12,7 +12,7 @@ use crate::engine::integers::{integer, natural};
 use crate::engine::journal::uploads::{OutputUpload, OutputValue, Uploads};
 use crate::engine::outputs::{Piece, SECONDS_PER_DAY, unix_seconds};
 
-/// The columns of a summary, as PostgreSQL reads them from JSON.
+/// The columns of a summary with their PostgreSQL types, as read from JSON.
 const SUMMARY_COLUMNS: [(&str, &str); 14] = [
     ("owner", "text"),
     ("first_sha256", "text"),
@@ -66,7 +66,7 @@ async fn insert_outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Res
         return Ok(Vec::new());
     }
     let handles: Vec<&str> = uploads.outputs.iter().map(|output| output.handle.as_str()).collect();
-    // Another instance may have uploaded the same output, and this one may have used one of another instance.
+    // Another instance may have uploaded the same output, or this instance may have used another instance's output.
     let known = touch(transaction, &handles).await?;
     let mut new: Vec<(&OutputUpload, &OutputValue)> = uploads
         .outputs
@@ -74,7 +74,7 @@ async fn insert_outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Res
         .filter(|output| !known.contains(&output.handle))
         .filter_map(|output| Some((output, output.value.as_ref()?)))
         .collect();
-    // In one order for all instances, so that their transactions do not wait for each other in a circle.
+    // Use the same order in all instances, so that their transactions do not deadlock.
     new.sort_unstable_by_key(|(output, _)| &output.handle);
     begin(transaction, &new, unix_seconds() + SECONDS_PER_DAY).await?;
     let mut pieces: Vec<&(String, Piece)> =
@@ -87,7 +87,8 @@ async fn insert_outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Res
     Ok(whole.into_iter().map(|(output, _)| output.handle.clone()).filter(is_missing).collect())
 }
 
-/// Inserts rows of outputs without their sizes. An abandoned upload is deleted after a day.
+/// Inserts rows of outputs without their sizes, which marks them as incomplete. An abandoned upload is deleted after
+/// a day.
 async fn begin(
     transaction: &Transaction<'_>,
     new: &[(&OutputUpload, &OutputValue)],
@@ -137,7 +138,7 @@ async fn add_pieces(transaction: &Transaction<'_>, pieces: &[&(String, Piece)]) 
     transaction.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
-/// Marks outputs as complete if all their bytes are there, and returns these. Pieces may be missing if the upload
+/// Marks outputs as complete if all their bytes were uploaded, and returns those. Pieces may be missing if the upload
 /// took longer than a day.
 async fn complete(
     transaction: &Transaction<'_>,
@@ -193,7 +194,7 @@ pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<Fetche
     }))
 }
 
-/// Notes that outputs were used now. Returns the handles of those that the database has whole.
+/// Updates the last use of outputs. Returns the handles of those that are complete in the database.
 pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Result<Vec<String>, Error> {
     let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
                WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle";
@@ -203,15 +204,15 @@ pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Resu
     Ok(touched.iter().map(|row| row.get(0)).collect())
 }
 
-/// A summary as the database has it.
+/// A summary from the database.
 pub(crate) struct FoundSummary {
     pub(crate) summary: KeptSummary,
     pub(crate) keep_days: u32,
     pub(crate) condensed_in: CondensedIn,
 }
 
-/// Returns the summary of this owner that replaces most turns of a conversation. `digests` are the hashes of its
-/// beginnings; the first one is that of its first turn. Only a summary of more than `beyond` turns is of use.
+/// Returns the summary of this owner that replaces the most turns of a conversation. `digests` are the hashes of the
+/// conversation's prefixes, shortest first. Only a summary of more than `beyond` turns is useful.
 pub(crate) async fn find_summary(
     client: &Client,
     owner: &str,
@@ -248,7 +249,7 @@ pub(crate) async fn find_summary(
     }))
 }
 
-/// Deletes some of the expired outputs and summaries. Returns whether there may be more.
+/// Deletes a batch of expired outputs and summaries. Returns whether there may be more.
 pub(crate) async fn delete_expired(client: &mut Client) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     let limits: [Parameter<'_>; 2] = [(&unix_seconds(), Type::INT8), (&MAX_DELETED, Type::INT8)];

@@ -1,5 +1,5 @@
-//! Publishes the supervised runs of a journal in the database, on a thread and a connection of its own: no run waits
-//! for it. What the database does not take stays in the journal, and the next process that opens it publishes it.
+//! Publishes the supervised runs of a journal in the database. It has its own thread and connection, so that no run
+//! waits for it. Unpublished data stays in the journal, and the next process that opens the journal publishes it.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,11 @@ use crate::error::StoreError;
 use crate::machine::machine_name;
 use crate::writer::Writer;
 
-/// Minimum time between two publications: people look at them.
+/// Minimum time between two publications. People read them, so more often is not useful.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often a supervised run is reported as alive. A run without a report for a minute counts as silent.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How often to look for what other processes left in the journal.
+/// How often to look for unpublished data of other processes in the journal.
 const LEFTOVER_INTERVAL: Duration = Duration::from_mins(1);
 /// Pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(8);
 /// How long a closing process waits for its last publication.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
 
-/// The thread that publishes runs.
+/// Owns the thread that publishes runs.
 pub(crate) struct Publisher {
     state: Arc<State>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -44,14 +44,14 @@ struct State {
     writer: Arc<Writer>,
     wake: Notify,
     end: Notify,
-    /// Whether the end waits for a last publication.
+    /// Whether `close` waits for a last publication.
     is_closing: AtomicBool,
     /// The error of the last publication, if it failed.
     failure: Mutex<Option<StoreError>>,
 }
 
 impl Publisher {
-    /// Starts the thread. It connects when there is something to publish.
+    /// Starts the thread. The thread connects only when there is something to publish.
     pub(crate) fn start(
         address: &PostgresAddress,
         instance: String,
@@ -74,23 +74,23 @@ impl Publisher {
         let of_thread = Arc::clone(&state);
         let work = move || {
             runtime.block_on(of_thread.run());
-            // A search for the host's address may go on; nothing waits for it.
+            // A DNS lookup may still be running. Nothing waits for it.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("endmark-runs".to_owned()).spawn(work).map_err(failed)?;
         Ok(Self { state, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Has changed runs published soon.
+    /// Schedules the publication of changed runs.
     pub(crate) fn wake(&self) {
         self.state.wake.notify_one();
     }
 
-    /// Publishes what is left, for a moment at most, and ends the thread.
+    /// Publishes the remaining data within a time limit, and ends the thread.
     pub(crate) async fn close(&self) {
         self.state.is_closing.store(true, Ordering::Release);
         if let Some(thread) = self.stop() {
-            // A panic of the thread was reported where it happened.
+            // A panic of the thread was already reported.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    /// Publishes everything. Returns whether this process supervises a run.
+    /// Publishes all changes. Returns whether this process supervises a run.
     async fn publish_all(&self, client: &mut Option<Client>) -> Result<bool, StoreError> {
         loop {
             let owner = Arc::clone(&self.owner);
@@ -161,7 +161,7 @@ impl State {
                 Some(client) => client,
                 None => self.connect().await?,
             };
-            // If it fails, the next attempt connects again.
+            // After a failure, the next attempt connects again.
             let connected = client.insert(connected);
             let published = runs::publish(connected, &self.instance, &self.machine, &due).await;
             published.map_err(|error| self.address.statement_error(&error))?;
@@ -181,7 +181,7 @@ impl State {
         Ok(client)
     }
 
-    /// Notes the result, and logs a change.
+    /// Records the result, and logs a change.
     fn note(&self, failure: Option<StoreError>) {
         let mut known = lock_state(&self.failure);
         match (&*known, &failure) {

@@ -1,4 +1,4 @@
-//! Requests for shares of budgets, and how much of each budget an instance should have available.
+//! Collects requests for shares of budgets, and decides how much of each budget an instance should have available.
 
 use endmark_context::budget::{Demands, WantedShare};
 use tokio::sync::oneshot;
@@ -10,7 +10,7 @@ use crate::leases::BudgetKey;
 
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
-/// Waiting requests for shares of budgets.
+/// Requests for shares of budgets that wait for the next report.
 #[derive(Default)]
 pub(crate) struct Requests {
     budgets: Demands<BudgetKey>,
@@ -43,19 +43,19 @@ impl Requests {
         (requests, std::mem::take(&mut self.answers))
     }
 
-    /// Returns what to request of a budget together with the report of its costs.
+    /// Returns the share to request together with the report of a budget's costs.
     pub(crate) fn with_report(&self, key: &BudgetKey) -> WantedShare {
         self.budgets.with_report(key)
     }
 
-    /// Keeps demands for budgets of calls in progress.
+    /// Remembers that calls in progress use these budgets.
     pub(crate) fn keep(&mut self, now_ms: u64, keys: &[BudgetKey]) {
         for key in keys {
             self.budgets.keep(now_ms, key.clone());
         }
     }
 
-    /// Whether calls of this instance used this budget lately.
+    /// Whether calls of this instance used this budget recently.
     pub(crate) fn is_known(&self, key: &BudgetKey) -> bool {
         self.budgets.is_known(key)
     }
@@ -65,17 +65,17 @@ impl Requests {
         !self.answers.is_empty()
     }
 
-    /// Whether this budget is nearly used up.
+    /// Whether this budget is nearly exhausted.
     pub(crate) fn is_tight(&self, key: &BudgetKey) -> bool {
         self.budgets.is_tight(key)
     }
 
-    /// Whether a budget of this instance is nearly used up: other instances wait for what is not in use here.
+    /// Whether a budget of this instance is nearly exhausted, so that other instances wait for unused shares.
     pub(crate) fn has_tight(&self) -> bool {
         self.budgets.has_tight()
     }
 
-    /// Notes the database's answer.
+    /// Records the shares that the database granted.
     pub(crate) fn note(&mut self, shares: &[GrantedShare]) {
         for share in shares {
             self.budgets.note(&share.key, share.is_tight, share.granted.saturating_sub(share.used));

@@ -1,4 +1,4 @@
-//! Supervised runs in the database: statements that publish, list and delete them.
+//! Publishes, lists and deletes supervised runs in the database.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, GenericClient, Row};
@@ -13,8 +13,8 @@ use crate::runs::{RunCursor, RunMachine, RunRecord, StoredRun, StoredRunEvent};
 /// A supervised run counts as silent if its machine has not reported it for this long.
 const SILENT_SECONDS: i64 = 60;
 
-/// Publishes runs and events in one transaction that can be repeated: a run never replaces a newer state of itself. The
-/// transaction is a sign of life of all supervised runs.
+/// Publishes runs and events in one transaction. It can be repeated, because a run never replaces a newer state of
+/// itself. The transaction also reports all supervised runs as alive.
 pub(crate) async fn publish(
     client: &mut Client,
     instance: &str,
@@ -136,7 +136,7 @@ pub(crate) async fn delete_old(client: &Client, keep_days: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Returns the SQL that selects what [`run_of`] reads.
+/// Returns the columns that [`run_of`] reads.
 fn selection() -> String {
     format!(
         "SELECT {}, instance, machine, reported_at,
@@ -184,7 +184,7 @@ fn run_of(row: &Row) -> StoredRun {
             evidence: row.get(22),
             findings: count(23),
             name: row.get(24),
-            // Only its own machine can resume it.
+            // Only the machine that started a run can resume it.
             task: None,
         },
         started_at: row.get(25),

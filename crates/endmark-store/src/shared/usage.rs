@@ -1,4 +1,4 @@
-//! Rows of calls in the database, and their sums over all instances: statements that write, sum and read them.
+//! Writes, sums and reads the rows of calls in the database, over all instances.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -15,26 +15,26 @@ use crate::engine::journal::CALL_COLUMNS;
 use crate::engine::journal::rows::{CallRows, Column};
 use crate::engine::{CountedCalls, Dimension};
 
-/// Rows that one transaction sums: other work waits for some tens of milliseconds.
+/// Rows that one transaction sums. Other work waits for it for some tens of milliseconds.
 const SUMMED_AT_ONCE: i64 = 5_000;
 
-/// Age at which calls are summed. It exceeds [`LATE_AFTER`] by more than any transaction takes.
+/// The age at which calls are summed. It exceeds [`LATE_AFTER`] by more than any transaction lasts.
 const SUMMED_AFTER: &str = "60 minutes";
 
-/// Age from which a call that is reported is late.
+/// A call that is reported after this time is late: its time may already be summed.
 pub(super) const LATE_AFTER: &str = "30 minutes";
 
 /// Largest number of tokens that counts in one call: the arithmetic of the database fails where it overflows.
 pub(super) const MOST: i64 = 1 << 40;
 
-/// The columns of a class, in the order of the key of `em_usage_sums`.
+/// The columns of a usage class, in the order of the key of `em_usage_sums`.
 const CLASS: &str = "upstream, purpose, model, answered_model, kinds, above_tokens, from_minute";
 
 /// Sums of the calls of all instances that share a database.
 #[derive(Debug, Default)]
 pub struct SharedSums {
     sums: Vec<(String, String, CallClass, CallSums)>,
-    /// The calls among them whose price cannot be derived from sums of tokens.
+    /// The calls among them whose price cannot be derived from token sums.
     pub billed_apart: Vec<UsageRow>,
 }
 
@@ -45,7 +45,7 @@ impl SharedSums {
     }
 }
 
-/// Inserts rows of calls: an array for each column. Rows that are there stay unchanged.
+/// Inserts rows of calls from one array for each column. Existing rows stay unchanged.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     let names = names(&CALL_COLUMNS);
     let values = CALL_COLUMNS.map(|(name, kind)| format!("{name}::{kind}")).join(", ");
@@ -56,8 +56,7 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Writes rows that are not there yet. Rows that come late, when the sums may contain other calls of their time, are
-/// summed at once if they do.
+/// Writes missing rows. Late rows are added to the sums at once if other calls of their time were already summed.
 pub(super) async fn record(
     client: &Client,
     instance: &str,
@@ -79,7 +78,7 @@ pub(super) async fn record(
     if !is_late {
         return client.execute_typed(&INSERT, &values).await.map(|_| ());
     }
-    // The lock keeps another instance from summing this time until these rows are committed.
+    // This lock prevents another instance from summing this time until these rows are committed.
     let until = "SELECT value FROM em_meta WHERE name = 'summed_until' FOR SHARE";
     let until: i64 = client.query_typed_one(until, &[]).await?.get(0);
     values.push((&until, Type::INT8));
@@ -89,11 +88,11 @@ pub(super) async fn record(
     client.execute_typed(&sql, &values).await.map(|_| ())
 }
 
-/// Sums the next calls that no sum contains, once they are so old that few of their time are missing. Returns whether
-/// there may be more.
+/// Adds the next calls to the sums, once they are old enough that few calls of their time are still unreported.
+/// Returns whether there may be more.
 pub(super) async fn sum_step(client: &mut Client) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // The lock makes instances that sum at the same time, or write late rows, follow each other.
+    // This lock serialises instances that sum at the same time or write late rows.
     let from = "SELECT value FROM em_meta WHERE name = 'summed_until' FOR UPDATE";
     let from: i64 = transaction.query_typed_one(from, &[]).await?.get(0);
     let next = format!(
@@ -118,12 +117,12 @@ pub(super) async fn sum_step(client: &mut Client) -> Result<bool, Error> {
     Ok(count == SUMMED_AT_ONCE)
 }
 
-/// Returns the SQL of a time in milliseconds since 1970.
+/// Returns the SQL for a time in milliseconds since 1970.
 fn moment(milliseconds: &str) -> String {
     format!("to_timestamp({milliseconds} / 1000.0)")
 }
 
-/// Returns the statement that adds rows of `em_usage` to the sums. They are locked in the order of their key.
+/// Returns the statement that adds rows of `em_usage` to the sums. It locks rows in the order of their key.
 fn add_to_sums(source: &str) -> String {
     let counts = CallSums::COLUMNS.join(", ");
     let grown =
@@ -139,18 +138,18 @@ fn add_to_sums(source: &str) -> String {
     )
 }
 
-/// Returns the sums of the columns with counts.
+/// Returns the SQL that sums the counting columns.
 fn totals() -> String {
     let total = |count: &&str| format!("sum({count})::bigint");
     CallSums::COLUMNS.iter().map(total).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the query for the class and the counts of each row of `em_usage` in a source. It states in SQL what
-/// [`counted`](crate::counted) states in Rust; a story compares both.
+/// Returns the query for the class and the counts of each row of `em_usage` in a source. It repeats in SQL the rules of
+/// [`counted`](crate::counted). A test compares the two.
 fn counted(source: &str) -> String {
     let mut above_tokens = "CASE".to_owned();
     for edge in PROMPT_EDGES.iter().rev() {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(above_tokens, " WHEN prompt > {edge} THEN {edge}");
     }
     let mut from_minute = "CASE".to_owned();
@@ -231,8 +230,8 @@ fn sums_of(parts: &str, key: &str) -> String {
     )
 }
 
-/// Returns the query for the sums of a span. Whole days come from the table of sums, and the rest row by row: the ends of
-/// the span, and calls that no sum contains yet. Sessions are in no sum.
+/// Returns the query for the sums of a span. Whole days come from the table of sums. The ends of the span, and calls
+/// that are not summed yet, are read row by row. Sums by session are always read row by row.
 fn sums_between(by: Dimension) -> String {
     let first = "($1::text::timestamp + interval '1 day' - interval '1 millisecond')::date";
     let last = "$2::text::timestamp::date";

@@ -1,4 +1,4 @@
-//! The thread that communicates with the database.
+//! Runs the thread that communicates with the database.
 
 use std::mem;
 use std::sync::Arc;
@@ -20,25 +20,26 @@ use crate::leases::BudgetKey;
 
 /// How often the instance checks for changed keys and reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(pace::HEARTBEAT_MS);
-/// How long rows wait for others, to share a transaction.
+/// How long rows wait for other rows, to share a transaction.
 const ROW_DELAY: Duration = Duration::from_millis(pace::ROW_DELAY_MS);
-/// The same while a budget is nearly used up: other instances wait for returned shares.
+/// How long rows wait while a budget is nearly exhausted and other instances wait for returned shares.
 const TIGHT_DELAY: Duration = Duration::from_millis(pace::TIGHT_DELAY_MS);
-/// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
+/// Minimum time between two transactions. The row of one budget takes a few hundred updates a second from all
+/// instances.
 const PAUSE: Duration = Duration::from_millis(pace::PAUSE_MS);
-/// Pause while rows are left and no call waits.
+/// Pause between reports while rows remain and no call waits.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(pace::BACKLOG_PAUSE_MS);
-/// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
+/// Longest delay of an upload by calls that wait for a share of a budget.
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
 /// Pause after a failed upload.
 const UPLOAD_PAUSE: Duration = Duration::from_secs(5);
-/// How often the database is tidied: calls are summed, and expired records deleted.
+/// How often the database is tidied: calls are summed and expired records deleted.
 const TIDYING_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum time of one transaction.
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_millis(pace::RETRY_PAUSE_MS);
-/// How often the token of this instance changes. A copy of the journal is refused once its tokens are older.
+/// How often the token of this instance changes. A copy of the journal with an older token is rejected.
 const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a closing instance tries to report its remaining data to the database.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ enum Failure {
     Final(StoreError),
 }
 
-/// What is left after a report to the database.
+/// What remains after a report to the database.
 struct ReportRemainder {
     is_more: bool,
     has_uploads: bool,
@@ -63,18 +64,18 @@ struct Worker {
     client: Option<Client>,
     reader: Option<RowReader>,
     rows_seen: u64,
-    /// The last report with as many rows as fit.
+    /// Duration of the last report that contained as many rows as fit.
     rows_ms: u64,
     renewed_token: Instant,
     uploaded: Instant,
     next_upload: Instant,
     next_tidying: Instant,
-    /// The oldest window of a rate limit that was not deleted.
+    /// Start of the oldest rate limit window that was not deleted.
     rates_since: String,
 }
 
-/// Works until the store is closed. Reports the result of the first attempt: an error if the database rejects this
-/// instance, `None` if it accepts it or cannot be reached.
+/// Works until the store is closed, and reports the result of the first attempt. That is an error if the database
+/// rejects this instance, and `None` if it accepts it or cannot be reached.
 pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
     let now = Instant::now();
     let mut worker = Worker {
@@ -90,7 +91,7 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         next_tidying: now,
         rates_since: String::new(),
     };
-    // A new journal has no keys yet: without them the first clients would be rejected.
+    // A new journal has no keys yet, so the first clients would be rejected.
     let first = match worker.connect().await {
         Ok(()) => worker.read_keys().await,
         failed => failed,
@@ -104,7 +105,7 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         Ok(()) => None,
     };
     let is_refused = refused.is_some();
-    // The caller waits for it.
+    // The caller of `start` waits for this result.
     let _ = started.send(refused);
     if !is_refused {
         worker.run_until_closed().await;
@@ -122,7 +123,7 @@ impl Worker {
                 let since = *closing_since.get_or_insert_with(Instant::now);
                 let is_done = is_told && !is_more && self.is_empty().await;
                 if is_done && let Some(client) = &self.client {
-                    // If it fails, the instance counts as running for a minute.
+                    // If this fails, the instance counts as running for another minute.
                     let _ = tokio::time::timeout(CLOSING_TIME, database::leave(client, &self.instance)).await;
                 }
                 if is_done || since.elapsed() > CLOSING_TIME {
@@ -138,15 +139,15 @@ impl Worker {
         }
     }
 
-    /// Waits for calls while rows are left.
+    /// Waits for calls while rows remain.
     async fn wait_for_calls(&self) {
         if !lock_state(&self.state.requests).is_waiting() {
-            // Whether a call waits or the pause is over, the next report follows.
+            // The next report follows in both cases: a call waits, or the pause is over.
             let _ = tokio::time::timeout(BACKLOG_PAUSE, self.state.wake.notified()).await;
         }
     }
 
-    /// Waits for something to report, at most until the next heartbeat.
+    /// Waits for something to report, or for the next heartbeat.
     async fn wait(&mut self) {
         let delay = if lock_state(&self.state.requests).has_tight() { TIGHT_DELAY } else { ROW_DELAY };
         let begin = Instant::now();
@@ -168,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Reports what is due to the database, and notes the result. Returns whether there is more.
+    /// Reports due data to the database, and records the result. Returns whether there is more.
     async fn exchange_with_database(&mut self, is_closing: bool) -> Result<bool, StoreError> {
         let (requests, answers) =
             lock_state(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
@@ -184,10 +185,10 @@ impl Worker {
             error
         });
         let answer = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
-        // First, so that a caller that gets an error also sees it in the condition of the store.
+        // Record the error first, so that a caller that receives it also sees it in the store's condition.
         self.note(answer.as_ref().err().cloned());
         for waiting in answers {
-            // The caller may have gone away.
+            // The caller may have stopped waiting.
             let _ = waiting.send(answer.clone());
         }
         // No caller waits for an upload.
@@ -224,7 +225,7 @@ impl Worker {
         let Some(client) = &mut self.client else { return Err(lost("no connection")) };
         match self.state.answer(database::exchange(client, &self.instance, &due, &rows)).await? {
             Exchanged::Unknown => {
-                // Registering again discards what was granted.
+                // Registering again discards granted shares.
                 self.client = None;
                 lock_state(&self.state.tenure).end();
                 Err(lost("it does not know this instance any more: its shares were forfeited"))
@@ -258,7 +259,7 @@ impl Worker {
         }
     }
 
-    /// Reads rows that the database does not have.
+    /// Reads rows that were not reported yet.
     fn read_rows(&mut self, has_waiting_calls: bool) -> Result<CallRows, StoreError> {
         let now_ms = self.state.clock.now_ms();
         let most = pace::max_rows(has_waiting_calls, now_ms.saturating_sub(self.rows_ms));
@@ -272,7 +273,7 @@ impl Worker {
         reader.oldest(most)
     }
 
-    /// Chooses the next token from time to time. The journal records it before the database does.
+    /// Chooses a new token when the current one is old. The journal records it before the database does.
     fn renew_token(&mut self) -> bool {
         let is_due = self.renewed_token.elapsed() >= TOKEN_INTERVAL && self.instance.pending.is_empty();
         if is_due {
@@ -281,8 +282,8 @@ impl Worker {
         is_due
     }
 
-    /// Uploads outputs and summaries, and tidies the database now and then. Returns whether there is more to upload.
-    /// Failures concern them alone: budgets and rows go on, and report a lost connection themselves.
+    /// Uploads outputs and summaries, and tidies the database regularly. Returns whether there is more to upload. A
+    /// failure here does not stop the reports of budgets and rows, which detect a lost connection themselves.
     async fn keep_outputs(&mut self, has_uploads: bool) -> bool {
         let (now, is_waiting) = (Instant::now(), lock_state(&self.state.requests).is_waiting());
         if now < self.next_upload {
@@ -315,7 +316,7 @@ impl Worker {
             Ok((is_more, has_expired)) => {
                 if tidies && !has_expired {
                     self.next_tidying = now + TIDYING_INTERVAL;
-                    // Unless it was requested again meanwhile.
+                    // Keep a request that arrived meanwhile.
                     let requested = &self.state.keep_days;
                     let _ = requested.compare_exchange(keep_days, 0, Ordering::AcqRel, Ordering::Acquire);
                 }
@@ -357,7 +358,7 @@ impl Worker {
         let lost = |error: tokio_postgres::Error| state.connection_failure(from_driver_error(&error));
         let found = database::make_tables(client).await.map_err(lost)?;
         self.state.address.check_schema(found).map_err(Failure::Final)?;
-        // Perhaps only a connection of this process was lost: the database then still knows the token.
+        // If only the connection was lost, the database still knows the token.
         if self.instance.pending.is_empty() {
             self.instance.pending = random();
         }
@@ -369,7 +370,7 @@ impl Worker {
             );
             let spent =
                 database::query_instance_shares(client, &self.instance.id, true).await.map_err(lost)?;
-            // Before the database accepts it, so that a process that is killed here starts over.
+            // Record it before the database accepts the instance, so that a process that is killed here starts over.
             let caught_up = self.state.writer.write(move |session| journal::raise_spent(session, &spent));
             caught_up.await.map_err(Failure::Lost)?;
             registered = database::register(client, &self.instance, true).await.map_err(lost)?;
@@ -402,7 +403,7 @@ impl Worker {
         rows == 0 && self.state.writer.write(|session| journal::is_empty(session)).await.unwrap_or(true)
     }
 
-    /// Notes the result, and logs a change.
+    /// Records the result, and logs a change.
     fn note(&self, failure: Option<StoreError>) {
         let mut known = lock_state(&self.state.failure);
         match (&*known, &failure) {
@@ -417,7 +418,7 @@ impl Worker {
 }
 
 impl State {
-    /// Waits for the answer of the database, until the deadline.
+    /// Waits for the database's answer until the deadline.
     async fn answer<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -433,7 +434,7 @@ impl State {
     }
 }
 
-/// Sums calls, and deletes what expired: a part of it. Returns whether there is more.
+/// Sums a batch of calls, and deletes a batch of expired records. Returns whether there is more.
 async fn delete_expired_rows(client: &mut Client, keep_days: u32) -> Result<bool, tokio_postgres::Error> {
     let mut is_more = usage::sum_step(client).await?;
     is_more |= outputs::delete_expired(client).await?;
@@ -444,16 +445,16 @@ async fn delete_expired_rows(client: &mut Client, keep_days: u32) -> Result<bool
     Ok(is_more)
 }
 
-/// Returns a name that no other instance has.
+/// Returns a unique instance name.
 pub(crate) fn random() -> String {
     random_number().to_string()
 }
 
-/// Returns a number that no other instance or database has.
+/// Returns a random unique number.
 pub(crate) fn random_number() -> u128 {
     let mut bytes = [0_u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
-        // Without random bytes, the time and the process id distinguish instances.
+        // If the system has no random bytes, derive the number from the time and the process id.
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes[..8].copy_from_slice(&since.as_nanos().to_le_bytes()[..8]);
         bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());

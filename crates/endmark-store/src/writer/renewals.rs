@@ -25,7 +25,7 @@ impl Renewals {
     }
 
     fn lock(&self) -> MutexGuard<'_, (u64, Option<Instant>)> {
-        // Both values are consistent after every single operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after each operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Budgets: held before a call, settled with its row, and never overdrawn by calls made at once.
+//! Budgets are held before a call, settled with its row, and never overdrawn by concurrent calls.
 
 use std::sync::Arc;
 
@@ -270,7 +270,7 @@ async fn a_hold_is_replaced_by_the_cost_before_the_next_hold(place: &Place) {
     }
     let held = recorder.hold(hold("em_late", vec![claim(Scope::All, "", 100, 92)])).await.unwrap();
     let HoldOutcome::Exhausted(used_up) = held else { panic!("{held:?}") };
-    // An instance of several counts what it was not granted as held.
+    // An instance counts the amount that it was not granted as held.
     assert!(used_up.account.spent == 9 && (used_up.account.held == 0 || place.is_shared()), "{used_up:?}");
     // A released hold leaves no trace.
     recorder.hold(hold("em_unmade", vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
@@ -279,8 +279,8 @@ async fn a_hold_is_replaced_by_the_cost_before_the_next_hold(place: &Place) {
     assert_eq!((budget_row(&location, "all").spent, budget_row(&location, "all").held), (9, 0));
 }
 
-/// If a client goes away or a provider reports nothing, an estimate is recorded: the call is never free. Without a
-/// price for the estimate, a call costs what it held.
+/// If a client disconnects or a provider reports nothing, an estimate is recorded, so that the call is never free.
+/// Without a price for the estimate, a call costs its held amount.
 async fn a_call_without_usage_costs_its_estimate(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);
@@ -293,7 +293,7 @@ async fn a_call_without_usage_costs_its_estimate(place: &Place) {
         let estimate = Some(Estimate { prompt: 10, output: 2 });
         let unreported = CallSettled { tokens, nano_usd, estimate, ..call_settled(0, 0) };
         recorder.open_call(call_started(request_id)).await.settle(unreported);
-        // A further hold sees every finished call, also if a lease admits it before the store has the row.
+        // A later hold counts all finished calls, even if a lease admits it before the store has the row.
         let held = recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
         assert!(matches!(held, HoldOutcome::Fits { .. }), "{held:?}");
         recorder.release("em_look", 1, false).await.unwrap();
@@ -361,7 +361,7 @@ async fn a_used_up_session_closes_once_and_reopens_when_raised(place: &Place) {
     store.close().await;
 }
 
-/// The day of a call follows only from its timestamp: if the clock goes back to a day, that day's budget continues.
+/// The day of a call depends only on its timestamp. If the clock goes back to a day, that day's budget continues.
 async fn a_clock_set_back_over_midnight_counts_in_the_previous_day(place: &Place) {
     let (location, store) = place.open();
     let recorder = store.recorder(NoSecrets);

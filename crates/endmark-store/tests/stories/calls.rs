@@ -254,7 +254,7 @@ async fn sums_cover_all_calls(place: &Place) {
             store.close().await;
         }
         check_sums(place).await;
-        // From here on calls of that time are in the sums: an instance sums calls before it closes.
+        // From here on calls of that time are summed, because an instance sums calls before it closes.
         Store::open(&location).unwrap().close().await;
         check_sums(place).await;
     }

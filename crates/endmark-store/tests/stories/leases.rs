@@ -73,7 +73,7 @@ fn budget(location: &StoreLocation) -> BudgetRow {
     row
 }
 
-/// Returns what all stores of a story spent of their budget. Nothing is held.
+/// Returns the amount that all stores of a story spent of their budget. Nothing is held.
 fn total_spent(place: &Place) -> u64 {
     let mut spent = budget(&place.location()).spent;
     if place.is_shared() {
@@ -100,7 +100,7 @@ async fn a_busy_budget_needs_few_transactions_and_has_exact_sums(place: &Place) 
         assert!(call(&recorder, &format!("em_{number}"), 1 << 40, 50, 7).await);
     }
     let commits = store.condition().commits;
-    // An instance of several also commits what it reports, and what it is granted.
+    // An instance also commits its reports and its grants.
     assert!(
         commits < if place.is_shared() { 500 } else { 200 },
         "each call had a transaction of its own: {commits}"
@@ -142,7 +142,7 @@ async fn an_unused_lease_is_returned_to_others(place: &Place) {
     for number in 0..40 {
         assert!(call(&first, &format!("em_{number}"), 10_000, 10, 10).await);
     }
-    // By now a part is leased. The other store admits at least the rest.
+    // At this point a part is leased. The other store admits at least the rest.
     let mut admitted = 0;
     for number in 0..960 {
         admitted += u64::from(call(&second, &format!("em_of_other_{number}"), 10_000, 10, 10).await);
@@ -190,7 +190,7 @@ async fn two_processes_never_hold_more_than_a_shared_budget(place: &Place) {
     assert_eq!(total_spent(place), sum);
 }
 
-/// The test starts itself as the processes to be killed: two at a time, repeatedly, until the budget is used up.
+/// The test starts itself as the processes to kill, two at a time, until the budget is exhausted.
 #[test]
 fn killed_processes_neither_overspend_nor_charge_twice() {
     if let Some(path) = env::var_os(CHILD_STORE_VARIABLE) {

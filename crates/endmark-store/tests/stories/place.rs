@@ -7,7 +7,7 @@ use endmark_store::{Reader, Store, StoreLocation};
 use tempfile::TempDir;
 use testkit::{PgBouncer, Postgres};
 
-/// Where the stores of one story are.
+/// The location of the stores of one story.
 pub(crate) struct Place {
     folder: TempDir,
     /// The URL of the database, if stores share one.
@@ -58,7 +58,7 @@ impl Place {
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "db")).collect()
     }
 
-    /// Asserts that the closed journals and the database agree: each row once, and the same costs.
+    /// Asserts that the closed journals and the database agree on rows and costs.
     fn check(&self, postgres: &Postgres, database: &str) {
         let number = |sql: &str| postgres.sql(database, sql).parse::<u64>().unwrap();
         let rows = number("SELECT count(*) FROM em_usage");
@@ -105,7 +105,7 @@ impl Shared {
         Some(Self { postgres, pooler })
     }
 
-    /// Runs a story in a database of its own.
+    /// Runs a story in a separate database.
     pub(crate) fn run(&self, name: &str, story: impl AsyncFnOnce(&Place)) {
         println!("{name}");
         let database = self.postgres.new_database();

@@ -6,7 +6,7 @@ use super::pointer::{push_index, push_name};
 use super::{UnfinishedKind, UnfinishedPlace};
 use crate::json::string_end;
 
-/// What follows the settled part of the text.
+/// The content after the settled part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Nothing, or the rest of a string.
@@ -17,10 +17,10 @@ pub(super) enum Ending {
     Literal,
 }
 
-/// What comes last in the innermost bracket, or at the end of the text if none is open.
+/// The last token in the innermost bracket, or at the end of the text if none is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastToken {
-    /// The bracket itself, a whole value, or nothing.
+    /// The bracket itself, a complete value, or nothing.
     Value,
     /// A comma.
     Comma,
@@ -34,7 +34,7 @@ enum LastToken {
 #[derive(Debug)]
 struct Level {
     inside: LevelState,
-    /// Where the bracket, or the last whole value in it, ends.
+    /// End of the bracket, or of the last complete value in it.
     whole_until: usize,
 }
 
@@ -155,7 +155,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Writes what closes the open string and brackets.
+    /// Writes the characters that close the open string and brackets.
     pub(super) fn close(&self, text: &mut String) {
         if self.last == (LastToken::String { name: false }) {
             text.push('"');
@@ -166,7 +166,7 @@ impl<'r> Walk<'r> {
         }));
     }
 
-    /// Returns what is unfinished in the innermost bracket, and whether it is left out.
+    /// Returns the unfinished part in the innermost bracket, and whether it is omitted.
     fn last_place(&self, ending: Ending) -> Option<(UnfinishedKind, bool)> {
         match (ending, self.last) {
             (Ending::Number, _) => Some((UnfinishedKind::Number, true)),

@@ -1,4 +1,4 @@
-//! Detects the format of a text: JSON, also within Markdown fences and prose, or otherwise text.
+//! Detects the format of a text: JSON (also within Markdown fences and prose), tags, Markdown or plain text.
 
 mod place;
 
@@ -13,16 +13,16 @@ use crate::{Format, Hint, Verdict};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The machine that guesses. It does not take for JSON what may as well be prose (PC-1):
+/// Guesses the format. It avoids treating prose as JSON (PC-1):
 ///
-/// - what begins with `{` or `[` counts at once where nothing stands before it, or in a fence that says
-///   `json`, as long as it follows the grammar;
+/// - A text from `{` or `[` counts as JSON immediately if nothing precedes it or it is in a fence marked `json`, as
+///   long as it follows the grammar.
 /// - anywhere else it counts from an object's first colon on, and `[1]` before prose not at all;
-/// - what breaks the grammar is prose, unless it counted, had such a colon and nothing stands before it:
-///   that is malformed.
+/// - A text that violates the grammar is prose. It is malformed instead if it counted as JSON, had such a colon, and
+///   nothing precedes it.
 ///
-/// It takes a text for tags if it begins with one, or if one begins a line before any JSON and nothing else has
-/// the form of Markdown; HTML with Markdown around it is Markdown.
+/// A text is treated as tags if it begins with a tag, or if a tag begins a line before any JSON and nothing else has
+/// the form of Markdown. HTML with Markdown around it is Markdown.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct AutoMachine {
     whole: WholeText,
@@ -37,7 +37,7 @@ pub(super) struct AutoMachine {
     broken: Option<JsonFault>,
 }
 
-/// The whole text in formats other than JSON.
+/// The state for the whole text in formats other than JSON.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct WholeText {
     markdown: MarkdownMachine,
@@ -91,7 +91,7 @@ struct Candidate {
 
 impl Candidate {
     fn new(start: usize, bracket: u8, place: JsonPlace) -> Self {
-        // In prose an unclosed quotation mark would turn all following text into a string.
+        // In prose, an unclosed quotation mark would turn all following text into a string.
         let mut machine = JsonMachine::new(Values::One);
         if !matches!(place, JsonPlace::First | JsonPlace::FirstFence) {
             machine.refuse_control_characters();
@@ -247,7 +247,7 @@ impl AutoMachine {
         }
         let is_markdown = self.whole.markdown.blocks().has_structure();
         let counts = match tags.machine.first() {
-            // Nothing that follows changes this.
+            // No further text changes this.
             _ if tags.machine.is_too_deep() => tags.first,
             Some(FirstTag::Other) => tags.first || !is_markdown,
             Some(FirstTag::Html) => !is_markdown,
@@ -286,12 +286,12 @@ impl AutoMachine {
         self.whole.markdown.position()
     }
 
-    /// Whether no continuation could make it whole.
+    /// Whether no continuation could make the text whole.
     pub(super) fn is_malformed(&self) -> bool {
         self.broken.is_some() || self.whole.markdown.is_malformed() || self.too_deep().is_some()
     }
 
-    /// Whether the text would be whole if it ended here, as far as that is known.
+    /// Whether the text would be whole if it ended here, as far as is known.
     pub(super) fn is_whole(&self) -> bool {
         if self.is_malformed() {
             return false;

@@ -38,7 +38,7 @@ enum State {
     Start,
     /// This many bytes of a byte order mark.
     ByteOrderMark(u8),
-    /// A value, after a whole byte order mark.
+    /// At a value, after a complete byte order mark.
     Marked,
     /// A value.
     Value,
@@ -50,7 +50,7 @@ enum State {
     Key,
     /// The colon after a key.
     Colon,
-    /// A comma, or the end of what is open.
+    /// After a value, before a comma or a closing bracket.
     AfterValue,
     /// The end of the text, or another value if several are allowed. After a `scalar` other than a string it must be
     /// separated.
@@ -65,7 +65,7 @@ enum State {
     Malformed,
 }
 
-/// The missing part of a literal. It is a separate type so that deserialisation does not borrow it from its input.
+/// The missing part of a literal. It is a separate type so that deserialisation does not borrow it from the input.
 type Missing = &'static [u8];
 
 /// Bytes, and their position in the text.
@@ -105,7 +105,7 @@ pub(super) struct JsonMachine {
     balanced: usize,
     settled: LastSource,
     tail: SettledTail,
-    /// Whether an object's member was seen up to its colon.
+    /// Whether a member of an object was read up to its colon.
     member: bool,
     /// The first invalid byte, and the reason.
     malformed: Option<(usize, Cow<'static, str>)>,
@@ -147,7 +147,7 @@ impl JsonMachine {
     }
 }
 
-/// Reading goes from token to token. Only at the end of a chunk a state within a token is needed.
+/// Reading proceeds from token to token. A state within a token is needed only at the end of a chunk.
 impl JsonMachine {
     /// Reads the next bytes of the text.
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -175,8 +175,8 @@ impl JsonMachine {
         self.tail.advance(bytes, chunk.base, self.kept_start(), self.settled.end);
     }
 
-    /// Reads the token that begins at `at`, as far as it is in the chunk. A run has already read complete keys, commas,
-    /// and brackets that close empty containers.
+    /// Reads the token at `at`, as far as it is in the chunk. A run has already read complete keys, commas, and
+    /// brackets that close empty containers.
     fn read_token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
             (_, byte) if is_whitespace(byte) => return self.read_whitespace(at),
@@ -231,7 +231,7 @@ impl JsonMachine {
         at + 1
     }
 
-    /// Begins a string of which `settled` bytes after the quote are known to be settled.
+    /// Begins a string. The first `settled` bytes after its quote are known to be settled.
     fn open_string(&mut self, chunk: Chunk<'_>, at: usize, settled: usize, key: bool) -> usize {
         let offset = chunk.base + at;
         self.settled.speaking_before = if self.settled.end == 0 { offset } else { self.settled.speaking };

@@ -1,4 +1,4 @@
-//! Markdown: truncated only by what is certain to be open.
+//! Detects Markdown as truncated only if an element is certainly open.
 
 mod blocks;
 mod fence;
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::text::TextMachine;
 use crate::{Hint, Verdict};
 
-/// The machine for Markdown (PC-1). It is whole unless something is open for certain: a code fence, an HTML
-/// block with an end of its own, the destination of a link, a row of a table, or a UTF-8 character.
+/// The machine for Markdown (PC-1). A text is whole unless something is certainly open: a code fence, an HTML block
+/// with its own end, the destination of a link, a row of a table, or a UTF-8 character.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MarkdownMachine {
     text: TextMachine,
@@ -40,7 +40,7 @@ impl MarkdownMachine {
         self.text.position()
     }
 
-    /// Whether it is not valid UTF-8.
+    /// Whether the text is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.text.is_malformed()
     }

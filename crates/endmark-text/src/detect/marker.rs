@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::text::TextMachine;
 use crate::Verdict;
 
-/// The machine for text that is whole when it ends in a marker, ignoring trailing whitespace.
+/// The machine for text that is whole if it ends in a marker. Trailing white space is ignored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MarkerMachine {
     text: TextMachine,
@@ -72,7 +72,7 @@ impl Marker {
 }
 
 impl MarkerMachine {
-    /// Creates a machine for a new text. With an empty marker the text is never whole.
+    /// Creates a machine for a new text. With an empty marker, the text is never whole.
     pub(super) fn new(marker: &str) -> Self {
         Self { text: TextMachine::default(), marker: Arc::new(Marker::new(marker)), matched: 0, ended: false }
     }
@@ -114,7 +114,7 @@ impl MarkerMachine {
         self.text.position()
     }
 
-    /// Whether it is not valid UTF-8.
+    /// Whether the text is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.text.is_malformed()
     }

@@ -1,8 +1,8 @@
-//! Detection: is this text whole, a valid beginning of something longer, or beyond repair? (PC-1, PC-2)
+//! Detects whether a text is whole, truncated (a valid beginning of a longer text) or malformed (PC-1, PC-2).
 //!
-//! [`detect`] answers for a text in one piece; a [`Detector`] is fed chunks of any size, down to one byte,
-//! and gives the same answer. Each format is a push machine of its own that reads every byte once,
-//! keeps no text but the last token's end, and recurses never.
+//! [`detect`] reads a text at once. A [`Detector`] reads chunks of any size, down to one byte, and gives the same
+//! result. Each format has a push machine that reads each byte once, stores only the end of the last token, and never
+//! recurses.
 
 mod auto;
 mod json;
@@ -50,7 +50,7 @@ pub fn detect(raw: &[u8], format: &Format) -> Detection {
     detector.detection()
 }
 
-/// As [`detect`], strictly by RFC 8259: a raw control character in a JSON string makes the text malformed.
+/// Detects like [`detect`], strictly by RFC 8259: a raw control character in a JSON string makes the text malformed.
 ///
 /// ```
 /// use endmark_text::{Format, Hint, detect::{detect, detect_strict}};
@@ -68,8 +68,8 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 
 /// A detector that receives chunks and can report a verdict at any time (PC-2).
 ///
-/// A clone is a saved state that continues independently. Its size is that of the nesting and the end of the last
-/// token, whatever the length of the text.
+/// A clone is a saved state that continues independently. Its size depends on the nesting and the end of the last
+/// token, and not on the length of the text.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -83,8 +83,9 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 /// assert!(at_the_cut.is_malformed());
 /// ```
 ///
-/// It can be saved and restored with serde, also in another process, and then gives the same verdicts. A restored state
-/// is checked. Bytes that no detector saved cause an error or a meaningless verdict, but never a panic.
+/// It can be saved and restored with serde, also in another process, and then gives the same verdicts. A restored
+/// state is checked. If no detector saved these bytes, the result is an error or a meaningless verdict, but never a
+/// panic.
 ///
 /// ```
 /// use endmark_text::{Format, detect::Detector};
@@ -224,8 +225,8 @@ impl Detector {
         }
     }
 
-    /// Whether this detector and another one process any following text alike, even at different positions. False if
-    /// that is not certain.
+    /// Whether this detector and another one process any following text in the same way, even at different positions.
+    /// Returns `false` if that is not certain.
     pub fn behaves_like(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
             (Machine::Json(this), Machine::Json(that)) => this.behaves_like(that),
@@ -245,10 +246,10 @@ impl Detector {
         }
     }
 
-    /// Whether no continuation could make the text valid. Once true, it stays true. It costs constant time.
+    /// Whether no continuation could make the text valid. After it is true, it stays true. The cost is constant.
     ///
-    /// It agrees with the verdict except for a text that consists only of a byte order mark. That is malformed,
-    /// although a value may follow.
+    /// It agrees with the verdict, except for a text that consists only of a byte order mark. Such a text is
+    /// malformed, although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.malformation().is_some(),
@@ -260,7 +261,7 @@ impl Detector {
         }
     }
 
-    /// Whether the text would be whole if it ended here. It costs constant time, unlike the full detection.
+    /// Whether the text would be whole if it ended here. The cost is constant, unlike that of the full detection.
     pub fn is_whole(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.is_whole(),

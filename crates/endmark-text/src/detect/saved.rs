@@ -18,7 +18,7 @@ pub(super) struct SavedDetector {
 /// Error of a saved state that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
-    /// It was saved by another version.
+    /// Another version saved the state.
     #[error(
         "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text again"
     )]

@@ -1,25 +1,25 @@
-//! The end of the settled source, kept while chunks come and go.
+//! Keeps the end of the settled source, independent of chunking.
 
 use serde::{Deserialize, Serialize};
 
 /// Number of characters of a token's source that are reported, and therefore kept (PC-1).
 pub(super) const TOKEN_CHARACTERS: usize = 200;
 
-/// Enough bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is cut back to this only
-/// when it has grown to twice as much, so that small chunks do not move it each time.
+/// Number of bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is reduced to this only after it has
+/// doubled, so that small chunks do not move it each time.
 const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
 
-/// The raw source of the last settled token, and of what follows it unsettled.
+/// The raw source of the last settled token, and the unsettled text after it.
 ///
-/// It is updated after each chunk and not after each byte. What is kept never depends on the chunking.
+/// It is updated after each chunk and not after each byte. Its content never depends on the chunking.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SettledTail {
     /// The last bytes of the settled source, up to `end`.
     settled: Vec<u8>,
-    /// Where the settled source ends in the text.
+    /// End of the settled source in the text.
     end: usize,
-    /// The last bytes of the text after `end`: whitespace, then a token that may continue. It begins at `end` unless it
-    /// became too long. In that case the part before it is never needed.
+    /// The last bytes of the text after `end`: white space, and then a token that may continue. They begin at `end`
+    /// unless they became too long. In that case the part before them is never needed.
     rest: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Tags as in XML with any text in and around them. A text is whole when every tag is closed.
+//! Detects tags as in XML, with any text in and around them. A text is whole if all tags are closed.
 
 mod elements;
 mod html;
@@ -20,7 +20,8 @@ pub(super) struct TagsMachine {
     text: TextMachine,
     scanner: Scanner,
     elements: Elements,
-    /// Whether, outside of elements, only a tag at the beginning of a line opens one, since the text may be anything.
+    /// Whether, outside of elements, only a tag at the beginning of a line opens one, because the text may be
+    /// anything.
     guessed: bool,
     /// Whether the current line has nothing but whitespace and tags.
     blank_line: bool,
@@ -44,7 +45,7 @@ pub(super) struct TagsMachine {
 pub(super) enum FirstTag {
     /// An HTML element.
     Html,
-    /// Anything else, or the beginning of a whole document.
+    /// Any other tag, or the beginning of a whole document.
     Other,
 }
 
@@ -172,7 +173,7 @@ impl TagsMachine {
         self.text.position()
     }
 
-    /// Whether it is not UTF-8, or has too many open elements.
+    /// Whether the text is not UTF-8, or has too many open elements.
     pub(super) fn is_malformed(&self) -> bool {
         self.text.is_malformed() || self.is_too_deep()
     }
@@ -207,7 +208,7 @@ impl TagsMachine {
         self.scanner.is_open(!self.elements.is_empty())
     }
 
-    /// The open elements that have to be closed.
+    /// The open elements that must be closed.
     fn open_elements(&self) -> impl Iterator<Item = &str> {
         let lenient = self.html && !self.elements.contains("html");
         let names = self.elements.names();

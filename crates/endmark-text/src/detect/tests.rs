@@ -1,4 +1,4 @@
-//! What holds for every format, and for whole suites of JSON.
+//! Properties of all formats, and whole test suites of JSON.
 
 mod differential;
 mod documentation;

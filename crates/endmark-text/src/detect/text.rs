@@ -17,7 +17,7 @@ pub(super) struct TextMachine {
     pending: Option<Utf8>,
     /// The first byte that is not valid UTF-8.
     malformed: Option<usize>,
-    /// Whether anything but whitespace was seen.
+    /// Whether anything but white space was read.
     has_text: bool,
     tail: SettledTail,
 }
@@ -82,12 +82,12 @@ impl TextMachine {
         self.position
     }
 
-    /// Whether it is not valid UTF-8.
+    /// Whether the text is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.malformed.is_some()
     }
 
-    /// Whether the text would be whole if it ended here, as far as that is known.
+    /// Whether the text would be whole if it ended here, as far as is known.
     pub(super) fn is_whole(&self) -> bool {
         self.malformed.is_none() && self.pending.is_none() && self.has_text
     }
@@ -128,7 +128,7 @@ impl TextMachine {
 /// shorter.
 const MIN_PROSE_WORDS: usize = 8;
 
-/// Signs, besides letters and digits, after which a sentence continues.
+/// Signs, in addition to letters and digits, after which a sentence continues.
 const CONTINUING_SIGNS: [char; 20] =
     [',', ':', '-', '–', '—', '/', '(', '[', '{', '&', '+', '=', '“', '„', '«', '，', '、', '：', '（', '「'];
 

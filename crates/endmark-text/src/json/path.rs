@@ -11,7 +11,7 @@ pub enum Step<'p> {
     Invalid,
 }
 
-/// The steps of a path, one after the other.
+/// The steps of a path, one after another.
 #[derive(Debug, Clone)]
 pub struct Steps<'p> {
     remaining: &'p str,

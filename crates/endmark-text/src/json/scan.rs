@@ -74,7 +74,7 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
                     }
                     continue 'value;
                 }
-                // In ASCII `}` and `]` are two after their opening signs.
+                // In ASCII, `}` and `]` are two code points after their opening signs.
                 Some(sign) if sign == container + 2 => {
                     open.pop();
                     at += 1;
@@ -140,7 +140,7 @@ pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         let rest = bytes.get(at..)?;
-        // Names and most values are short. A search that is optimised for long texts would cost more to start than it
+        // Names and most values are short. Starting a search that is optimised for long texts would cost more than it
         // saves.
         let close = count_plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
@@ -231,12 +231,12 @@ fn scan_string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight at a
-/// time, so the result may be up to seven bytes too small.
+/// Returns the number of bytes before the first one that is not a plain character of a string. It examines eight
+/// bytes at a time, so the result may be up to seven too small.
 fn count_plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // Its highest bit is set in the first byte that is nothing, and in none before it.
+    // Its highest bit is set in the first byte that is zero, and in no byte before it.
     let nothing_in = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let mut length = 0;
     for eight in bytes.as_chunks::<8>().0 {

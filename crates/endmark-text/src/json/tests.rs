@@ -178,7 +178,7 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 
-    /// On any mixture of JSON's own signs the check says what serde_json says.
+    /// For any mixture of JSON's signs, the check agrees with serde_json.
     #[test]
     fn the_check_agrees_with_serde_json(
         parts in prop::collection::vec(prop::sample::select(vec![

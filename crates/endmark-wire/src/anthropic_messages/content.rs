@@ -2,8 +2,8 @@
 
 use crate::json::{Kind, Value};
 
-/// Returns the text of a `content` value, and whether its characters are exactly those that were sent. Blocks of
-/// other types are ignored.
+/// Returns the text of a `content` value, and whether it has exactly the characters that were sent. Blocks of other
+/// types are ignored.
 pub(super) fn read_text(content: Value<'_>) -> (String, bool) {
     if let Some(decoded) = content.decode() {
         return (decoded.text.into_owned(), decoded.exact);
@@ -48,19 +48,19 @@ pub(super) fn last_call_at(content: Value<'_>) -> usize {
     at
 }
 
-/// The parts of a text, while its blocks come.
+/// The parts of a text whose blocks are still arriving.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
-    /// Where the last part begins.
+    /// Start of the last part.
     last: usize,
-    /// Whether nothing of that part has come.
+    /// Whether nothing of that part has arrived.
     is_empty: bool,
     /// Whether it is a document that may continue in the next text block.
     is_document: bool,
 }
 
 impl Parts {
-    /// Notes that a text block begins after `at` bytes of text. Returns where the last part begins now.
+    /// Records that a text block begins after `at` bytes of text. Returns the start of the last part.
     pub(super) fn note_text_block(&mut self, at: usize) -> usize {
         if !self.is_document {
             *self = Self { last: at, is_empty: true, is_document: false };
@@ -68,7 +68,7 @@ impl Parts {
         self.last
     }
 
-    /// Notes the next characters of a text block.
+    /// Records the next characters of a text block.
     pub(super) fn note_text(&mut self, text: &str) {
         let text = text.trim_start();
         if self.is_empty && !text.is_empty() {
@@ -77,7 +77,7 @@ impl Parts {
         }
     }
 
-    /// Notes a block of another type: no part continues after it.
+    /// Records a block of another type: no part continues after it.
     pub(super) fn note_other_block(&mut self) {
         self.is_document = false;
     }

@@ -1,8 +1,8 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! The client's request stays byte for byte, except for the limit, `stream`, and fields whose removal makes the rest
-//! come as text. If tools were called before, the server requires them to be offered: they stay, and calls are
-//! forbidden.
+//! The client's request stays byte for byte, except for the limit, `stream`, and fields that would prevent the rest
+//! from arriving as text. If tools were called before, the server requires them. In that case they stay, but calls
+//! are forbidden.
 
 use super::Messages;
 use super::content::text_blocks;

@@ -12,7 +12,7 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// The results of a message's calls come first after it. The server merges consecutive user turns.
+/// The results of a message's calls come first in the next message. The server merges consecutive user turns.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: true, turns_of_results: ResultTurns::Shared, user_first: true };
 
@@ -174,7 +174,7 @@ impl StreamedBlock<'_> {
         }
         let input: String =
             self.added.iter().filter_map(|delta| delta.field("partial_json")?.text()).collect();
-        // A cut input is not an object and cannot be sent back. The result of the call states what is wrong with it.
+        // A cut input is not an object and cannot be sent back. The result of the call states the error.
         if Value::parse_str(&input).is_ok_and(|input| input.kind() == Kind::Object) {
             edits.set_field(block, "input", &input);
         }

@@ -73,8 +73,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
-        // The input that a server reports for a cut call is not its beginning, so nothing of the call's arguments
-        // came.
+        // The input that a server reports for a cut call is not its beginning, so no part of the arguments has arrived.
         let is_cut = at_limit && last == Some(block);
         choice.tool_calls.push(ToolCall {
             index,
@@ -88,7 +87,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let is_thought =
         |block: Value<'_>| block.has_text("type", "thinking") || block.has_text("type", "redacted_thinking");
     let is_said = |block: Value<'_>| block.has_text("type", "text") || block.has_text("type", "tool_use");
-    // Content that no continuation can contain, such as the results of a server tool: the rest would not fit it.
+    // No continuation can contain this content, such as the results of a server tool, so the rest would not fit it.
     choice.has_unrequestable_part = !content.items().all(|block| is_said(block) || is_thought(block));
     choice.has_reasoning = content.items().any(is_thought);
     let thoughts = content.items().filter_map(|block| block.word("thinking"));
@@ -119,8 +118,8 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// If the text blocks before the last one stay, only the last changes; otherwise the first one gets all of the
-    /// text. Text that continues a cited block gets its own block. A changed text loses its citations.
+    /// If the text blocks before the last one are unchanged, only the last one changes. Otherwise the first block
+    /// gets the whole text. Text that continues a cited block gets its own block. A changed text loses its citations.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {

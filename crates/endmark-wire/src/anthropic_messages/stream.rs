@@ -21,7 +21,7 @@ pub(super) struct MessageReader {
     calls: u32,
     parts: Parts,
     counts: Counts,
-    /// Whether the end of the message counted its output. Its beginning has a count, too, which has no meaning.
+    /// Whether the end of the message counted its output. The count at its beginning has no meaning.
     counts_output: bool,
 }
 
@@ -55,13 +55,13 @@ impl MessageReader {
     }
 
     fn read_event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces and are queried for the same few fields: one pass finds them all.
+        // Most events are pieces, and the same few fields are read. One pass finds all of them.
         let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, ..Event::default() };
         match fields.get("type").and_then(Value::text).as_deref() {
             Some("message_start") => {
-                // From here on there is a reply, even if it is empty.
+                // From this event on there is a reply, even if it is empty.
                 self.received.add_pieces(0, &[], false);
                 if let Some(message) = root.field("message") {
                     event.opens = message.non_empty("content").is_none();
@@ -121,7 +121,7 @@ impl MessageReader {
             Some("tool_use") => {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
-                // Some servers send the input at once, others an empty one followed by its pieces.
+                // Some servers send the complete input, and others an empty one and then its pieces.
                 let input = block.field("input").and_then(|input| input.as_kind(Kind::Object));
                 let arguments = input.filter(|input| input.fields().next().is_some()).map(Value::raw);
                 event.pieces.push(Delta {

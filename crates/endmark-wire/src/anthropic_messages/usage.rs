@@ -6,8 +6,8 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
-/// The counts of a `usage` object, as far as present. A stream has those of the prompt at its beginning and those of
-/// the reply at its end. Some servers send all of them at the end.
+/// The counts of a `usage` object. A stream has the counts of the prompt at its beginning and those of the reply at
+/// its end. Some servers send all of them at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     input: Option<u64>,
@@ -69,7 +69,7 @@ impl Counts {
     }
 
     /// Returns these counts, replaced by those of a later object. Some proxies fill the end of a stream with zeros,
-    /// which state nothing about a prompt that was counted. The output count at the beginning is only a placeholder.
+    /// which must not replace a counted prompt. The output count at the beginning is only a placeholder.
     pub(super) fn updated_by(self, later: &Self) -> Self {
         let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
         Self {
@@ -81,7 +81,7 @@ impl Counts {
         }
     }
 
-    /// Returns the tokens of the whole reply, or `None` if nothing was counted.
+    /// Returns the tokens of the whole reply. Returns `None` if nothing was counted.
     pub(super) fn usage(&self) -> Option<Usage> {
         if self.input.is_none() && self.output.is_none() {
             return None;
@@ -102,7 +102,7 @@ impl Counts {
     }
 }
 
-/// Writes the counts over those of this object's `usage`, whose other details stay.
+/// Writes the counts into this object's `usage`, and keeps its other fields.
 pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage) {
     let own = object.field("usage").and_then(|usage| usage.as_kind(Kind::Object));
     let Some(own) = own else {
@@ -124,8 +124,8 @@ pub(super) fn json(counts: &Usage) -> String {
     counts.details.add_to_json(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
-/// Returns the counts with their names. A client replaces the counts of a stream's beginning by those of its end, so
-/// all are written.
+/// Returns the counts with their names. All are written, because a client replaces the counts from a stream's
+/// beginning by those from its end.
 fn named_counts(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
     let in_a_cache = counts.written.unwrap_or(0).saturating_add(counts.cached.unwrap_or(0));
     [

@@ -24,8 +24,8 @@ pub(super) struct MessageWriter {
     held: HeldFrames,
     /// Whether the client has the beginning of the message.
     begun: bool,
-    /// The blocks that the client has open. Servers that make calls in parallel may begin one before the end of
-    /// another.
+    /// The blocks that are open for the client. Servers that make parallel calls may begin a block before another one
+    /// ends.
     open: Vec<OpenBlock>,
     /// Whether the client's last block is a thought without its signature.
     unsigned: bool,
@@ -35,11 +35,11 @@ pub(super) struct MessageWriter {
     calls: u32,
     /// Whether anything was written that the upstream did not send.
     has_written: bool,
-    /// Maps the numbers of held blocks to those that the client sees, once the two may differ.
+    /// Maps the numbers of held blocks to the client's numbers, once they may differ.
     numbers: Option<HashMap<u64, u64>>,
     /// The id of the response, for a message that begins here.
     id: Option<String>,
-    /// The client's stop sequence that the rest has reached.
+    /// The client's stop sequence that ended the rest.
     sequence: Option<String>,
 }
 
@@ -192,8 +192,8 @@ impl MessageWriter {
         event_frame("content_block_delta", json.as_bytes())
     }
 
-    /// Returns the held event that reports the end, with another end, token counts and Endmark's statement. Creates
-    /// the event if none is held.
+    /// Returns the held end event with another end, token counts and Endmark's statement. Creates the event if none
+    /// is held.
     fn message_delta(own: Option<&Frame>, word: Option<Word<'_>>, closing: &Closing<'_>) -> Vec<u8> {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
@@ -320,13 +320,13 @@ impl Writer for MessageWriter {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
-    /// Whatever the stop reason, libraries parse the part of an input that came, and turn an empty input into `{}`. A
-    /// call that is neither open nor held was followed by more of the reply, and is as the model wrote it.
+    /// Libraries parse the part of an input that arrived, whatever the stop reason is, and turn an empty input into
+    /// `{}`. A call that is neither open nor held was followed by other content, so it is as the model wrote it.
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();
         let left_out = self.remove_calls(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
-        // Some clients run a call as soon as its block is closed.
+        // Some clients run a call when its block is closed.
         open.into_keys().map(|call| (call, CutCall::Begun)).chain(left_out).collect()
     }
 
@@ -348,7 +348,7 @@ impl Writer for MessageWriter {
             bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         } else {
-            // Nothing was added: everything before the end passes unchanged.
+            // Nothing was added, so everything before the end passes unchanged.
             for (frame, event) in &held {
                 if event.finishes.is_empty() && !event.is_done && event.error.is_none() {
                     bytes.extend(self.pass_held(frame));

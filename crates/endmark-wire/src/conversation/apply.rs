@@ -95,7 +95,7 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
     }
 }
 
-/// Returns the output of shell commands as that of one command, with the outcome of the last.
+/// Returns the output of several shell commands as one output, with the outcome of the last command.
 fn commands(before: Option<Value<'_>>, text: &str) -> String {
     let last = before.into_iter().flat_map(Value::items).filter_map(|chunk| chunk.field("outcome")).last();
     let outcome = last.map_or(String::new(), |outcome| format!(",\"outcome\":{}", outcome.raw()));
@@ -134,7 +134,7 @@ fn updated_result(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> R
     let mut edits = Edits::for_document(value);
     set_text(dialogue, &mut edits, place, text)?;
     let all = edits.finish();
-    // The edit was made in the whole document: the bytes around the value have the same length as before.
+    // The edit was made in the whole document, so the bytes around the value have the same length as before.
     let behind = value.document().len() - value.span().end;
     let inside = all.get(value.span().start..all.len().saturating_sub(behind));
     inside.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).ok_or(wrong)

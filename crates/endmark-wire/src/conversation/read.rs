@@ -13,13 +13,13 @@ pub struct PlacedPart<'a> {
     pub value: Value<'a>,
     /// Its content.
     pub content: Content<'a>,
-    /// Where it can be removed.
+    /// The location at which it can be removed.
     pub spot: RemovablePart<'a>,
-    /// Where its text can be changed.
+    /// The location of its editable text.
     pub slot: EditableText<'a>,
 }
 
-/// Where a part can be removed.
+/// A location at which a part can be removed.
 #[derive(Debug, Clone, Copy)]
 pub enum RemovablePart<'a> {
     /// The part is all of its turn.
@@ -39,7 +39,7 @@ pub enum RemovablePart<'a> {
     },
 }
 
-/// Where a part's text can be changed.
+/// The location of a part's editable text.
 #[derive(Debug, Clone, Copy)]
 pub enum EditableText<'a> {
     /// It cannot be changed.
@@ -76,7 +76,7 @@ pub(super) fn turn<'a>(
         parts.push(Part { span: part.value.span(), content: part.content });
         spots.push((part.spot, part.slot));
     }
-    // Some formats have results in user turns: a turn with nothing else is not the user's.
+    // In some formats, results are in user turns. A turn that contains only results is not the user's.
     let is_of_tools = !parts.is_empty() && parts.iter().all(|part| part.result().is_some());
     let role = if role == Role::User && is_of_tools { Role::Tool } else { role };
     (Turn { role, span: item.span(), parts }, spots)

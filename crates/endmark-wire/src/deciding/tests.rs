@@ -98,7 +98,7 @@ fn the_models_of_tools_count() {
 }
 
 proptest! {
-    /// In any case and escaping, a second name that Go takes for the same field is refused.
+    /// A second name that Go reads as the same field is rejected, in any case and escaping.
     #[test]
     fn no_spelling_hides_a_second_field(
         format in 0..FORMATS.len(),

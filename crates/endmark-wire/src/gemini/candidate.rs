@@ -12,7 +12,7 @@ const MEDIA: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 const PARTIAL: [&str; 2] = ["partialArgs", "partial_args"];
 const WILL_CONTINUE: [&str; 2] = ["willContinue", "will_continue"];
 
-/// Returns the candidates of a message, each with its number: the stated one, otherwise its position.
+/// Returns the candidates of a message with their numbers. A candidate without a number gets its position.
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
     let candidates = (0..).zip(root.field("candidates").into_iter().flat_map(Value::items));
     candidates.map(|(position, candidate)| {
@@ -62,8 +62,8 @@ pub(super) fn tally_other_part(part: Value<'_>, written: &mut TextTally) {
     }
 }
 
-/// Returns whether a candidate states the sources of its text, such as search results. They apply to this text only,
-/// and the rest would come without any.
+/// Returns whether a candidate states the sources of its text, such as search results. They apply only to this text,
+/// and the rest would have none.
 pub(super) fn is_grounded(candidate: Value<'_>) -> bool {
     let says_any = |found: Value<'_>| found.fields().any(|field| !field.value.is_blank());
     let found = ["groundingMetadata", "urlContextMetadata"];
@@ -94,7 +94,7 @@ pub(super) fn part_signature(part: Value<'_>) -> Option<String> {
     field_in_either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }
 
-/// Returns whether a call comes in pieces. These address places in its arguments and are not text of them.
+/// Returns whether a call arrives in pieces. Its pieces address places in its arguments and are not text.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
     field_in_either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
 }
@@ -104,8 +104,8 @@ pub(super) fn will_continue(call: Value<'_>) -> bool {
     field_in_either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
 }
 
-/// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut right after the
-/// call, missing arguments mean that the server could not read the rest.
+/// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut directly after the
+/// call, missing arguments mean that the server could not parse the rest.
 pub(super) fn call_arguments(call: Value<'_>, is_cut: bool) -> &str {
     let arguments = call.field("args").filter(|args| args.kind() == Kind::Object);
     match arguments.filter(|args| args.fields().next().is_some()) {

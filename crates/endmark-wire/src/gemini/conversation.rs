@@ -100,7 +100,7 @@ fn function_response(response: Value<'_>) -> ToolResult<'_> {
     }
 }
 
-/// Returns the text of a response that contains only a text, otherwise its JSON.
+/// Returns the text of a response that contains only text, or else its JSON.
 fn response_text(response: Value<'_>) -> Cow<'_, str> {
     let mut fields = response.fields();
     match (fields.next(), fields.next()) {

@@ -124,7 +124,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
 #[derive(Debug)]
 pub(super) struct Edit<'a> {
     edits: Edits<'a>,
-    /// The text that continues a signed text, as a part of its own, and its candidate.
+    /// The text that continues a signed text, as a separate part, and its candidate.
     rest: Option<(u32, String)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Edit<'a> {
         Self { edits: Edits::for_document(root), rest: None }
     }
 
-    /// Returns the text after all text of a candidate, if that ends in a text with a signature of its own.
+    /// Returns the text after all text of a candidate that ends in a signed text.
     fn rest_after_signed(candidate: Value<'_>, text: &str) -> Option<String> {
         let last = parts(candidate).last().filter(|part| part_text(*part).is_some())?;
         part_signature(last)?;
@@ -182,7 +182,7 @@ impl ReplyEdit for Edit<'_> {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
         without_token(&mut self.edits, candidate);
-        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
+        // The rest has no logprobs. Those of the beginning would look like those of the whole text.
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
         }

@@ -6,8 +6,8 @@ use crate::finish_reasons::Meaning;
 use crate::json::Value;
 use crate::reply::Finish;
 
-/// Reads how a candidate ended, or returns `None` while it states no end. `has_stop` is whether the request names
-/// stop sequences: `STOP` may mean those, too.
+/// Reads how a candidate ended. Returns `None` while it states no end. `has_stop` is whether the request has stop
+/// sequences, which `STOP` may mean.
 pub(super) fn read(candidate: Value<'_>, choice: u32, has_stop: bool) -> Option<Finish> {
     Finish::read("gemini", choice, candidate.word("finishReason")?, has_stop)
 }

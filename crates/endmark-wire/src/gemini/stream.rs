@@ -22,7 +22,7 @@ const MAX_CANDIDATES: usize = 128;
 pub(super) struct ContentReader {
     has_stop: bool,
     received: Received,
-    /// The number of calls of each candidate so far.
+    /// Number of calls of each candidate so far.
     calls: Vec<(u32, u32)>,
     /// The candidates whose last piece is a call with empty arguments.
     empty: Vec<u32>,
@@ -34,7 +34,7 @@ impl ContentReader {
     }
 
     fn read_event(&mut self, root: Value<'_>) -> Event {
-        // Most events have none of the fields that are read below: one pass over the fields shows this.
+        // Most events have none of the fields that are read below. One pass over the fields shows this.
         let fields = Fields::new(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, has_no_choices: true, ..Event::default() };
@@ -59,7 +59,7 @@ impl ContentReader {
         event
     }
 
-    /// Notes the content of parts that are neither text nor calls.
+    /// Records the content of parts that are neither text nor calls.
     fn note_other_parts(&mut self, index: u32, parts: &[Value<'_>]) {
         if let Some(written) = self.received.written_tally(index) {
             for part in parts {

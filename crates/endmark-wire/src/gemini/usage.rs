@@ -30,7 +30,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
-        // A total alone counts, too: its parts are estimated.
+        // If there is only a total, its parts are estimated.
         return count("totalTokenCount").map(|total| Usage { total, ..Usage::default() });
     }
     let reasoning = count("thoughtsTokenCount");
@@ -56,7 +56,7 @@ pub(super) fn tier(root: Value<'_>) -> Option<String> {
     Some(tier.trim_start_matches('_').to_ascii_lowercase())
 }
 
-/// Writes the counts over those of the document's `usageMetadata`, whose other details stay.
+/// Writes the counts into the document's `usageMetadata`, and keeps its other fields.
 pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
     let root = edits.original();
     let Some(own) = root.field("usageMetadata").and_then(|own| own.as_kind(Kind::Object)) else {

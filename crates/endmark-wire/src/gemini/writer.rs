@@ -13,10 +13,10 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
 use crate::writer::{ChoiceEnd, Closing, CutCall, End, HeldFrames, StreamError, Writer, endmark_field};
 
-/// Fields that are the same in every chunk of a stream.
+/// Fields with the same value in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
 
-/// A longer field is omitted from written chunks: it comes from outside, and would be kept for the whole stream.
+/// Maximum length of a field in written chunks. It comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
 /// The part of a chunk that has no other part, as in the provider's own last chunk. Some clients read the first part
@@ -262,7 +262,7 @@ fn candidate_calls(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Removes text from a candidate, since the client already has the text that replaces it. Other fields of a part
+/// Removes text from a candidate, because the client already has the text that replaces it. Other fields of a part
 /// stay, such as the signature of a thought.
 fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for part in parts(candidate) {
@@ -321,7 +321,7 @@ impl Writer for ContentWriter {
     }
 
     fn can_continue(&self, _choice: u32, _call: &ToolCall) -> bool {
-        // Arguments come all at once.
+        // Arguments arrive at once.
         false
     }
 
@@ -396,7 +396,7 @@ impl Writer for ContentWriter {
         bytes
     }
 
-    /// Returns an empty line: Google's Python library takes a comment for a part of an event.
+    /// Returns an empty line, because Google's Python library would parse a comment as part of an event.
     fn keep_alive(&self) -> Vec<u8> {
         b"\r\n".to_vec()
     }

@@ -1,24 +1,24 @@
-//! Finds the end of a chunked body.
+//! Finds the end of a chunked HTTP body.
 
 use super::fault::Fault;
 use super::head::parse_field;
 
-/// The maximum digits of a chunk's size; 15 always fit into a `u64`.
+/// Maximum digits of a chunk size. 15 hexadecimal digits always fit into a `u64`.
 const MAX_SIZE_DIGITS: u32 = 15;
 
-/// The maximum bytes of all chunk extensions of one body. No known client sends any, and reading them is costly.
+/// Maximum bytes of all chunk extensions of one body. No known client sends any, and reading them is expensive.
 const MAX_EXTENSION_BYTES: usize = 4 * 1024;
 
-/// The maximum bytes of a body's trailers. They are passed on, so a few are allowed.
+/// Maximum bytes of the trailers of one body. Trailers are forwarded, so a few are allowed.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
-/// Follows a chunked body to its end, in pieces of any size.
+/// Reads a chunked body to its end, in pieces of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
     state: ChunkState,
-    /// Bytes of extensions so far.
+    /// Number of extension bytes read.
     extensions: usize,
-    /// Bytes of trailers so far.
+    /// Number of trailer bytes read.
     trailers: usize,
     /// The current trailer line.
     line: Vec<u8>,
@@ -44,8 +44,8 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// Reads bytes of the body, and returns how many of them belong to it. That is fewer than given if the body ends
-    /// among them, and [`Chunks::is_over`] then holds.
+    /// Reads bytes of the body, and returns how many of them belong to it. If the body ends within these bytes, the
+    /// number is smaller than the input, and [`Chunks::is_over`] returns true.
     ///
     /// ```
     /// use endmark_wire::http1::Chunks;
@@ -55,9 +55,8 @@ impl Chunks {
     /// assert!(chunks.is_over());
     /// ```
     ///
-    /// # Errors
-    /// [`Fault::Chunk`] if the body is not chunked correctly, [`Fault::ChunkOverhead`] if too much of it is not
-    /// content.
+    /// # Errors [`Fault::Chunk`] if the chunked body is invalid. [`Fault::ChunkOverhead`] if it has too many bytes
+    /// that are not content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
         while passed < bytes.len() && self.state != ChunkState::End {
@@ -77,7 +76,7 @@ impl Chunks {
         Ok(passed)
     }
 
-    /// Returns whether the body's last byte was read.
+    /// Returns whether the last byte of the body was read.
     pub fn is_over(&self) -> bool {
         self.state == ChunkState::End
     }
@@ -123,7 +122,7 @@ impl Chunks {
         })
     }
 
-    /// Checks a trailer: it must be a field, and not one that states a request's end or recipient.
+    /// Checks a trailer line. It must be a field, and must not affect the end or the recipient of a request.
     fn read_trailer(&mut self) -> Result<(), Fault> {
         let line = std::mem::take(&mut self.line);
         let (name, _) = parse_field(&line).map_err(|_| Fault::Chunk)?;

@@ -1,12 +1,12 @@
 //! Errors in the bytes of a request.
 
-/// The reason why a request's bytes are refused. Each message says what to do about it.
+/// The reason for refusing the bytes of a request. Each message says what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The connection begins with TLS.
+    /// The connection uses TLS.
     #[error("this port speaks plain HTTP and the client speaks TLS: use http://, or configure [tls]")]
     Tls,
-    /// The connection begins with HTTP/2.
+    /// The connection uses HTTP/2.
     #[error("this port speaks HTTP/1.1 and the client began with HTTP/2: let it use HTTP/1.1")]
     Http2,
     /// The version is neither 1.1 nor 1.0.
@@ -22,13 +22,13 @@ pub enum Fault {
         "the request's target must be a path that begins with `/`: a proxy's absolute URL is not served here"
     )]
     Target,
-    /// A line ends in a line feed alone.
+    /// A line ends in a bare line feed.
     #[error("a line of the request's head ends without a carriage return: lines must end in CR LF")]
     BareLineFeed,
     /// A carriage return is not followed by a line feed.
     #[error("the request's head has a carriage return that ends no line: remove it")]
     BareCarriageReturn,
-    /// A field continues in the next line, which begins with a space.
+    /// A field continues on the next line, which begins with a space.
     #[error("a header field of the request goes on in the next line: write it in one")]
     FoldedHeader,
     /// A field's name is empty, or has a space or another character that a name cannot have.
@@ -43,13 +43,13 @@ pub enum Fault {
     /// The head has more fields than allowed.
     #[error("the request's head has over {0} fields: send fewer, or raise [limits] header_fields")]
     TooManyFields(usize),
-    /// Both lengths are given, and they can contradict each other.
+    /// The request has two lengths, which may contradict each other.
     #[error("the request has both Content-Length and Transfer-Encoding: send one of them")]
     TwoLengths,
-    /// A length is given twice, or is not a number.
+    /// A length is repeated, or is not a number.
     #[error("the request's Content-Length must be given once, as one number")]
     ContentLength,
-    /// The transfer coding is not `chunked`, is given twice, or is in a request of HTTP/1.0.
+    /// The transfer coding is not `chunked`, is repeated, or is used in HTTP/1.0.
     #[error("the only Transfer-Encoding served here is `chunked`, once, and in HTTP/1.1")]
     TransferEncoding,
     /// There is not exactly one `Host`.

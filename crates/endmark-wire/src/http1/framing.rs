@@ -6,7 +6,7 @@ use super::chunks::Chunks;
 use super::fault::Fault;
 use super::head::{BodyLength, Bounds, Head};
 
-/// The first bytes of a client that speaks HTTP/2.
+/// The first bytes of an HTTP/2 client.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// The first byte of a TLS handshake. No method begins with it.
@@ -23,22 +23,22 @@ pub enum RequestPart {
     Body,
 }
 
-/// The number of a connection's bytes that may pass.
+/// How many bytes of a connection may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassableBytes {
-    /// The number of leading bytes that are dropped and never pass. If it is not 0, the other fields are 0 and false:
-    /// pass the remaining bytes again.
+    /// Number of leading bytes to drop. If it is not 0, the other fields are 0 and false: call `pass` again with the
+    /// remaining bytes.
     pub skipped: usize,
     /// The number of leading bytes that may pass.
     pub bytes: usize,
-    /// Whether they are a whole head, and so begin a request.
+    /// Whether they are a complete head, which begins a request.
     pub begins_request: bool,
 }
 
-/// Follows one client's connection from request to request.
+/// Splits one client's connection into requests.
 ///
-/// It keeps no bytes: it is shown those that have not passed yet, and returns how many of them may. A head passes as
-/// a whole, once it is valid; a body passes as it comes.
+/// It stores no bytes. The caller passes all bytes that have not passed yet, and gets the number that may pass. A
+/// head passes only when it is complete and valid. A body passes as it arrives.
 ///
 /// ```
 /// use endmark_wire::http1::{Bounds, Framing, RequestPart};
@@ -59,7 +59,7 @@ pub struct Framing {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FramingState {
-    /// The number of bytes of a head that were searched without finding its end.
+    /// How many bytes of a head were searched for its end.
     Head {
         seen: usize,
     },
@@ -85,7 +85,7 @@ impl Framing {
     }
 
     /// Reads the bytes that have not passed yet, and returns how many may pass. No bytes pass while a head is
-    /// incomplete. A head and its body pass one after the other.
+    /// incomplete. A head and its body pass in separate calls.
     ///
     /// # Errors
     /// The [`Fault`] that makes the rest of this connection unusable.
@@ -137,14 +137,14 @@ impl Framing {
     }
 }
 
-/// Returns the length of an empty line at the beginning. One before a request line is dropped: RFC 9112, section 2.2,
-/// recommends this, and some clients end a body with an empty line.
+/// Returns the length of an empty line at the beginning. It is dropped before a request line, as RFC 9112, section
+/// 2.2 recommends, because some clients end a body with an empty line.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     [&b"\r\n"[..], b"\n"].into_iter().find(|line| bytes.starts_with(line)).map(<[u8]>::len)
 }
 
-/// Returns the end of a head, after its first empty line. Bytes that cannot begin a head are reported at once. So is
-/// a line that ends in a bare line feed, which some parsers take for the end of a head.
+/// Returns the end of a head, which is after its first empty line. Bytes that cannot begin a head are an immediate
+/// error. So is a bare line feed, because some parsers treat it as the end of the head.
 fn find_head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
     if bytes[0] == TLS_HANDSHAKE {
         return Err(Fault::Tls);
@@ -162,8 +162,8 @@ fn find_head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
             return Ok(Some(end + 1));
         }
         if end == 1 {
-            // A second empty line before the request line: RFC 9112 recommends tolerance for only one, and attacks
-            // use more.
+            // This is a second empty line before the request line. RFC 9112 recommends tolerance for one only, and
+            // attacks use more.
             return Err(Fault::RequestLine);
         }
         from = end + 1;
@@ -178,7 +178,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { bytes: 200, fields: 5 };
     const HEAD: &[u8] = b"POST /v1 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
 
-    /// Returns where each request of a connection begins, if the bytes are shown in pieces of `piece` bytes.
+    /// Returns the start of each request of a connection, if the bytes arrive in pieces of `piece` bytes.
     fn begins(bytes: &[u8], piece: usize) -> Result<Vec<usize>, Fault> {
         let mut framing = Framing::new(BOUNDS);
         let (mut passed, mut begins) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! Reads the head of a request strictly.
+//! Parses the head of a request strictly.
 
 use memchr::memchr;
 
@@ -36,7 +36,7 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads a whole head, from its request line to its empty line.
+    /// Parses a complete head, from its request line to its empty line.
     ///
     /// ```
     /// use endmark_wire::http1::{BodyLength, Bounds, Fault, Head};
@@ -98,7 +98,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Lines that end in CR LF and contain no other line end.
+/// The lines of a head. Each ends in CR LF and contains no other line break.
 struct Lines<'a> {
     rest: &'a [u8],
 }
@@ -133,7 +133,7 @@ fn parse_request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     if method.is_empty() || !method.bytes().all(is_token_byte) {
         return Err(Fault::RequestLine);
     }
-    // Characters that a URI may contain (RFC 3986), and characters that some clients leave unescaped.
+    // The characters that a URI may contain (RFC 3986), and some that clients leave unescaped.
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_readable = target.bytes().all(|byte| byte.is_ascii_graphic() && !b"#<>".contains(&byte))
         && !path.contains('`')
@@ -165,7 +165,7 @@ pub(super) fn parse_field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     Ok((name, value.trim_ascii()))
 }
 
-/// Returns whether a field has this name, or one that some servers treat as the same (`_` for `-`).
+/// Returns whether a field has one of these names. `_` counts as `-`, because some servers treat them as equal.
 fn is_named(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len()
         && name
@@ -174,9 +174,9 @@ fn is_named(name: &[u8], known: &[u8]) -> bool {
             .all(|(byte, known)| byte.eq_ignore_ascii_case(known) || (*byte == b'_' && *known == b'-'))
 }
 
-/// Reads a length strictly: without sign, list or spaces, which some servers accept.
+/// Parses a length strictly. Signs, lists and spaces, which some servers accept, are errors.
 fn parse_content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
-    // 19 digits always fit.
+    // A number of 19 digits always fits.
     if !name.contains(&b'-') || !(1..=19).contains(&value.len()) || !value.iter().all(u8::is_ascii_digit) {
         return Err(Fault::ContentLength);
     }

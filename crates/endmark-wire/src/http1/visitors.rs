@@ -1,8 +1,8 @@
-//! Decides which requests are served, by the host name they were sent to and the page that sent them.
+//! Decides which requests are served, from their host name and from the page that sent them.
 //!
-//! A malicious page can make a browser send requests to a gateway on the loopback address. With a name that it points
-//! there (DNS rebinding), it can even read the responses. The browser states the page's origin (`Origin`, or at least
-//! `Sec-Fetch-Site`) and the host name it used (`Host`).
+//! A malicious page can make a browser send requests to a gateway on the loopback address. If the page's host name
+//! resolves to that address (DNS rebinding), it can even read the responses. The browser states the page's origin
+//! (`Origin`, or at least `Sec-Fetch-Site`) and the host name (`Host`).
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
@@ -31,7 +31,7 @@ impl FromStr for HostName {
                     && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
             }
         };
-        // A trailing root dot does not change the name.
+        // A root dot at the end does not change the name.
         let name = inner.unwrap_or(host.strip_suffix('.').unwrap_or(host)).to_ascii_lowercase();
         if is_host && !name.is_empty() { Ok(Self(name)) } else { Err(refuse()) }
     }
@@ -48,7 +48,7 @@ impl HostName {
         self.0.parse().ok()
     }
 
-    /// Returns whether the name can only be this machine.
+    /// Returns whether the name can only mean this machine.
     fn is_loopback(&self) -> bool {
         match self.address() {
             Some(address) => address.to_canonical().is_loopback(),
@@ -74,7 +74,7 @@ fn without_port(authority: &str) -> Option<&str> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginName(String);
 
-/// Error of a text that no browser sends as an origin.
+/// Error for a text that is not an origin of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no origin: use one like https://app.example.com, without a path")]
 pub struct NotAnOrigin(String);
@@ -106,7 +106,7 @@ impl fmt::Display for OriginName {
     }
 }
 
-/// The reason why a request is not served.
+/// The reason for not serving a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stranger {
     /// The request was sent to a host name that is not served.
@@ -126,7 +126,7 @@ pub enum Stranger {
     Site(String),
 }
 
-/// Error of an allowed host or origin that no request can have.
+/// Error for an allowed host or origin that no request can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowable {
     /// In the list of hosts.
@@ -137,29 +137,28 @@ pub enum NotAllowable {
     Origin(#[from] NotAnOrigin),
 }
 
-/// The list entry that allows every name.
+/// The list entry that allows all names.
 const ANY: &str = "*";
 
-/// The `Sec-Fetch-Site` values of requests that no page of another origin sent: a person or the gateway's own page
-/// made them. `same-site` is another port or another name of the domain, and so as foreign as any other origin.
+/// The `Sec-Fetch-Site` values of requests that no other page sent: they come from the user or the gateway's own
+/// page. `same-site` means another port or another name of the domain, which is not trusted either.
 const SAME_ORIGIN_SITES: [&[u8]; 2] = [b"none", b"same-origin"];
 
 /// The headers of a request that identify its target and its sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sender<'a> {
-    /// The value of `Host`. A request without it (HTTP/1.0) does not come from a browser.
+    /// The value of `Host`. It is missing only in HTTP/1.0, which browsers do not send.
     pub host: Option<&'a [u8]>,
     /// The values of every `Origin`. Each must be allowed.
     pub origins: &'a [&'a [u8]],
-    /// The values of every `Sec-Fetch-Site`. A browser sends no `Origin` with the request of an image, a script or a
-    /// link.
+    /// The values of every `Sec-Fetch-Site`. Browsers send no `Origin` with requests for images, scripts or links.
     pub sites: &'a [&'a [u8]],
 }
 
 /// The hosts and origins whose requests are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitors {
-    /// Whether every host is served in addition to those named.
+    /// Whether every host is served, in addition to the named ones.
     any_host: bool,
     hosts: Vec<HostName>,
     any_origin: bool,
@@ -169,8 +168,8 @@ pub struct Visitors {
 impl Visitors {
     /// Creates the rules of a listener.
     ///
-    /// Until hosts are named, a listener on the loopback address serves this machine's names, and any other listener
-    /// serves every name. A page of another origin is not served until it is named. `*` allows all.
+    /// By default, a listener on the loopback address serves the names of this machine, and any other listener serves
+    /// every name. Pages of other origins must be named. `*` allows all.
     ///
     /// ```
     /// use endmark_wire::http1::{Sender, Visitors};
@@ -200,7 +199,7 @@ impl Visitors {
         })
     }
 
-    /// Decides whether to serve a request, by its target and sender.
+    /// Decides whether to serve a request from its target and its sender.
     ///
     /// # Errors
     /// [`Stranger`] with the reason why the request is not served.
@@ -234,8 +233,8 @@ impl Visitors {
         self.any_host || name.is_some_and(|name| name.is_loopback() || self.hosts.contains(name))
     }
 
-    /// Returns whether the page is one of the gateway's own. If every name is served, a foreign page can use any
-    /// name, so only an address or a configured name identifies the gateway's own pages.
+    /// Returns whether the page belongs to the gateway. If every name is served, a foreign page can use any name. In
+    /// that case only an address or a configured name identifies the gateway's own pages.
     fn is_same(&self, page: &OriginName, host: Option<&[u8]>, name: Option<&HostName>) -> bool {
         let is_sent_to = host.is_some_and(|host| page.authority().as_bytes().eq_ignore_ascii_case(host));
         is_sent_to

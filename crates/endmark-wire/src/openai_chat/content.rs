@@ -2,7 +2,7 @@
 
 use crate::json::{Decoded, Fields, Kind, Value};
 
-/// A message's text, and whether its characters are exactly those that were sent.
+/// A message's text, and whether it has exactly the characters that were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) text: String,

@@ -1,9 +1,8 @@
 //! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! Anything that a continuation does not have to change stays byte for byte, and so does everything before the cut
-//! reply. A server's prompt cache still matches then, and with it the same text comes out. All of these requests
-//! change the limit, `stream` and `stream_options`. They remove `n` and `logprobs`, since one choice is continued and
-//! only its text is joined.
+//! Everything that a continuation need not change stays byte for byte, including everything before the cut reply. The
+//! server's prompt cache then still matches. All of these requests change the limit, `stream` and `stream_options`.
+//! They remove `n` and `logprobs`, because one choice is continued and only its text is joined.
 
 use super::content::text_parts;
 use super::format::Chat;
@@ -49,10 +48,10 @@ impl WireAsk for Chat {
     }
 }
 
-/// Fields that offer tools or choose among them. A server refuses one without the others.
+/// Fields that offer tools or choose among them. A server rejects one without the others.
 const TOOL_FIELDS: [&str; 5] = ["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"];
 
-/// Fields that force a grammar on the response. They would produce a whole new document instead of the rest.
+/// Fields that force a grammar on the response. They would produce a new document instead of the rest.
 const GRAMMAR_FIELDS: [&str; 9] = [
     "response_format",
     "grammar",
@@ -68,7 +67,7 @@ const GRAMMAR_FIELDS: [&str; 9] = [
 impl ChatRequest {
     /// Asks the server to continue the cut message itself; tools and grammar stay.
     ///
-    /// If the client's own last message is the assistant's, that message is extended, since servers refuse two in a
+    /// If the client's own last message is the assistant's, that message is extended, because servers refuse two in a
     /// row. Never use this with an empty text: llama.cpp treats an empty last message as absent.
     ///
     /// ```
@@ -110,11 +109,11 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Returns what an echoing server puts before its continuation of this text: the client's own prefill and the
-    /// text. The first is the plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
+    /// Returns the text that an echoing server puts before its continuation: the client's own prefill and this text.
+    /// The first form is the plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
     ///
-    /// For an empty text, this is what such a server puts before its very first reply to a prefill. It must be
-    /// stripped from the text that becomes a [`Partial`].
+    /// For an empty text, this is what such a server puts before its first reply to a prefill. Remove it from the
+    /// text that becomes a [`Partial`].
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -138,8 +137,8 @@ impl ChatRequest {
 
     /// Asks for the rest in a user message after the cut reply (PC-3).
     ///
-    /// A cut tool call is shown as quoted text, never as a call: servers always refuse a call without a result, and a
-    /// call whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
+    /// A cut tool call is shown as quoted text and not as a call. Servers reject a call without a result, and a call
+    /// whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
     pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.apply_terms(terms);
         let root = self.root();
@@ -150,7 +149,7 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Sends the same request again on other terms, for a reply whose limit was used up before any text came (PC-8
+    /// Repeats the request with other limits, for a reply whose limit was reached before any text arrived (PC-8
     /// `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
         self.apply_terms(terms).finish()
@@ -219,7 +218,7 @@ impl ChatRequest {
     /// Shows the model its own text, and asks for the rest in a user message.
     fn show_and_ask<'a>(&'a self, edits: &mut Edits<'a>, text: &str, prompt: &str) {
         let root = self.root();
-        // A user message comes last now, so servers would refuse the client's own prefill fields.
+        // The last message is now a user message, so servers would reject the client's own prefill fields.
         for name in ["continue_final_message", "add_generation_prompt"] {
             edits.remove_field(root, name);
         }

@@ -1,11 +1,11 @@
-//! Errors in OpenAI's shape: those that Endmark raises, and those that a provider returns.
+//! Errors in OpenAI's shape, from Endmark and from providers.
 
 use crate::error::ProviderError;
 use crate::json::{Fields, Kind, Value, quote};
 
 /// Returns an error body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
-/// `kind` begins with `endmark_`; the message says what to do next.
+/// `kind` begins with `endmark_`. The message states what to do next.
 ///
 /// ```
 /// use endmark_wire::openai_chat::error_body;
@@ -36,7 +36,7 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
 }
 
 /// Returns the error in an object. It is in the field `error`, as an object or as a plain message. Older vLLM sends
-/// `"object":"error"` and the message next to it.
+/// `"object":"error"` with the message next to it.
 pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     read_error_among(root, &Fields::new(root))
 }
@@ -47,7 +47,7 @@ pub(super) fn states_error(error: &Value<'_>) -> bool {
     !error.is_blank() && !is_empty && error.as_bool() != Some(false)
 }
 
-/// Returns the same for an object whose fields are already read.
+/// Returns the same for an object whose fields were already read.
 pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
     let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
     let error = fields.get("error").filter(states_error).or_else(|| is_error().then_some(root))?;

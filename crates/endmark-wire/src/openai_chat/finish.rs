@@ -12,9 +12,9 @@ use crate::reply::Finish;
 /// Reads the end of a choice object, or returns `None` if it has no `finish_reason`, or one that states no end. Some
 /// servers send `""` or `"null"` instead of null on every chunk.
 ///
-/// `stop` counts as a stop sequence if the request has any, unless the server reports the model's own end: most
-/// servers cannot distinguish them. An error in the choice, which `OpenRouter` sends, breaks it off whatever its word
-/// is. `refused` is whether the choice has a refusal, which counts whatever the word is.
+/// `stop` counts as a stop sequence if the request has any, because most servers cannot distinguish the two. It does
+/// not if the server reports the model's own end. An error in the choice, which `OpenRouter` sends, breaks it off
+/// whatever its word is. `refused` is whether the choice has a refusal, which overrides the word.
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
     let is_failed = choice.get("error").as_ref().is_some_and(states_error);
     let word = choice.get("finish_reason").and_then(Value::text).map(Cow::into_owned);
@@ -36,7 +36,7 @@ pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refus
     })
 }
 
-/// What a server reports, next to the word, about what made the model stop.
+/// The cause of the stop, which a server reports in addition to the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopCause {
     /// No report: the server has no field for it.

@@ -22,7 +22,7 @@ pub(super) struct Owner {
 enum Relation {
     Same,
     OtherCall,
-    /// It may be the same call or another.
+    /// The piece belongs to the same call or another one.
     Uncertain,
 }
 
@@ -31,8 +31,8 @@ enum Relation {
 /// `ends` is whether the choice ends with the piece. `names_once` is whether this server is known to send a call's id
 /// and name only at its beginning.
 ///
-/// An index identifies a call, except with servers that give all calls the same index. Without an index, an id or a
-/// name begins the next call, and anything else continues the last.
+/// An index identifies a call, except if a server gives all calls the same index. Without an index, an id or a name
+/// begins the next call, and anything else continues the last one.
 pub(super) fn piece_owner(
     piece: &CallView<'_>,
     choice: u32,
@@ -69,8 +69,8 @@ fn begins_next(piece: &CallView<'_>, last: &ToolCall) -> bool {
 
 /// Decides whether a piece begins a call although another call has its index.
 ///
-/// Some servers (older vLLM) repeat a call's name in every piece, with a new id. A name then means another call only
-/// if it differs, or if the known arguments are complete or cannot continue with this piece.
+/// Some servers (older vLLM) repeat a call's name in every piece, with a new id. In that case a name begins another
+/// call only if it differs, or if the known arguments are complete or cannot continue with this piece.
 fn relation(piece: &CallView<'_>, known: &ToolCall, ends: bool, names_once: bool) -> Relation {
     let Some(name) = piece.name.as_ref().filter(|_| !known.name.is_empty()) else { return Relation::Same };
     let has_both_ids = piece.id.is_some() && known.id.is_some();

@@ -52,7 +52,7 @@ impl LimitField {
 /// A request as its client sent it (PC-9): a view, and the bytes themselves.
 ///
 /// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
-/// unchanged, so that the provider refuses it in its own words.
+/// unchanged, so that the provider rejects it itself.
 ///
 /// ```
 /// use endmark_wire::openai_chat::ChatRequest;
@@ -196,7 +196,7 @@ pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     tools.filter_map(|tool| tool.field("function")).chain(legacy)
 }
 
-/// Reads what the gateway needs to know about a request.
+/// Reads the parts of a request that the gateway needs.
 pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::new(root);
     let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);

@@ -164,7 +164,7 @@ impl<'a> ResponseEdit<'a> {
         self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
     }
 
-    /// Adds calls after those that a choice has.
+    /// Adds calls after those of a choice.
     pub(super) fn add_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice) else { return };
         match message.field("tool_calls").and_then(|own| own.as_kind(Kind::Array)) {
@@ -208,7 +208,7 @@ impl<'a> ResponseEdit<'a> {
         self.edits.finish()
     }
 
-    /// Drops logprobs: the rest has none, and those of the beginning would be taken for all of the text.
+    /// Drops logprobs: the rest has none, and those of the beginning would be mistaken for all of the text.
     fn drop_logprobs(&mut self, choice: u32) {
         let choice = find_choice(self.edits.original(), choice);
         if let Some(choice) = choice.filter(|choice| choice.field("logprobs").is_some()) {
@@ -233,7 +233,7 @@ impl<'a> ResponseEdit<'a> {
     }
 }
 
-/// Returns the choice with this number, if it is an object. A choice without a number has that of its position.
+/// Returns the choice with this number, if it is an object. A choice without a number has its position as number.
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices

@@ -17,10 +17,10 @@ use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, 
 use crate::sse::Frame;
 use crate::stream::{Data, frame_data, parse_data};
 
-/// Reads a stream, and keeps the reply received so far (PC-9).
+/// Reads a stream, and stores the received reply (PC-9).
 ///
-/// It keeps at most `keep_bytes` of texts, names and arguments. Past that limit it drops everything kept, and no
-/// choice is [mendable](Choice::mendable) any more. The chunks are read as before.
+/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
+/// choice is [mendable](Choice::mendable). Chunks are still read.
 ///
 /// ```
 /// use endmark_wire::openai_chat::{ChatRequest, ChatStream};
@@ -41,7 +41,7 @@ pub struct ChatStream {
     received: Received,
     template: Option<Template>,
     fallback: Template,
-    /// Whether pieces of calls came that have neither id nor name.
+    /// Whether pieces of calls arrived that have neither id nor name.
     names_once: bool,
     /// The counts of choices that have their own.
     usages: BTreeMap<u32, Usage>,
@@ -50,7 +50,7 @@ pub struct ChatStream {
 /// More choices than a request can ask for. The counts of further ones are not kept.
 const MAX_COUNTED_CHOICES: usize = 128;
 
-/// Returns whether an item of `choices` has nothing but a role, as the first chunk of most servers.
+/// Returns whether an item of `choices` contains only a role, as the first chunk of most servers does.
 fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
     let mut fields_left = delta.into_iter().flat_map(Fields::iter);
     choice.non_empty("finish_reason").is_none()
@@ -76,8 +76,8 @@ impl ChatStream {
 
     /// Reads a frame. A comment is an empty event.
     ///
-    /// After a broken chunk the reply is incomplete: the part before it is kept, but its content is missing from all
-    /// that follows. Once another chunk is read, no choice is mendable.
+    /// After a broken chunk the reply is incomplete. The part before it is stored, but everything after it lacks its
+    /// content. Once another chunk is read, no choice is mendable.
     pub fn read_frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let data = frame_data(frame, &mut self.received)?;
         Ok(self.read_data(data))
@@ -99,7 +99,7 @@ impl ChatStream {
             }
             Data::Object(root) => root,
         };
-        // Every chunk is queried for the same few fields: one pass finds them all.
+        // The same few fields of every chunk are read. One pass finds all of them.
         let fields = Fields::new(root);
         let error = read_error_among(root, &fields);
         let mut event = Event { has_no_choices: true, error, ..Event::default() };
@@ -119,7 +119,7 @@ impl ChatStream {
             self.received.note_identity(root.word("model"), root.word("id"));
         }
         event.usage = usage_among(&fields).or_else(|| self.count_choices(counted));
-        // A chunk without any choice may report what Azure filtered in the request.
+        // A chunk without choices may report what Azure filtered in the request.
         let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
         event.opens = event.error.is_none() && choices.is_some_and(opens);
         // llama.cpp counts here if usage was not requested.
@@ -138,7 +138,7 @@ impl ChatStream {
         self.received.choices()
     }
 
-    /// Returns the choice with this number, if anything of it came.
+    /// Returns the choice with this number, if any part of it arrived.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.received.choice_at(index)
     }
@@ -163,7 +163,7 @@ impl ChatStream {
         self.received.ending(choice)
     }
 
-    /// Returns whether the stream's own end came.
+    /// Returns whether the stream's own end arrived.
     pub fn is_done(&self) -> bool {
         self.received.is_done()
     }
@@ -209,8 +209,8 @@ impl ChatStream {
         is_bare(value, delta.as_ref())
     }
 
-    /// Notes a part that only the server can produce. Its position in the text is unknown, so text that came is still
-    /// judged.
+    /// Records a part that only the server can produce. Its position in the text is unknown, so received text is
+    /// still judged.
     fn note_unrequestable(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
             self.received.note_extra_content(choice);
@@ -256,7 +256,7 @@ impl ChatStream {
         }
     }
 
-    /// Reads the piece of a call. The next one in the same delta may begin another call.
+    /// Reads the piece of a call. The next piece in the same delta may begin another call.
     fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
         let owner = piece_owner(call, choice, &self.received, ends, self.names_once);
         let index = owner.call;

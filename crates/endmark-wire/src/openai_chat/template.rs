@@ -9,11 +9,11 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quote};
 use crate::reply::{EventError, ToolCall, Usage};
 
-/// Fields that are the same in every chunk of a stream. Others belong to one chunk only.
+/// Fields with the same value in every chunk of a stream. Other fields belong to a single chunk.
 const ENVELOPE: [&str; 7] =
     ["id", "object", "created", "model", "provider", "service_tier", "system_fingerprint"];
 
-/// A longer field is omitted from written chunks: it comes from outside, and would be kept for the whole stream.
+/// Maximum length of a field in written chunks. It comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
 /// The common fields of a stream's chunks, as the server writes them, from which further chunks are built.
@@ -26,7 +26,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Creates a template for a stream of which no chunk came.
+    /// Creates a template for a stream of which no chunk arrived.
     pub fn new(model: &str) -> Self {
         Self::with_id("chatcmpl-endmark", model)
     }
@@ -89,7 +89,7 @@ impl Template {
         self.chunk(&format!("\"choices\":[{choice}]{endmark}"))
     }
 
-    /// Returns a chunk without choices that counts the tokens of the whole reply.
+    /// Returns a chunk without choices that contains the token counts of the whole reply.
     pub fn usage_chunk(&self, usage: &Usage) -> Vec<u8> {
         self.chunk(&format!("\"choices\":[],\"usage\":{}", usage_json(usage)))
     }

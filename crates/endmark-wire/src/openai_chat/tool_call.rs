@@ -66,7 +66,7 @@ impl<'a> CallView<'a> {
     }
 
     /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a
-    /// string: its source is the text then.
+    /// string. In that case its source is the text.
     pub(super) fn arguments_text(&self) -> (String, bool) {
         match self.arguments.map(|arguments| (arguments, arguments.decode())) {
             Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),

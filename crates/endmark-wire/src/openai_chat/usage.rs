@@ -34,7 +34,7 @@ pub(super) fn choice_usage(choice: &Fields<'_>) -> Option<Usage> {
     choice.get("usage").and_then(read_usage)
 }
 
-/// Returns the counts of a reply from those of its choices, which all have the same prompt.
+/// Returns the counts of a reply from the counts of its choices, which share a prompt.
 pub(super) fn sum_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
     usages.cloned().reduce(|sum, next| {
         let (prompt, cached, written) = (sum.prompt.max(next.prompt), sum.cached, sum.written);
@@ -51,7 +51,7 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
     let total = count("total_tokens");
     if prompt.is_none() && completion.is_none() {
-        // A total alone counts, too: its parts are estimated.
+        // If there is only a total, its parts are estimated.
         return total.map(|total| Usage { total, ..Usage::default() });
     }
     let cached = [
@@ -101,8 +101,8 @@ pub(super) fn usage_json(usage: &Usage) -> String {
     usage.details.add_to_json(json)
 }
 
-/// Writes the counts over those of the document's `usage`, and over those of a choice that has its own and is the
-/// only one. Several choices lose their own counts, since it is unknown which of them further calls were for.
+/// Writes the counts into the document's `usage`, and into that of a choice if it is the only one. Several choices
+/// lose their own counts, because it is unknown to which of them further calls belong.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
     match root.field("usage").and_then(|usage| usage.as_kind(Kind::Object)) {

@@ -23,7 +23,7 @@ pub(super) struct ChatWriter {
     legacy: Vec<u32>,
 }
 
-/// What was written of a choice.
+/// The data that was written for a choice.
 #[derive(Debug)]
 struct WrittenChoice {
     choice: u32,
@@ -110,7 +110,7 @@ impl ChatWriter {
         let is_left = |choice, piece: Option<&Piece>| match (self.wrote(choice), piece) {
             (None, _) => true,
             (Some(wrote), Some(piece)) => !wrote.replaces(piece),
-            // The end of a continued choice comes after what was written.
+            // The end of a continued choice follows the written content.
             (Some(_), None) => false,
         };
         let pieces = event.pieces.iter().any(|delta| is_left(delta.choice, Some(&delta.piece)));
@@ -138,8 +138,8 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// Returns the chunk that ends a choice whose own end did not come, or came before all was written. It keeps the
-    /// parts of the own end that no other chunk states.
+    /// Returns the chunk that ends a choice whose own end is missing, or arrived before everything was written. It
+    /// keeps the parts of the own end that no other chunk contains.
     fn end(
         &self,
         end: &ChoiceEnd<'_>,
@@ -227,7 +227,7 @@ impl ChatWriter {
 
 impl Writer for ChatWriter {
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
-        // Only the end of one choice is held back: other choices continue past it.
+        // Only the end of one choice is held back, and other choices continue.
         self.note(frame, event);
         client.extend_from_slice(&frame.raw);
     }

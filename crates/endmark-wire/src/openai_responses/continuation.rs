@@ -17,7 +17,7 @@ impl WireAsk for Responses {
     fn continuation(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = apply_terms(root, terms);
-        // Otherwise the server would add Endmark's prompt, and the rest as a separate message, to the client's
+        // Otherwise the server would add Endmark's prompt and the rest, as separate messages, to the client's
         // conversation.
         edits.remove_field(root, "conversation");
         if is_never_continued(ask) {

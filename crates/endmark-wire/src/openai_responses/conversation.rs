@@ -135,7 +135,7 @@ impl WireConversation for Responses {
         items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
     }
 
-    // The items of the final response or, without one, those that were completed.
+    // Use the items of the final response or else the completed items.
     fn stream_items(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let ended = events.iter().rev().filter_map(|event| event.field("response"));
         if let Some(response) = { ended }.find(|response| response.non_empty("output").is_some()) {

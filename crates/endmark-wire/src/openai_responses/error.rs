@@ -25,7 +25,7 @@ fn response_items(error: Value<'_>) -> ProviderError {
     }
 }
 
-/// Returns the event that ends a stream. It has the error in this format, and again in the field where client
+/// Returns the event that ends a stream. It contains the error in this format, and also in the field where client
 /// libraries look for errors in any stream.
 pub(super) fn event(kind: &str, message: &str, rest: &str) -> String {
     let (kind, message) = (quote(kind), quote(message));

@@ -32,7 +32,7 @@ impl Item {
 
 const CUSTOM_CALL: &str = "custom_tool_call";
 
-/// How a kind of call is written: a function's arguments are JSON, the input of a custom tool is free text.
+/// How a call is written: the arguments of a function are JSON, and the input of a custom tool is free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallForm {
     /// The type of its item.

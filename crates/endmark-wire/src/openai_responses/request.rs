@@ -11,7 +11,7 @@ impl WireRequest for Responses {
     fn view(&self, root: Value<'_>, _address: &Address) -> View {
         let fields = Fields::new(root);
         let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
-        // A stored prompt or the previous response can be the whole request.
+        // A stored prompt or the previous response may replace the input.
         let asks_nothing = input.is_none()
             && ["prompt", "previous_response_id", "conversation"]
                 .iter()

@@ -100,7 +100,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                     ..ToolCall::default()
                 });
             }
-            // Content that no continuation can contain: the rest would not fit it.
+            // No continuation can contain this content, so the rest would not fit it.
             Item::OtherCall | Item::Other => {
                 choice.web_searches += u64::from(is_web_search(item));
                 choice.note_unshowable();
@@ -151,7 +151,7 @@ pub(super) fn write_cut<'a>(
         return;
     }
     for (call, item) in (0..).zip(items.filter(|item| Item::classify(*item) == Item::Call)) {
-        // Only the status discloses that free text is cut.
+        // Only the status shows that free text is cut.
         let is_cut = cut.contains(&call);
         if item.field("status").is_some() || (is_cut && CallForm::from_item(item).is_free_text()) {
             let status = if is_cut { INCOMPLETE } else { COMPLETED };
@@ -243,13 +243,13 @@ impl ReplyEdit for Edit<'_> {
             self.edits.push_item(output, &message_item(&id, "completed", text));
         }
         self.edits.set_texts(&texts, text);
-        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
+        // The rest has no logprobs, and those of the beginning would be mistaken for all of the text.
         let messages = output.items().filter(|item| Item::classify(*item) == Item::Message);
         let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
         for part in parts.filter(|part| part.non_empty("logprobs").is_some()) {
             self.edits.set_field(part, "logprobs", "[]");
         }
-        // Some servers repeat the text next to the items.
+        // Some servers repeat the text outside the items.
         if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
         {
             self.edits.set_text(whole, text);

@@ -6,8 +6,8 @@ use crate::reply::Finish;
 
 const FORMAT: &str = "openai_responses";
 
-/// Reads how a response ended, or returns `None` while it has not (PC-8). `has_stop` is whether the request names
-/// stop sequences, which some servers accept: they report `completed` for them, too.
+/// Reads how a response ended. Returns `None` before its end (PC-8). `has_stop` is whether the request has stop
+/// sequences. Servers that accept them report `completed` for them.
 ///
 /// An incomplete response without a reason is cut at its limit, because that is the reason which servers are known to
 /// omit.

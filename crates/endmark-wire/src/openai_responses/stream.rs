@@ -28,12 +28,12 @@ struct OpenItem {
     item: Item,
     /// Its number among the calls.
     call: u32,
-    /// Whether any content of it came.
+    /// Whether any content of it arrived.
     has_content: bool,
 }
 
 /// The item that an event belongs to: its index in the output, or the item's id if a server sends no index. Ids alone
-/// are not enough, since some servers change them from event to event.
+/// are not enough, because some servers change them from event to event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ItemPlace {
     Index(u64),
@@ -64,7 +64,7 @@ impl ResponseReader {
     }
 
     fn read_event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces and have none of the fields that could contain an error: one pass over the fields
+        // Most events are pieces and have none of the fields that could contain an error. One pass over the fields
         // shows this.
         let fields = Fields::new(root);
         let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
@@ -146,7 +146,7 @@ impl ResponseReader {
         event
     }
 
-    /// Notes whether a call's item is complete, and whether it is a call of a custom tool.
+    /// Records whether a call's item is complete, and whether it is a call of a custom tool.
     fn note_call(&mut self, root: Value<'_>, kind: &str, event: &Event) {
         let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
             return;
@@ -168,7 +168,7 @@ impl ResponseReader {
         }
     }
 
-    /// Notes an item of one of the provider's own tools. Some servers send only its end.
+    /// Records an item of one of the provider's own tools. Some servers send only its end.
     fn note_own_tool(&mut self, root: Value<'_>, kind: &str) {
         let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
         let Some(item) = item.filter(|item| matches!(Item::classify(*item), Item::OtherCall | Item::Other))
@@ -260,7 +260,7 @@ impl ResponseReader {
         fidelity
     }
 
-    /// Reads an item's end. It repeats what came; if nothing came before, it is the whole item.
+    /// Reads an item's end. It repeats what arrived; if nothing arrived before, it is the whole item.
     fn end_item(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let place = ItemPlace::read(root);
         let known = self.open.iter().position(|open| open.place == place);
@@ -300,7 +300,7 @@ impl ResponseReader {
     }
 }
 
-/// Returns a call as its item states it, and how completely its arguments represent what was sent.
+/// Returns a call from its item, and how completely its arguments represent what was sent.
 fn begin_call(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
     let arguments = item.field(CallForm::from_item(item).field).and_then(Value::decode);
     let fidelity = Fidelity::from_exactness(arguments.as_ref().is_none_or(|arguments| arguments.exact));

@@ -21,7 +21,7 @@ pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     let count = |path| usage.at(path).and_then(Value::as_u64);
     let (prompt, completion) = (count("input_tokens"), count("output_tokens"));
     if prompt.is_none() && completion.is_none() {
-        // A total alone counts, too: its parts are estimated.
+        // If there is only a total, its parts are estimated.
         return count("total_tokens").map(|total| Usage { total, ..Usage::default() });
     }
     let cached = count("input_tokens_details.cached_tokens");
@@ -45,7 +45,7 @@ pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     })
 }
 
-/// Writes the counts over those of this response, whose other details stay.
+/// Writes the counts into the usage of this response, and keeps its other fields.
 pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usage) {
     let Some(own) = response.field("usage").and_then(|own| own.as_kind(Kind::Object)) else {
         edits.set_field(response, "usage", &json(counts));

@@ -19,11 +19,11 @@ use crate::writer::{Closing, CutCall, End, HeldFrames, StreamError, Writer};
 use client_item::{ClientItem, Target};
 
 /// Writes a streamed response.
-// Fields: the state of one pass over a stream; each event changes most of them.
+// Fields: the state of one pass over a stream, most of which changes with each event.
 #[derive(Debug)]
 pub(super) struct ResponseWriter {
     model: String,
-    /// The number of bytes of the client's side that may still be remembered. `None` once they were used up.
+    /// Number of bytes of the client's data that may still be remembered. `None` after the limit was reached.
     room: Option<usize>,
     held: HeldFrames,
     /// The response object with which the stream began.
@@ -48,9 +48,9 @@ pub(super) struct ResponseWriter {
     id: Option<String>,
     /// The calls that stay cut.
     cut: BTreeSet<u32>,
-    /// The items that are withheld from the client, since others replace them.
+    /// The items that are withheld from the client, because others replace them.
     omitted_items: HashSet<ItemPlace>,
-    /// The number of leading items that are as complete as they can be.
+    /// Number of leading items that are as complete as possible.
     completed: usize,
 }
 
@@ -177,7 +177,7 @@ impl ResponseWriter {
         self.items.last().map_or(0, |known| known.index.saturating_add(1))
     }
 
-    /// Returns an id for an item that begins here, made of the response's id: later requests may refer to it.
+    /// Returns an id for a new item, derived from the response's id, because later requests may refer to it.
     fn own_id(&self, prefix: &str) -> String {
         let sent_response =
             self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
@@ -245,7 +245,7 @@ impl ResponseWriter {
                 continue;
             };
             let place = ItemPlace::read(root);
-            // Another call may continue next, and is then written from where the client has it.
+            // Another call may continue next. It is then written from the position that the client has.
             let waits = |known: &mut ClientItem| known.has_grown || known.kind == Item::Call;
             if open.as_ref() == Some(&place) || self.known_item(&place).is_some_and(waits) {
                 kept.push((frame, event));
@@ -374,8 +374,8 @@ impl ResponseWriter {
         format!("{at},\"delta\":{}", quote(text))
     }
 
-    /// Returns all events that complete an item, except those already sent. Items of other kinds, such as a call of a
-    /// tool that is not a function, cannot be completed: their final form is unknown.
+    /// Returns all events that complete an item and were not sent yet. Items of other kinds, such as a call of a tool
+    /// that is not a function, cannot be completed, because their final form is unknown.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
         let can_be = |known: &&ClientItem| {
             known.done_part.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other)
@@ -394,7 +394,7 @@ impl ResponseWriter {
                 bytes
                     .extend(self.write_event("response.content_part.done", &format!("{at},\"part\":{part}")));
             }
-            // Clients run a call with free text as soon as its completing event comes, whatever its status.
+            // Clients run a call with free text when its completing event arrives, whatever its status is.
             Item::Call if known.form.is_free_text() && status == INCOMPLETE => {
                 self.items[position].done_part = Some(known.whole_item(status));
                 return bytes;

@@ -1,9 +1,9 @@
 //! The table of the providers' paths.
 //!
-//! Sources: every path to which the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python
-//! index) send model calls, and the roots of their Azure and Vertex AI clients. For reranking: the READMEs of vLLM's
-//! and llama.cpp's servers. Any other path of theirs (organizations, agents, vaults) is unknown, and is refused as
-//! such.
+//! Sources: all paths to which the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python
+//! index) send model calls, and the roots of their Azure and Vertex AI clients. For reranking: the READMEs of the
+//! servers of vLLM and llama.cpp. Their other paths (organizations, agents, vaults) are unknown, and are rejected as
+//! unknown.
 
 use super::{COMPLETIONS, Cost, ModelPlace, Service};
 use crate::deciding::{DecidingField, fields};

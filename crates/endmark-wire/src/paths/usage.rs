@@ -4,8 +4,8 @@ use crate::json::{Kind, Value};
 use crate::reply::Usage;
 use crate::{gemini, openai_chat, openai_responses};
 
-/// Returns the usage that a JSON response or an event of a stream reports. For an array it is that of its last item.
-/// A service that reports only a total has no output.
+/// Returns the usage in a JSON response or an event of a stream. For an array it is the usage of its last item. A
+/// service that reports only a total has no output.
 ///
 /// ```
 /// use endmark_wire::{json::Value, paths::read_usage};

@@ -6,17 +6,17 @@ use endmark_recovery::{Ending, Stop};
 use super::{Finish, PieceKey, ToolCall};
 use crate::finish_reasons::Meaning;
 
-/// One choice of a reply, as far as it was received.
+/// One choice of a reply, as received.
 // Fields: one for each part of a reply in any format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the choice")]
 pub struct Choice {
-    /// Its number among the choices of the reply.
+    /// Number of the choice in the reply.
     pub index: u32,
     /// The text, without reasoning and refusals. Empty if the reply has no text.
     pub text: String,
-    /// Where the last part of the text begins, in formats with self-contained parts, such as a remark before a search
-    /// and the answer after it. A requested grammar or schema applies to the last part.
+    /// Start of the last part of the text, in formats with self-contained parts, such as a remark before a search and
+    /// the answer after it. A requested grammar or schema applies to the last part.
     pub last_part: usize,
     /// The tool calls, in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
@@ -24,28 +24,30 @@ pub struct Choice {
     pub last_call_at: usize,
     /// Whether reasoning came with it.
     pub has_reasoning: bool,
-    /// Whether it has a part that only the server can produce, such as search results or a call of a tool that is not
-    /// a function. Such a choice can be judged but not continued, because no request can contain that part.
+    /// Whether the choice has a part that only the server can produce, such as search results or a call of a tool
+    /// that is not a function. Such a choice can be judged but not continued, because no request can contain that
+    /// part.
     pub has_unrequestable_part: bool,
-    /// Whether the last thing that came is such a part, or a thought after a text or a call. The rest of the reply
-    /// would continue something that no request can contain.
+    /// Whether the choice ends in such a part, or in a thought after a text or a call. The rest would continue
+    /// something that no request can contain.
     pub ends_in_unshown_part: bool,
     /// Whether the model refused, by a field for refusals or by its stop reason.
     pub is_refused: bool,
-    /// How it ended. `None` while it has not.
+    /// How the choice ended. `None` before its end.
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received of them, character for character.
     ///
-    /// If not, the choice can only be passed on, and both may be empty. Reasons are a reply too long to be kept, a
-    /// chunk that could not be read, or a call in pieces.
+    /// If not, the choice can only be forwarded, and both may be empty. This happens if a reply is too long to be
+    /// stored, a chunk cannot be read, or a call arrives in pieces.
     pub mendable: bool,
-    /// Whether every character of them is one that came. Half a surrogate pair is not a character and becomes U+FFFD.
-    /// Such a choice can be judged but not continued.
+    /// Whether the text has exactly the characters that arrived. Half a surrogate pair is not a character and becomes
+    /// U+FFFD. Such a choice can be judged but not continued.
     pub exact: bool,
-    /// Whether half a character came last. It is not part of the text: the other half may come in the next piece.
+    /// Whether the last received data is half a character. It is not part of the text, because the other half may be
+    /// in the next piece.
     pub half_open: bool,
-    /// Whether it states itself that more was to come: of a call, in formats whose calls can come in pieces, or of a
-    /// response that is still in progress.
+    /// Whether the choice itself states that more should follow: of a call, in formats whose calls can arrive in
+    /// pieces, or of a response that is still in progress.
     pub unfinished: bool,
     /// The provider's own continuation token, if it gave one. Of several, the last.
     pub continuation: Option<Continuation>,
@@ -53,8 +55,8 @@ pub struct Choice {
     pub signature: Option<String>,
     /// The number of bytes of text and arguments that were received, kept or not.
     pub received: usize,
-    /// A tally of what the model wrote, kept or not: text, arguments, reasoning, refusals and media. Its tokens are
-    /// estimated from this if no server counts them.
+    /// A tally of everything that the model wrote, stored or not: text, arguments, reasoning, refusals and media.
+    /// Tokens are estimated from it if no server counts them.
     pub written: TextTally,
     /// The number of web searches among the items of the provider's own tools, in formats whose counts lack them.
     pub web_searches: u64,
@@ -63,14 +65,14 @@ pub struct Choice {
 /// A provider's own token for the continuation of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
-    /// The token, as it came.
+    /// The token, as received.
     pub token: String,
     /// The length in bytes of the text that it continues.
     pub text: usize,
 }
 
 impl Choice {
-    /// Creates a choice of which nothing has come yet.
+    /// Creates a choice without any received content.
     pub fn new(index: u32) -> Self {
         Self {
             index,
@@ -141,14 +143,14 @@ impl Choice {
         behind.filter(|text| !text.trim().is_empty())
     }
 
-    /// Returns whether a client appends the next piece of this call to what it has of it. If some of the calls share
-    /// an index or have none, that is certain only for the last one.
+    /// Returns whether a client appends the next piece of this call to the received part. If some calls share an
+    /// index or have none, that is certain only for the last one.
     pub fn can_extend_call(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
         is_last || self.tool_calls.iter().all(|call| call.place == PieceKey::Number)
     }
 
-    /// Notes that the text and the arguments are all that the model wrote, apart from its thoughts.
+    /// Records that the text and the arguments are all that the model wrote, apart from its thoughts.
     pub(crate) fn note_written(&mut self) {
         let arguments = self.tool_calls.iter().map(|call| &call.arguments);
         for text in std::iter::once(&self.text).chain(arguments) {
@@ -157,19 +159,19 @@ impl Choice {
         }
     }
 
-    /// Notes that a thought came.
+    /// Records that a thought arrived.
     pub(crate) fn note_thought(&mut self) {
         self.has_reasoning = true;
         self.ends_in_unshown_part =
             self.has_unrequestable_part || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
     }
 
-    /// Notes a part that no request can contain.
+    /// Records a part that no request can contain.
     pub(crate) fn note_unshowable(&mut self) {
         (self.has_unrequestable_part, self.ends_in_unshown_part) = (true, true);
     }
 
-    /// Notes how the choice ended.
+    /// Records how the choice ended.
     pub(crate) fn end(&mut self, finish: Option<Finish>) {
         if let Some(finish) = finish {
             self.is_refused |= finish.stop == Some(endmark_recovery::Stop::Refused);

@@ -1,5 +1,5 @@
-//! Provider-specific counts besides the tokens of a prompt and a reply: cache lifetimes, tokens by modality, the cost
-//! of a call.
+//! Provider-specific counts in addition to the tokens of a prompt and a reply: cache lifetimes, tokens by modality,
+//! the cost of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ enum CountPlace {
     Kind(String, String),
 }
 
-/// Counts besides the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second, are
-/// ignored.
+/// Counts in addition to the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second,
+/// are ignored.
 ///
-/// They are shared, because several places hold a call's counts and calls are rarely added up.
+/// They are shared, because several places contain a call's counts and calls are rarely added up.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Details(Arc<[(CountPlace, Amount)]>);
 
 impl Details {
-    /// Reads those of a usage object, except for the ones that its format knows (`name`, or `object.name`).
+    /// Reads the counts of a usage object, except for those that its format knows (`name`, or `object.name`).
     pub(crate) fn read(usage: &Fields<'_>, known: &[&str]) -> Self {
         let mut details = Vec::new();
         for field in usage.iter() {
@@ -73,7 +73,7 @@ impl Details {
         Self(details.into())
     }
 
-    /// Returns these, replaced by those that a later object counts.
+    /// Returns these counts, replaced by those in a later object.
     pub(crate) fn updated_by(&self, later: &Self) -> Self {
         let mut both = self.0.to_vec();
         for (place, amount) in &*later.0 {
@@ -120,7 +120,7 @@ impl Details {
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
-    /// Writes them over those of this usage object.
+    /// Writes the counts into this usage object.
     pub(crate) fn write<'a>(&self, edits: &mut Edits<'a>, usage: Value<'a>) {
         let mut made: Vec<&str> = Vec::new();
         for (place, amount) in &*self.0 {

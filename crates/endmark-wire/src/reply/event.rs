@@ -6,7 +6,7 @@ use super::{Finish, ToolCall, Usage};
 use crate::error::ProviderError;
 use crate::json::JsonError;
 
-/// The bytes that a call counts towards the limit on kept bytes, besides its text: its entry and its positions.
+/// The bytes that a call counts towards the limit on kept bytes, in addition to its text: its entry and its positions.
 pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 
 /// An event of a stream that cannot be read.
@@ -40,11 +40,11 @@ impl EventError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the event")]
 pub struct Event {
-    /// The pieces of choices that came, in order.
+    /// The pieces of choices that arrived, in order.
     pub pieces: Vec<Delta>,
     /// The choices that ended.
     pub finishes: Vec<Finish>,
-    /// The token counts of the whole reply, if the event has them.
+    /// The token counts of the whole reply, if the event contains them.
     pub usage: Option<Usage>,
     /// The error that ended the reply.
     pub error: Option<ProviderError>,
@@ -55,18 +55,17 @@ pub struct Event {
     pub closes: bool,
     /// The number of the call that is reported complete.
     pub closed_call: Option<u32>,
-    /// Whether the event opens a reply or a part of one, and contains nothing of it yet, not even its end. Until
-    /// another event comes, the reply of another call can replace it.
+    /// Whether the event opens a reply or a part of one and contains no content, not even its end. Until another
+    /// event arrives, the reply of another call can replace it.
     pub opens: bool,
-    /// Whether the event is empty, such as a comment or a ping. It may be sent before events that are held back.
+    /// Whether the event is empty, such as a comment or a ping. It may overtake events that are held back.
     pub idle: bool,
     /// Whether the event contains nothing of a choice, such as a final event that only counts tokens.
     pub has_no_choices: bool,
 }
 
 impl Event {
-    /// Returns whether the event only counts the tokens of the reply, such as the one that `include_usage` adds to a
-    /// stream.
+    /// Returns whether the event only contains token counts, such as the event that `include_usage` adds to a stream.
     pub fn only_counts(&self) -> bool {
         self.has_no_choices && self.usage.is_some() && self.error.is_none() && !self.is_done
     }
@@ -82,7 +81,7 @@ impl Event {
 pub struct Delta {
     /// The number of its choice.
     pub choice: u32,
-    /// The piece that came.
+    /// The piece that arrived.
     pub piece: Piece,
 }
 
@@ -101,7 +100,7 @@ pub enum Piece {
         index: u32,
         /// Its id, if given.
         id: Option<String>,
-        /// The function's name, if given.
+        /// The function's name, if the piece contains it.
         name: Option<String>,
         /// The next characters of the arguments.
         arguments: String,
@@ -109,7 +108,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Returns the number of bytes that this needs if it is kept, given the calls that are already known.
+    /// Returns the number of bytes needed to store this, given the calls that are already known.
     pub(super) fn cost(&self, is_known: impl Fn(u32) -> bool) -> usize {
         match self {
             Self::Text(text) => text.len(),

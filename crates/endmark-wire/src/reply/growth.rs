@@ -1,13 +1,13 @@
-//! Growth of a text that is kept while its reply comes.
+//! Grows a text that is stored while its reply arrives.
 
 /// The capacity in bytes from which a text gets more room in large steps.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
-/// The least room of a long text, in bytes.
+/// Minimum capacity of a long text, in bytes.
 ///
-/// Common allocators give this size its own pages, which the system provides one by one when they are written to.
-/// Unused room costs nothing, and growing it copies nothing. A thousand replies that grow in small steps next to each
-/// other would leave holes that fit none of them.
+/// Common allocators give an allocation of this size its own pages, which the system provides when they are written
+/// to. Therefore unused capacity costs nothing, and growing it copies nothing. A thousand replies that grow in small
+/// steps would leave holes that fit none of them.
 const MIN_ROOM_BYTES: usize = 128 * 1024;
 
 /// Appends to a text that is kept until its reply ends.

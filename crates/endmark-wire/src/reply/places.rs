@@ -5,11 +5,11 @@ use std::collections::HashMap;
 /// The positions of calls among the calls of their choice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
-    /// By choice, and by the call's own number.
+    /// By choice and the call's own number.
     own_positions: HashMap<(u32, u32), usize>,
-    /// By choice, and by the number in the pieces; of several calls with one number, the last.
+    /// By choice and the number in the pieces. If several calls have the same number, this is the last one.
     sent_positions: HashMap<(u32, u32), usize>,
-    /// By choice: the first number after those of all its calls.
+    /// By choice: the first number after all its calls.
     next: HashMap<u32, u32>,
 }
 
@@ -31,14 +31,14 @@ impl Places {
         self.own_positions.len()
     }
 
-    /// Notes that a call begins at this position.
+    /// Records that a call begins at this position.
     pub(super) fn note_begin(&mut self, choice: u32, call: u32, position: usize) {
         self.own_positions.insert((choice, call), position);
         let next = self.next.entry(choice).or_default();
         *next = call.saturating_add(1).max(*next);
     }
 
-    /// Notes that pieces of the call at this position are sent with this number.
+    /// Records that pieces of the call at this position are sent with this number.
     pub(super) fn note_sent(&mut self, choice: u32, number: u32, position: usize) {
         self.sent_positions.insert((choice, number), position);
     }

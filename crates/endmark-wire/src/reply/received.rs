@@ -28,7 +28,7 @@ enum State {
     Broken,
 }
 
-/// How completely the pieces of an event represent what came.
+/// How completely the pieces of an event represent the received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fidelity {
     /// All of it, character for character.
@@ -45,7 +45,7 @@ impl Fidelity {
         if is_exact { Self::Exact } else { Self::HalfCharacter }
     }
 
-    /// Returns `Partial` if more came than pieces can represent.
+    /// Returns `Partial` if more was received than pieces can represent.
     pub(crate) fn partial_if(is_more: bool) -> Self {
         if is_more { Self::Partial } else { Self::Exact }
     }
@@ -53,8 +53,8 @@ impl Fidelity {
 
 /// Assembles a streamed reply from the pieces that its format's reader finds (PC-9).
 ///
-/// It keeps at most `keep_bytes` of texts, names and arguments. Past that limit it drops everything kept, and no
-/// choice is [mendable](Choice::mendable) any more. Counting continues.
+/// It stores at most `keep_bytes` of texts, names and arguments. Above that limit it drops everything stored, and no
+/// choice is [mendable](Choice::mendable). Counting continues.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -66,10 +66,10 @@ impl Fidelity {
 pub struct Received {
     choices: Vec<Choice>,
     places: Places,
-    /// The number of bytes that may still be kept. `None` once they were used up or given up.
+    /// Number of bytes that may still be stored. `None` after the limit was reached.
     room: Option<usize>,
     usage: Option<Usage>,
-    /// Whether nothing of the reply came after the last token count.
+    /// Whether nothing arrived after the last token count.
     is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
@@ -105,12 +105,12 @@ impl Received {
         &self.choices
     }
 
-    /// Returns the choice with this number, if anything of it came.
+    /// Returns the choice with this number, if any part of it arrived.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.index == index)
     }
 
-    /// Returns the call with this number of a choice, as far as it came.
+    /// Returns the call with this number of a choice, as received.
     pub fn call_at(&self, choice: u32, call: u32) -> Option<&ToolCall> {
         self.choice_at(choice)?.tool_calls.get(self.places.own_position(choice, call)?)
     }
@@ -126,12 +126,12 @@ impl Received {
         (call.sent_index().unwrap_or(call.index) == number).then_some(call)
     }
 
-    /// Returns the first number after those of all calls of a choice.
+    /// Returns the first number after all calls of a choice.
     pub(crate) fn next_call(&self, choice: u32) -> u32 {
         self.places.next(choice)
     }
 
-    /// Returns the bytes that the calls need besides their texts.
+    /// Returns the bytes that the calls need in addition to their texts.
     pub fn entry_bytes(&self) -> usize {
         self.places.count() * ENTRY_BYTES
     }
@@ -141,8 +141,8 @@ impl Received {
         self.usage.as_ref()
     }
 
-    /// Returns whether the counts cover the whole reply: it ended, and nothing of it came after them. Servers also
-    /// send counts in the middle of a reply, and Messages begins with a count that has no meaning.
+    /// Returns whether the counts cover the whole reply, because it ended and nothing arrived after them. Servers
+    /// also send counts in the middle of a reply, and Messages begins with a count without meaning.
     pub fn is_counted(&self) -> bool {
         let ended = self.is_done
             || self.state == State::Failed
@@ -150,7 +150,7 @@ impl Received {
         self.is_counted && ended
     }
 
-    /// Notes that the counts so far do not cover a whole reply.
+    /// Records that the counts so far do not cover a whole reply.
     pub(crate) fn note_uncounted(&mut self) {
         self.is_counted = false;
     }
@@ -174,7 +174,7 @@ impl Received {
         }
     }
 
-    /// Returns whether the stream's own end came.
+    /// Returns whether the stream's own end arrived.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
@@ -189,12 +189,12 @@ impl Received {
         self.tier.as_deref()
     }
 
-    /// Notes the service tier of the reply. The last one counts, since the first may be the requested one.
+    /// Records the service tier of the reply. The last one counts, because the first may be the requested one.
     pub(crate) fn note_tier(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
 
-    /// Updates the number of web searches of a choice, from the number known so far.
+    /// Updates the number of web searches of a choice, given the number so far.
     pub(crate) fn update_searches(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.web_searches = count(choice.web_searches);
@@ -206,20 +206,20 @@ impl Received {
         self.id.as_deref()
     }
 
-    /// Notes the model and the id of the reply. The first values count.
+    /// Records the model and the id of the reply. The first values count.
     pub(crate) fn note_identity(&mut self, model: Option<String>, id: Option<String>) {
         self.model = self.model.take().or(model);
         self.id = self.id.take().or(id);
     }
 
-    /// Notes that another event is to be read. After an event that could not be read, what was kept is not reliable.
+    /// Records that another event follows. After an event that could not be read, the stored content is not reliable.
     pub(crate) fn next_event(&mut self) {
         if self.state == State::Broken {
             self.drop_kept();
         }
     }
 
-    /// Notes an event that cannot be read, and returns its error.
+    /// Records an event that cannot be read, and returns its error.
     pub(crate) fn note_unreadable(&mut self, error: EventError) -> EventError {
         if error.is_broken_chunk() {
             self.state = State::Broken;
@@ -229,7 +229,7 @@ impl Received {
         error
     }
 
-    /// Notes the content of an event apart from its choices.
+    /// Records the content of an event apart from its choices.
     pub(crate) fn note_event(&mut self, event: &Event, output_tokens: Option<u64>) {
         if event.error.is_some() {
             self.state = State::Failed;
@@ -245,8 +245,8 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
-    /// Decodes the next characters of a choice's text, or of the arguments of this call. Halves of a character that
-    /// come in two pieces are joined.
+    /// Decodes the next characters of a choice's text, or of the arguments of this call. Joins halves of a character
+    /// that arrive in two pieces.
     pub(crate) fn decode<'a>(
         &mut self,
         choice: u32,
@@ -289,7 +289,7 @@ impl Received {
         }
     }
 
-    /// Notes how a choice ended, if it did, and how completely its pieces represent what was sent.
+    /// Records how a choice ended, if it did, and how completely its pieces represent what was sent.
     pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
         let half_open = self.halves.iter().any(|((choice, _), _)| *choice == index);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -300,19 +300,19 @@ impl Received {
         }
     }
 
-    /// Notes where the last self-contained part of the text begins.
+    /// Records where the last self-contained part of the text begins.
     pub(crate) fn note_part_begin(&mut self, index: u32, at: usize) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.last_part = at.min(choice.text.len());
         }
     }
 
-    /// Returns the tally of what the model wrote in a choice. Parts that are not pieces add to it.
+    /// Returns the tally of what the model wrote in a choice. Parts without pieces add to it.
     pub(crate) fn written_tally(&mut self, index: u32) -> Option<&mut TextTally> {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
 
-    /// Notes that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
+    /// Records that a choice has a part that no request can contain; see [`Choice::has_unrequestable_part`].
     pub(crate) fn note_unrequestable(&mut self, index: u32) {
         self.add_pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -320,7 +320,7 @@ impl Received {
         }
     }
 
-    /// Notes that a choice has more than a request can contain, although that did not come last.
+    /// Records that a choice has more than a request can contain, although that did not arrive last.
     pub(crate) fn note_extra_content(&mut self, index: u32) {
         self.add_pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -328,21 +328,21 @@ impl Received {
         }
     }
 
-    /// Notes that the model reasoned without showing any of it.
+    /// Records that the model reasoned without showing any of it.
     pub(crate) fn note_hidden_reasoning(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.note_thought();
         }
     }
 
-    /// Notes whether more of a choice's call is to come.
+    /// Records whether more of a choice's call will follow.
     pub(crate) fn set_unfinished(&mut self, index: u32, will: bool) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.unfinished = will;
         }
     }
 
-    /// Notes that the server could not read the arguments of a choice's last call, although it sent an object for
+    /// Records that the server could not parse the arguments of a choice's last call, although it sent an object for
     /// them.
     pub(crate) fn note_unread_call(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
@@ -351,7 +351,7 @@ impl Received {
         }
     }
 
-    /// Notes the token by which the provider continues a choice from its current end.
+    /// Records the token by which the provider continues a choice from its current end.
     pub(crate) fn set_continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
             && let Some(token) = token
@@ -360,7 +360,7 @@ impl Received {
         }
     }
 
-    /// Notes how a stream's pieces identify the call with this number.
+    /// Records how a stream's pieces identify the call with this number.
     pub(crate) fn note_piece_key(&mut self, index: u32, call: u32, place: PieceKey) {
         let Some(position) = self.places.own_position(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
@@ -370,14 +370,14 @@ impl Received {
         }
     }
 
-    /// Notes that the call with this number takes free text.
+    /// Records that the call with this number takes free text.
     pub(crate) fn note_free_text(&mut self, index: u32, call: u32) {
         if let Some(call) = self.call_mut(index, call) {
             call.free_text = true;
         }
     }
 
-    /// Notes whether the server reports the call with this number as complete.
+    /// Records whether the server reports the call with this number as complete.
     pub(crate) fn note_progress(&mut self, index: u32, call: u32, progress: CallProgress) {
         if let Some(call) = self.call_mut(index, call) {
             call.progress = progress;
@@ -389,7 +389,7 @@ impl Received {
         self.choices.iter_mut().find(|choice| choice.index == index)?.tool_calls.get_mut(position)
     }
 
-    /// Notes the provider's signature of a choice's text, or of the call with this number.
+    /// Records the provider's signature of a choice's text, or of the call with this number.
     pub(crate) fn note_signature(&mut self, index: u32, call: Option<u32>, signature: String) {
         if signature.len() > MAX_SIGNATURE_BYTES {
             return;
@@ -426,7 +426,7 @@ impl Received {
 }
 
 impl Choice {
-    /// Adds a piece. Its text is kept only if `kept` is given, and so is a call, with its position among the others.
+    /// Adds a piece. Its text, or its call with its position, is stored only if `kept` is given.
     fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut Places>) {
         match piece {
             Piece::Text(text) => {

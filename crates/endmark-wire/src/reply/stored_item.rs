@@ -7,7 +7,7 @@ use crate::json::Value;
 pub struct StoredItem {
     /// The id.
     pub id: String,
-    /// The item as its client has it.
+    /// The item that the client has.
     pub json: String,
 }
 

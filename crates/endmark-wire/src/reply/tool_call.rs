@@ -1,11 +1,11 @@
-//! A tool call, whole or cut.
+//! A tool call, complete or cut.
 
 use crate::json::Value;
 
-/// A tool call, as far as it was received.
+/// A tool call, as received.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {
-    /// Its number among the calls of one choice.
+    /// Number of the call in its choice.
     pub index: u32,
     /// The id that a tool's result refers to; the legacy `function_call` has none.
     pub id: Option<String>,
@@ -20,9 +20,9 @@ pub struct ToolCall {
     pub progress: CallProgress,
     /// The provider's signature, which a client has to send back with the call (Gemini's `thoughtSignature`).
     pub signature: Option<String>,
-    /// Whether it was sent as the legacy `function_call`, and so has to be answered in that form.
+    /// Whether it was sent as the legacy `function_call`, and so must be answered in that form.
     pub legacy: bool,
-    /// How the stream's next piece of it is identified.
+    /// How the stream's next piece of this call is identified.
     pub place: PieceKey,
 }
 
@@ -38,13 +38,13 @@ pub enum CallProgress {
     Closed,
 }
 
-/// How the pieces of a stream identify a call. A server may give all its calls the same number, or none.
+/// How the pieces of a stream identify a call. A server may give all calls the same number, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PieceKey {
     /// By its own number.
     #[default]
     Number,
-    /// By this number, which another call also has: a new id or name began this call.
+    /// By this number, which other calls also have. A new id or name began this call.
     Shared(u32),
     /// Without a number.
     Unreported,
@@ -65,8 +65,8 @@ impl ToolCall {
         self.free_text || Value::parse_str(&self.arguments).is_ok()
     }
 
-    /// Returns the text that replaces this call if the call is cut and the reply has nothing else. Providers refuse a
-    /// message without content if it comes back in a conversation.
+    /// Returns the text that replaces a cut call if the reply contains nothing else. Providers reject a message
+    /// without content in a later conversation.
     ///
     /// ```
     /// use endmark_wire::reply::ToolCall;

@@ -108,11 +108,11 @@ pub(crate) struct StatedCounts {
 }
 
 impl StatedCounts {
-    /// Returns the prompt, the completion and the total, with each part within its whole.
+    /// Returns the prompt, the completion and the total, such that no part exceeds its whole.
     ///
     /// If the total shows that a part is outside its whole, the part is added. xAI and Google count reasoning outside
     /// the completion, and some proxies count Anthropic's cached tokens outside the prompt. Parts that do not add up
-    /// to the total stay as stated: the sum of prompt and completion is then not the total.
+    /// to the total are kept. In that case the total differs from the sum of prompt and completion.
     pub(crate) fn with_parts_within(self) -> (u64, u64, u64) {
         let Self { mut prompt, mut completion, in_cache, reasoning, .. } = self;
         let stated = prompt.saturating_add(completion);

@@ -1,11 +1,11 @@
-//! Splits the bytes of a stream into frames, however the network cut them into pieces.
+//! Splits the bytes of a stream into frames. The result does not depend on chunking.
 
 use std::collections::VecDeque;
 
 use super::Frame;
 
-/// The buffer size that is kept for the next frames, in bytes. Usually one frame fits. Larger bursts are rare, and a
-/// stream is idle for long.
+/// Buffer capacity in bytes that is kept for the next frames. Usually one frame fits. Larger bursts are rare, and
+/// streams are idle most of the time.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024;
 
 /// Error of a frame that exceeds the decoder's limit.
@@ -16,23 +16,22 @@ pub struct FrameTooLong {
     pub limit: usize,
 }
 
-/// The rest of a stream that has ended.
+/// What remains when a stream ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tail {
-    /// The stream ended with the end of a frame.
+    /// The stream ended after a complete frame.
     Clean,
-    /// The stream ended with the carriage return that ends this frame. Until the end, a line feed that belongs to it
+    /// The stream ended with the carriage return that ends this frame. The frame had to wait, because a line feed
     /// could have followed.
     Frame(Frame),
-    /// The stream ended inside a frame. By the standard such a frame does not count; [`Frame::read`] can still read
-    /// it.
+    /// The stream ended inside a frame. The standard ignores such a frame, but [`Frame::read`] can still read it.
     Residue(Vec<u8>),
 }
 
-/// Splits a stream into frames (WHATWG HTML, 9.2.6), without I/O and with a limit in bytes.
+/// Splits a stream into frames (WHATWG HTML, 9.2.6) without I/O, up to a limit in bytes.
 ///
-/// The frames do not depend on how the input is cut. Their [`Frame::raw`] and the [`Tail`] together are the input.
-/// Lines end in LF, CRLF or CR. A byte order mark at the beginning is skipped.
+/// The frames do not depend on chunking. Their [`Frame::raw`] and the [`Tail`] together equal the input. Lines end in
+/// LF, CRLF or CR. A byte order mark at the beginning is skipped.
 ///
 /// ```
 /// use endmark_wire::sse::{Decoder, Tail};
@@ -55,22 +54,22 @@ pub struct Decoder {
     frame_ends: VecDeque<usize>,
     /// The number of bytes of `buffer` that were scanned.
     scanned: usize,
-    /// The beginning of the line that contains `scanned`.
+    /// The start of the line that contains `scanned`.
     line: usize,
     before: LineEndState,
-    /// Whether no frame was returned yet: the first may begin with a byte order mark.
+    /// Whether the next frame is the first, which may begin with a byte order mark.
     first_frame: bool,
     too_long: bool,
 }
 
-/// The bytes right before those that were not scanned yet.
+/// The last scanned bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineEndState {
-    /// Nothing that matters.
+    /// Any bytes that do not affect the next byte.
     Other,
-    /// A carriage return that ends a line: a line feed that follows belongs to it.
+    /// A carriage return that ends a line. If a line feed follows, it belongs to the same line end.
     Return,
-    /// A carriage return that ends a blank line, and so a frame.
+    /// A carriage return that ends a blank line, and therefore a frame.
     ReturnOfBlankLine,
 }
 
@@ -92,10 +91,9 @@ impl Decoder {
 
     /// Adds the next bytes of the stream.
     ///
-    /// # Errors
-    /// [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken. [`Decoder::finish`]
-    /// returns all bytes after them up to the end of `bytes`, so that the stream can continue unread. Bytes pushed
-    /// later are not kept, and return the error again.
+    /// # Errors [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken.
+    /// [`Decoder::finish`] returns all bytes after them up to the end of `bytes`, so that the caller can forward the
+    /// stream without parsing it. Later calls keep no bytes and return the error again.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
         if !self.too_long {
             self.buffer.extend_from_slice(bytes);
@@ -110,8 +108,7 @@ impl Decoder {
         let raw = self.buffer.get(self.taken_bytes..end).unwrap_or_default().to_vec();
         self.taken_bytes = end;
         if self.frame_ends.is_empty() {
-            // Only the beginning of one frame is left: it is cheap to move, and returned frames do not stay in
-            // memory.
+            // Only the beginning of one frame remains, so the move is cheap. Returned frames do not stay in memory.
             self.buffer.drain(..end);
             self.scanned -= end;
             self.line -= end;
@@ -128,7 +125,7 @@ impl Decoder {
         self.frame_start() - self.taken_bytes
     }
 
-    /// Returns the number of bytes that are held at the moment.
+    /// Returns the number of bytes in the buffer.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.taken_bytes
     }

@@ -1,6 +1,6 @@
 //! Writes frames of an event stream.
 
-/// Returns a frame with this JSON. JSON of several lines becomes several lines of data.
+/// Returns a frame with this JSON. Each line of the JSON becomes a line of data.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::data_frame(b"{\"a\":1}"), b"data: {\"a\":1}\n\n");
@@ -27,7 +27,7 @@ pub fn event_frame(name: &str, json: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a comment, which clients ignore. It keeps a silent connection alive.
+/// Returns a comment. Clients ignore it, but it keeps a silent connection open.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::comment("endmark: resuming"), b": endmark: resuming\n\n");
@@ -43,7 +43,7 @@ pub fn comment(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends the lines with this data, each with this line end.
+/// Appends data as lines with this line end.
 pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     for line in split_lines(data) {
         bytes.extend_from_slice(b"data: ");

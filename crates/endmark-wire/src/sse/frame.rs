@@ -1,4 +1,4 @@
-//! One frame of an event stream: the bytes as they came, and their fields.
+//! One frame of an event stream: its original bytes and its fields.
 
 use super::encode::append_data;
 
@@ -15,29 +15,29 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Every byte as it came, including the blank line.
+    /// The original bytes, including the blank line.
     pub raw: Vec<u8>,
-    /// The event's name, or `None` if the frame has no name.
+    /// The event's name, or `None` if the frame names no event.
     pub event: Option<String>,
-    /// The lines of data joined by line feeds, or `None` if there is no such line, as in a comment.
+    /// The data lines, joined by line feeds. `None` if the frame has no data, as in a comment.
     pub data: Option<String>,
     /// The event's id.
     pub id: Option<String>,
-    /// The time to wait before a new connection, in milliseconds.
+    /// The time to wait before reconnecting, in milliseconds.
     pub retry: Option<u64>,
-    /// Whether the fields above have U+FFFD for bytes that are not UTF-8. `raw` has these bytes unchanged.
+    /// Whether the fields above contain U+FFFD for invalid UTF-8. `raw` has the original bytes.
     pub damaged: bool,
-    /// The number of bytes of `raw` that are a skipped byte order mark.
+    /// The length of the byte order mark at the start of `raw`, in bytes.
     mark: usize,
 }
 
 impl Frame {
-    /// Reads the bytes of one frame. A missing end is not an error here.
+    /// Parses the bytes of one frame. A missing blank line is allowed.
     pub fn read(raw: Vec<u8>) -> Self {
         Self::parse(raw, false)
     }
 
-    /// Reads a frame, and skips a byte order mark at the beginning of a stream.
+    /// Parses a frame. Skips a byte order mark if the frame begins the stream.
     pub(super) fn parse(raw: Vec<u8>, beginning: bool) -> Self {
         let mark = if beginning && raw.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let mut frame =
@@ -49,7 +49,7 @@ impl Frame {
         frame
     }
 
-    /// Returns the frame with other data. Its byte order mark, other lines and line endings stay.
+    /// Returns the frame with other data. The byte order mark, the other lines and the line endings do not change.
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.raw.len() + data.len());
         let mut written = false;
@@ -57,7 +57,7 @@ impl Frame {
         bytes.extend_from_slice(mark);
         for line in lines(text) {
             if field(line.content).0 != b"data" {
-                // If the data line between a CR and this LF was removed, the two would merge into one line end.
+                // If the data line between a CR and this LF was removed, the two would form one line end.
                 if line.content.is_empty() && line.end == b"\n" && bytes.ends_with(b"\r") {
                     bytes.push(b'\n');
                 }
@@ -106,7 +106,7 @@ impl Frame {
     }
 }
 
-/// Returns a line's name and value: the text around its first colon, without one space after the colon.
+/// Splits a line into name and value at its first colon. One space after the colon is dropped.
 fn field(content: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', content) {
         Some(colon) => {
@@ -119,7 +119,7 @@ fn field(content: &[u8]) -> (&[u8], &[u8]) {
 
 struct Line<'a> {
     content: &'a [u8],
-    /// LF, CRLF or CR. Empty if the bytes end inside the line.
+    /// LF, CRLF or CR. Empty if the bytes end within the line.
     end: &'a [u8],
 }
 

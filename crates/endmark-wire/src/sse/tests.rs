@@ -16,7 +16,7 @@ fn decode(pieces: &[&[u8]], limit: usize) -> (Vec<Frame>, Tail, bool) {
     (frames, decoder.finish(), too_long)
 }
 
-/// Returns the input as a client sees it: the frames with data, with their event names.
+/// Returns the events that a client would receive: the frames with data, with their event names.
 fn events(input: &str) -> Vec<(Option<String>, String)> {
     let (mut frames, tail, _) = decode(&[input.as_bytes()], LIMIT);
     if let Tail::Frame(frame) = tail {
@@ -35,7 +35,7 @@ fn raws(frames: &[Frame], tail: &Tail) -> Vec<u8> {
     bytes
 }
 
-/// Cases of the standard (WHATWG HTML, 9.2.6), modelled on those of the web platform tests.
+/// Cases of the standard (WHATWG HTML, 9.2.6), modelled on the web platform tests.
 const VECTORS: [(&str, &[&str]); 20] = [
     (
         "data:msg\ndata:msg\n\n:\nfield:msg\n\nfield:msg\nData:data\n\ndata\n\ndata:end\n\n",
@@ -187,7 +187,7 @@ fn replaced_data_follows_a_byte_order_mark() {
         }
         assert_eq!(frames[0].with_data(b"NEW"), expected.as_bytes(), "{input:?}");
     }
-    // Later in a stream it is not a byte order mark: the line has another name, and stays.
+    // Later in a stream these bytes are part of the field name, so the line has another name and is kept.
     let (frames, _, _) = decode(&["data: a\n\n\u{FEFF}data: b\ndata: c\n\n".as_bytes()], LIMIT);
     assert_eq!(frames[1].with_data(b"NEW"), "\u{FEFF}data: b\ndata: NEW\n\n".as_bytes());
 }
@@ -214,7 +214,7 @@ fn replaced_data_keeps_the_blank_line_with_mixed_line_ends() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any bytes and cuts, nothing is lost and the frames are the same.
+    /// No bytes are lost and the frames are equal, for any bytes and any chunking.
     #[test]
     fn frames_do_not_depend_on_the_cuts(
         parts in prop::collection::vec(prop::sample::select(vec![

@@ -1,5 +1,6 @@
-//! Realistic agent conversations, generated from a seed. They have parallel calls, crashed tools, a user who types in
-//! the middle of a turn, system messages anywhere, thinking, images, the provider's own items and unknown parts.
+//! Generates realistic agent conversations from a seed. They contain parallel calls, crashed tools, a user who types
+//! in the middle of a turn, system messages at any position, thinking, images, the provider's own items and unknown
+//! parts.
 
 use serde_json::{Value, json};
 
@@ -108,7 +109,7 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
     for call in calls {
         let output = numbers.words(120);
         match numbers.below(10) {
-            // The tool crashed: no result ever comes.
+            // The tool crashed, so no result arrives.
             0 => {}
             1 => late.push((call, output)),
             _ => results.push((call, output)),
@@ -151,7 +152,7 @@ fn step_turns(format: &str, events: &[Event]) -> Vec<String> {
     events.iter().enumerate().flat_map(|(at, event)| turns(format, event, at)).collect()
 }
 
-/// Returns one round of an agent's work: it looks at a shelf, always the same one, and moves something.
+/// Returns one round of an agent's work: it inspects a shelf, which is always the same, and moves an item.
 pub(crate) fn step(format: &str, round: u64) -> Vec<String> {
     let call = Call {
         id: format!("call_{round}"),

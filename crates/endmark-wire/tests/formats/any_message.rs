@@ -120,8 +120,8 @@ fn any_object(values: BoxedStrategy<Tree>) -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 32, ..ProptestConfig::default() })]
 
-    /// Any request is refused or read. Every continuation request is valid, has the given terms, and keeps unrelated
-    /// fields.
+    /// Any request is either rejected or parsed. Every continuation request is valid, has the given terms, and keeps
+    /// unrelated fields.
     #[test]
     fn any_request_is_refused_or_has_valid_continuations(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
         body["unknown"] = json!({"kept": 1.5});

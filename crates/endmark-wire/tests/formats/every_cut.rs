@@ -1,4 +1,4 @@
-//! Recorded streams, cut after every frame: the client's part is continued to the whole, in the format's own shape.
+//! Recorded streams, cut after every frame. The client's part is completed in the format's own shape.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn a_stream_cut_anywhere_continues_to_the_whole() {
     assert!(cuts > 400, "{cuts}");
 }
 
-/// Continues a cut stream to the whole, and reads what the client got.
+/// Completes a cut stream, and returns what the client received.
 fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     let mut relayed = relay(request, cut);
     let received = relayed.reader.received();
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// The client's part cannot be repeated once it is no longer remembered.
+/// The client's part cannot be repeated when it is no longer stored.
 #[test]
 fn past_the_limit_a_stream_only_passes_or_fails() {
     let request = request(format("openai_responses"));
@@ -272,7 +272,7 @@ data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1",
         assert_eq!(relayed.sent, sent_call.as_bytes());
         assert!(!relayed.writer.can_write(), "{name}");
     }
-    // A reached limit leaves a thought without its signature: the end came, and nothing may precede it.
+    // A reached limit leaves a thought without its signature. The end has arrived, and nothing may precede it.
     let spent = "thinking-used-up-the-limit.sse";
     let bytes = std::fs::read(case("anthropic_messages", spent)).unwrap();
     assert!(!relay(&request(format("anthropic_messages")), &bytes).writer.can_write());

@@ -18,7 +18,7 @@ pub(crate) fn request(format: &'static dyn WireFormat) -> Request {
     Request::parse(format, body.as_bytes(), &address).unwrap()
 }
 
-/// Returns the frames of a stream that came in these pieces, and the tail.
+/// Returns the frames of a stream that arrived in these pieces, and the tail.
 pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
     let mut decoder = Decoder::new(KEEP);
     let mut frames = Vec::new();
@@ -29,15 +29,15 @@ pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
     (frames, decoder.finish())
 }
 
-/// A stream that was relayed as far as it came.
+/// A stream that was relayed up to its cut.
 pub(crate) struct Relayed {
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) writer: Box<dyn Writer>,
     /// The bytes that the client has.
     pub(crate) sent: Vec<u8>,
-    /// The held bytes, as they came.
+    /// The held bytes, as received.
     pub(crate) held: Vec<u8>,
-    /// The bytes that came after the stream's own end.
+    /// The bytes that arrived after the stream's own end.
     pub(crate) behind: Vec<u8>,
     /// Whether an event could not be read, which ended the stream.
     pub(crate) is_broken: bool,

@@ -1,4 +1,4 @@
-//! Properties that client libraries expect of a stream, beyond those that this crate reads.
+//! Properties of a stream that client libraries expect, beyond those that this crate reads.
 
 use serde_json::Value as Tree;
 
@@ -26,14 +26,14 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
     }
 }
 
-/// Google's Python library takes every other line for a part of an event, including comments.
+/// Google's Python library parses every other line as part of an event, including comments.
 fn only_data(bytes: &[u8]) {
     for line in String::from_utf8_lossy(bytes).lines() {
         assert!(line.is_empty() || line.starts_with("data: "), "{line}");
     }
 }
 
-/// Blocks begin and end one after the other, and the end comes last.
+/// Blocks begin and end one after another, and the end comes last.
 fn message(events: &[Tree]) {
     let mut open: Option<u64> = None;
     let mut next = 0;

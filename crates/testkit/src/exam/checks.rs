@@ -20,7 +20,7 @@ pub enum Check {
         /// Maximum number of tries, including the first.
         at_most: usize,
     },
-    /// The second try came at least this many seconds after the first.
+    /// The second attempt was at least this many seconds after the first.
     WaitsFor(f64),
     /// The reply names this model.
     ReportedModel(&'static str),

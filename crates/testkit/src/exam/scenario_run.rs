@@ -96,7 +96,7 @@ fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
     provider.requests().into_iter().filter(of_scenario).map(|request| request.received_at).collect()
 }
 
-/// Sends requests one after the other: first while the provider is down, then until it is used again.
+/// Sends requests one after another: first while the provider is down, then until it is used again.
 async fn send_while_flapping(
     format: Format,
     candidate: SocketAddr,

@@ -1,4 +1,4 @@
-//! Finds out what a request asks, for a model that knows the document but not the wording of the question.
+//! Interprets a request for a model that knows the document but not the wording of the question.
 
 use serde_json::Value;
 

@@ -14,7 +14,7 @@ use super::limits;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::input::Input;
 
-/// The fields of a batch line, besides its id.
+/// The fields of a batch line, in addition to its id.
 const FIELDS: [Field; 8] = [
     Field::Text("format"),
     Field::Text("text"),

@@ -48,7 +48,7 @@ struct RemarkReport<'a> {
     message: String,
 }
 
-/// The most remarks in the answer; further ones are only counted.
+/// Maximum number of remarks in the answer; further ones are only counted.
 const MAX_REMARKS: usize = 1_000;
 
 /// The hint if no result begins.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::batch::{self, Field, LineAnswer, LineError};
 
-/// The fields of a batch line, besides its id.
+/// The fields of a batch line, in addition to its id.
 const FIELDS: [Field; 6] = [
     Field::Text("text"),
     Field::Text("name"),

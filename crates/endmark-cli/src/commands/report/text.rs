@@ -7,7 +7,7 @@ use endmark_console::reports::cuts::CutsReport;
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
-/// The most days in the text; `--json` lists all.
+/// Maximum number of days in the text; `--json` lists all.
 const MAX_DAYS: usize = 30;
 
 const CUTS: [Column<'static>; 5] = [

@@ -5,7 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files other than connections: the store, the log, and idle upstream connections.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files to what connections and requests need. Returns a warning if that is not allowed.
+/// Raises the limit of open files to the number that connections and requests need. Returns a warning if that is not
+/// allowed.
 pub(super) fn raise_limit(connections: usize, requests: usize) -> Option<String> {
     let clients = u64::try_from(connections.saturating_add(requests)).unwrap_or(u64::MAX);
     let needed = clients.saturating_add(OTHER_FILES);

@@ -8,7 +8,7 @@ use endmark_context::dollars_for_people;
 
 use endmark_console::reports::usage::{Total, UsageKey, UsageSum};
 
-/// The most rows in the text; `--json` and `--csv` list all.
+/// Maximum number of rows in the text; `--json` and `--csv` list all.
 const MAX_ROWS: usize = 30;
 
 /// How many characters of a hash are shown.

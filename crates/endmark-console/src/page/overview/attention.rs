@@ -15,7 +15,7 @@ use crate::page::{budgets, layout, runs, words};
 use crate::query::Query;
 use crate::reading;
 
-/// Number of newest calls that are examined: of all upstreams together, and of each.
+/// How many of the newest calls are examined: of all upstreams together, and of each upstream.
 pub(super) const CALLS: u32 = 200;
 const CALLS_PER_UPSTREAM: usize = 40;
 
@@ -107,7 +107,8 @@ fn refused_item(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
     } })
 }
 
-/// Returns the failing upstreams: the name, the failed calls, all examined calls, and the most frequent status.
+/// Returns the failing upstreams: the name, the number of failed calls, the number of examined calls, and the most
+/// frequent status.
 fn failing_upstreams(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
     let mut upstreams: BTreeMap<&str, Vec<&UsageRow>> = BTreeMap::new();
     for call in calls
@@ -132,7 +133,7 @@ fn failing_upstreams(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, O
     judged.collect()
 }
 
-/// Returns whether the upstream is at fault. A client that disconnects or sends a forbidden request is no evidence.
+/// Returns whether the upstream caused the failure. Disconnected clients and invalid requests do not count.
 fn has_failed(call: &UsageRow) -> bool {
     match call.http_status {
         Some(status) => status == 429 || status >= 500,

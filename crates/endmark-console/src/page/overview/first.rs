@@ -1,4 +1,4 @@
-//! The overview of a new installation: how to connect a client, the first replies, and what to do next.
+//! The overview page of a new installation: how to connect a client, the first replies, and the next steps.
 
 use endmark_store::RequestRow;
 use http::HeaderMap;

@@ -12,7 +12,7 @@ const SHOWN_CHARS: usize = 700;
 /// Characters that are shown on each side of the seam in the text that the client received.
 const CONTEXT_CHARS: usize = 160;
 
-/// Where a continuation was joined to the text before it.
+/// The position at which a continuation was joined to the text before it.
 #[derive(Debug, PartialEq, Eq)]
 struct Joint<'a> {
     /// The kept part of the preceding text, and its omitted end.
@@ -22,14 +22,14 @@ struct Joint<'a> {
     head: &'a str,
     new: &'a str,
     tail: &'a str,
-    /// Whether the gateway inserted white space at the seam that is in neither text.
+    /// Whether the gateway inserted white space at the seam that neither text contains.
     has_added_space: bool,
 }
 
 impl<'a> Joint<'a> {
-    /// Returns the joint that a record describes, or `None` if the texts do not match the record. The record
-    /// contains the end of the preceding text and the number of omitted bytes. The style determines at which
-    /// end of the continuation those bytes are.
+    /// Returns the joint that a record describes. Returns `None` if the texts do not match the record. The record
+    /// contains the end of the preceding text and the number of omitted bytes. The style determines at which end of
+    /// the continuation those bytes are.
     fn find(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
         let at = usize::try_from(piece.seam_at?).ok()?;
         let (kept, dropped) = before.split_at_checked(at)?;
@@ -54,7 +54,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Returns the length of `mark` at the end of a text, with the line break before it and the white space after
+/// Returns the length of `mark` at the end of a text, including the line break before it and the white space after
 /// it. Returns 0 if the text does not end with it.
 fn marked_tail_length(text: &str, mark: &str) -> usize {
     let Some(at) = text.trim_end().strip_suffix(mark).map(str::len) else { return 0 };
@@ -62,7 +62,7 @@ fn marked_tail_length(text: &str, mark: &str) -> usize {
     text.len() - before.strip_suffix('\n').unwrap_or(before).len()
 }
 
-/// Shows the seams of one cut part: one for each continuation.
+/// Shows the seams of one cut part, one for each continuation.
 pub(super) fn seams_of_cut(cut: &LogRow, pieces: &[&Piece]) -> Markup {
     let Some((first, continuations)) = pieces.split_first() else { return html! {} };
     let (mut before, mut seams) = (first.text.clone(), Vec::new());

@@ -251,7 +251,7 @@ proptest! {
                     }
                 }
                 Event::Kill => {
-                    // The slate knows finished calls by their cost, and the others by their holds.
+                    // The slate has the cost of finished calls, and the holds of the others.
                     let process = std::mem::take(&mut processes[of]);
                     let under_way: u64 = process.calls.iter().chain(&process.exact).sum();
                     total += under_way;
@@ -260,7 +260,7 @@ proptest! {
                 }
             }
             let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
-            // What the store counts twice until the next plan admits nothing.
+            // The amount that the store counts twice until the next plan admits nothing.
             let leased: u64 = processes.iter().map(|process| process.lease.committed).sum();
             prop_assert!(spent + exact + leased <= LIMIT);
             for (process, stored) in processes.iter().zip(leases) {

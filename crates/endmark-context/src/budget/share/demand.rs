@@ -7,12 +7,13 @@ use super::ShareReport;
 /// A share that is unused for this long is returned. Together with the time to the next heartbeat, this is soon enough
 /// for a call that waits for it (`RETURN_PATIENCE_MS`).
 const UNUSED_MS: u64 = 700;
-/// Requests that follow each other faster ask for eight times as much ahead: still less than a second's use.
+/// If requests follow each other within this time, eight times as much is requested in advance. That is still less
+/// than the use of a second.
 const RUSH_MS: u64 = 100;
-/// Requests that follow each other faster ask for twice as much ahead.
+/// If requests follow each other within this time, twice as much is requested in advance.
 const FAST_DEMAND_MS: u64 = 1_000;
-/// Requests that follow each other more slowly ask for half as much. In between the amount is right: each report fills the
-/// share up to it, so that calls wait only if it is used up between two reports.
+/// If requests follow each other more slowly than this, half as much is requested in advance. In between the amount
+/// is right: each report fills the share up to it. Calls wait only if the share is exhausted between two reports.
 const SLOW_DEMAND_MS: u64 = 4_000;
 
 /// The demand of one instance's calls for each budget.
@@ -49,12 +50,12 @@ impl<K: Ord + Clone> Demands<K> {
         self.0.entry(key).or_default().add(now_ms, limit, amount);
     }
 
-    /// Whether calls used this budget lately, so that the instance has a share of it.
+    /// Whether calls used this budget recently, so that the instance has a share of it.
     pub fn is_known(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Notes a call that was held within the share.
+    /// Records a call that was held within the share.
     pub fn note_use(&mut self, now_ms: u64, key: &K) {
         if let Some(demand) = self.0.get_mut(key) {
             demand.used_ms = now_ms;
@@ -94,13 +95,13 @@ impl<K: Ord + Clone> Demands<K> {
         if let Some(demand) = self.0.get_mut(key) {
             demand.is_tight = is_tight;
         } else if unused > 0 {
-            // No call has used the share lately, so the next report returns it.
+            // No call has used the share recently, so the next report returns it.
             self.0.insert(key.clone(), Demand { is_tight, ..Demand::default() });
         }
     }
 
-    /// Returns the request for a share that comes with a report of costs, though no call waits: a share in use is filled
-    /// up before it is used up.
+    /// Returns the request for a share that accompanies a report of costs although no call waits. It refills a share
+    /// in use before it is exhausted.
     ///
     /// ```
     /// use endmark_context::budget::Demands;
@@ -118,7 +119,7 @@ impl<K: Ord + Clone> Demands<K> {
         WantedShare { least: 0, waiting: 0, returns: false, ..wanted }
     }
 
-    /// Whether other instances wait for what is not in use of this budget here.
+    /// Whether other instances wait for unused amounts of this budget.
     pub fn is_tight(&self, key: &K) -> bool {
         self.0.get(key).is_some_and(|demand| demand.is_tight)
     }
@@ -137,7 +138,8 @@ impl<K> Default for Demands<K> {
 
 impl Demand {
     fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
-        // A call without cost needs a share, too: without one, this instance does not know what others spent.
+        // A call without cost also needs a share. Without one, this instance does not know the spending of the
+        // others.
         let amount = amount.max(1);
         let wanted = &mut self.wanted;
         wanted.limit = limit;

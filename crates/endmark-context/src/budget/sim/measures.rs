@@ -20,7 +20,7 @@ pub struct SimReport {
     pub table_bytes_per_day: u64,
     /// Bytes of the write-ahead log per day, for each standby.
     pub log_bytes_per_day: u64,
-    /// The most rows that waited in the journals of all instances.
+    /// Maximum number of rows that waited in the journals of all instances.
     pub most_rows_waiting: u64,
     /// Calls that were made.
     pub calls: u64,
@@ -32,7 +32,7 @@ pub struct SimReport {
     pub wait_p99_us: u64,
     /// The longest wait.
     pub wait_max_us: u64,
-    /// Calls that were refused because their budget was used up.
+    /// Calls that were refused because their budget was exhausted.
     pub refused_by_budget: u64,
     /// Calls that were refused because no instance or database was available.
     pub refused_without_database: u64,

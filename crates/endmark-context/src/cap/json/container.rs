@@ -16,10 +16,10 @@ const MAX_OPENED_LEVELS: usize = 48;
 /// Items are shortened to no less than the list's room divided by this number. If that is not enough, fewer items are
 /// kept.
 const MIN_ITEM_PART: usize = 8;
-/// The same for members. They may become smaller, because each key is useful.
+/// Minimum size of the parts of members. They may become smaller than items, because each key is useful.
 const MIN_MEMBER_PART: usize = 64;
 const MIN_MEMBER: usize = 40;
-/// Longer white space is dropped, because it is not worth its room.
+/// Maximum length of kept white space. Longer white space is not worth its room.
 const LONGEST_SPACE_BYTES: usize = 64;
 
 /// A value that was shortened.
@@ -51,7 +51,7 @@ struct Child<'a> {
     /// Its key and colon.
     key: &'a str,
     value: usize,
-    /// Its size, with the comma before it.
+    /// Its size, including the preceding comma.
     size: usize,
     value_size: usize,
 }

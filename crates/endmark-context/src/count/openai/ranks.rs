@@ -44,7 +44,7 @@ fn decode(base64: &[u8], bytes: &mut Vec<u8>) {
 
 /// Tokens in merge order. They are all built in, so a client cannot choose tokens whose hashes collide.
 pub(super) struct Ranks {
-    /// The bytes of all tokens, one after the other.
+    /// The bytes of all tokens, one after another.
     bytes: Vec<u8>,
     /// Begin of each token, and the end of the last one.
     starts: Vec<u32>,

@@ -1,4 +1,4 @@
-//! How an upstream handles an unfinished message, and what the gateway remembers about it.
+//! Determines how an upstream handles an unfinished message, and remembers the result.
 
 use endmark_recovery::{Ending, Join, SeamStyle, Stop, Strategy};
 use endmark_wire::ask::PrefillVariant;
@@ -12,7 +12,7 @@ use super::refusal::RefusalTerm;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
-    /// Learns from how the last response was joined. An ambiguous join is no evidence.
+    /// Learns from how the last response was joined. An ambiguous join proves nothing.
     pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>, is_ambiguous: bool) {
         if std::mem::take(&mut self.must_learn) && !is_ambiguous {
             let found =
@@ -20,12 +20,12 @@ impl Asker<'_> {
             self.note_capability(found).await;
         }
         if joined.is_none() && self.uses_prefill() {
-            // Do not repeat the request, because the result would be the same.
+            // Do not repeat the request, because it would have the same result.
             self.refused.prefill = self.refused.prefill.or(Some(RefusalTerm::ThisReply));
         }
     }
 
-    /// Returns the prefill variant to use, or `None` if the upstream is known to refuse it.
+    /// Returns the prefill variant to use. Returns `None` if the upstream is known to reject prefills.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
         let order = &self.case.settings.resume.strategies;
         if self.refused.prefill.is_some() || !order.prefers(Strategy::Prefill, Strategy::Prompt) {
@@ -41,7 +41,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Returns how certain it is that a response to a prefill continues from the cut.
+    /// Returns how certain it is that a response to a prefill continues at the cut.
     pub(super) async fn prefill_join(&mut self, continuation: &Continuation) -> Join {
         if continuation.has_echo {
             // A server that ignores the prefill starts again and is cut at the same position.
@@ -58,10 +58,10 @@ impl Asker<'_> {
         }
         match self.capability {
             Capability::Continues => Join::InMessage,
-            // An upstream that usually echoes, and now does not, did not continue the text.
+            // This upstream usually echoes and now does not, so the text is not a continuation.
             Capability::EchoesPrefill | Capability::None => Join::Shown,
             Capability::Unknown => {
-                // A refusal or a broken stream is no evidence about prefills.
+                // A refusal or a broken stream proves nothing about prefills.
                 let has_known_stop =
                     matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
                 self.must_learn = has_known_stop && continuation.ending == Ending::Clean;
@@ -70,28 +70,27 @@ impl Asker<'_> {
         }
     }
 
-    /// Whether only calls arrived as the continuation of an unfinished text.
+    /// Whether the continuation of an unfinished text contains only calls.
     pub(super) fn has_only_calls(&self, continuation: &Continuation) -> bool {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// Whether the unfinished text may be the beginning of a call that the server has not recognised. Models
-    /// write calls as JSON or after a special marker. A part with a required format is text.
+    /// Whether the unfinished text may be the beginning of a call that the server did not recognise. Models write
+    /// calls as JSON or after a special marker. A part with a required format is text.
     pub(super) fn may_be_a_call(&self) -> bool {
         let text = self.suspect.reply.text.trim_start();
         !self.is_call() && self.suspect.required_format.is_none() && text.starts_with(['{', '[', '<', '>'])
     }
 
-    /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues
-    /// its own message. Otherwise calls are accepted only if the text does not end within a word.
+    /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues its own
+    /// message. Otherwise, calls are accepted only if the text does not end within a word.
     fn calls_end_the_text(&self) -> bool {
         let is_word_open = self.suspect.reply.text.ends_with(char::is_alphanumeric);
         self.may_be_a_call() || self.capability == Capability::Continues || !is_word_open
     }
 
-    /// Returns the key under which the capability is remembered. Tool calls are continued differently from
-    /// text, depending on how they are shown. Formats and streams differ too, because some servers do not
-    /// echo in streams. The key does not name the first format.
+    /// Returns the key under which the capability is remembered. It contains how tool calls are shown, the format
+    /// (except for the first one), and whether the call is streamed, because servers differ in these cases.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
         let kind = if self.is_call() { format!("#{}", self.tool_prefill.name()) } else { String::new() };

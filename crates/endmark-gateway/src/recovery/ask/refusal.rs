@@ -1,16 +1,16 @@
-//! Determines what an upstream refused.
+//! Determines which feature an upstream rejected.
 
 use endmark_wire::error::ProviderError;
 use http::StatusCode;
 
-/// What an upstream refused.
+/// The features that an upstream rejected.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RefusedFeature {
-    /// Whether it refused to continue an unfinished message, and for how long that counts.
+    /// Whether it rejected a prefill, and how long that rejection counts.
     pub(super) prefill: Option<RefusalTerm>,
-    /// Whether it refused a limit that the client had not set.
+    /// Whether it rejected a limit that the client had not set.
     pub(super) limit: bool,
-    /// Whether it refuses every request of this client.
+    /// Whether it rejects all requests of this client.
     pub(super) refuses_everyone: bool,
 }
 
@@ -22,8 +22,8 @@ pub(super) enum RefusalTerm {
     Permanent,
 }
 
-/// Whether the prefill may have caused a refusal, so that another form may be accepted. A refusal because of
-/// the credential, the model or the length has another cause.
+/// Whether the prefill may have caused a rejection, so that another form may be accepted. Credentials, model and
+/// length are other causes.
 pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
     matches!(
         status,
@@ -32,15 +32,15 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
         && !error.is_about_the_account()
 }
 
-/// Returns how long a refusal of a prefill counts: permanently if it concerns the request or names the
-/// prefill. llama.cpp answers with status 500.
+/// Returns how long the rejection of a prefill counts. It counts permanently if it concerns the request or names the
+/// prefill. llama.cpp rejects prefills with status 500.
 pub(super) fn refusal_duration(status: StatusCode, error: &ProviderError) -> RefusalTerm {
     let message = error.message.to_ascii_lowercase();
     let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));
     if status.is_client_error() || is_said { RefusalTerm::Permanent } else { RefusalTerm::ThisReply }
 }
 
-/// Whether a refusal concerns the limit of output tokens, or the sum of prompt and limit.
+/// Whether a rejection concerns the limit of output tokens, or the sum of prompt and limit.
 pub(super) fn is_about_the_limit(error: &ProviderError) -> bool {
     let message = error.message.to_ascii_lowercase();
     let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];

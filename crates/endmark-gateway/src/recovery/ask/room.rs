@@ -1,4 +1,4 @@
-//! How many tokens a further call may use.
+//! Determines how many tokens a further call may use.
 
 use endmark_recovery::{AskFailure, CutKind};
 
@@ -9,8 +9,8 @@ use crate::recovery::case::Case;
 /// A limit that every model accepts and that fits into most contexts.
 const SAFE_TOKEN_LIMIT: u64 = 1_024;
 
-/// Whether the whole reply can be requested again, with a higher limit if the previous one was too low. This
-/// is impossible if the client itself wrote the beginning.
+/// Whether the complete reply can be requested again, with a higher limit if the previous one was too low. This is
+/// impossible if the client wrote the beginning itself.
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
     let taken = used_tokens(account, view.limit);
@@ -23,8 +23,8 @@ pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Accoun
     is_enough && view.prefill.as_deref().unwrap_or("").is_empty()
 }
 
-/// Returns the tokens of the reply as the server counted them, or otherwise the maximum that it may have
-/// used. A client's limit may be far higher, and a server may end the reply long before it.
+/// Returns the output tokens of the reply as reported, or else the maximum that it may have used. A client's limit
+/// may be far higher, because a server may end a reply before it.
 fn used_tokens(account: &Account, limit: Option<u64>) -> u64 {
     account.first().map(|usage| usage.completion).filter(|taken| *taken > 0).or(limit).unwrap_or(0)
 }
@@ -37,8 +37,8 @@ impl Asker<'_> {
         })
     }
 
-    /// Returns the limit for requesting the whole reply again. It is higher than before, or all that may be
-    /// spent if there was no limit, and never less than the reply used.
+    /// Returns the limit for requesting the complete reply again. It is higher than before, or the complete allowance
+    /// if there was no limit. It is never below the tokens of the first reply.
     pub(super) fn reserve_more_room(&mut self) -> Result<u64, StepFailure> {
         let own = self.site.request.view().limit;
         let at_least = self.case.settings.resume.continuation_tokens;
@@ -56,8 +56,8 @@ impl Asker<'_> {
         Ok(limit)
     }
 
-    /// Returns the limit to request: `wanted`, unless the upstream refused it. In that case it is at most the
-    /// client's own limit, which was accepted, or otherwise a modest one.
+    /// Returns the limit to request: `wanted`, unless the upstream rejected it. In that case it is at most the
+    /// client's own limit, which was accepted, or else [`SAFE_TOKEN_LIMIT`].
     pub(super) fn requestable_limit(&self, wanted: u64) -> u64 {
         match self.site.request.view().limit {
             _ if !self.refused.limit => wanted,

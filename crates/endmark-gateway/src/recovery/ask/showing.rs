@@ -1,4 +1,4 @@
-//! How a part is shown to an upstream, and what the response must contain.
+//! Decides how to present a part to an upstream, and what the response must contain.
 
 use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;
@@ -40,7 +40,7 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     }
 }
 
-/// Like `expected_answer`, for a call whose arguments were requested as text.
+/// Returns the same as `expected_answer` for a call whose arguments were requested as text.
 pub(super) fn expect_text(mut expected: ExpectedAnswer<'_>) -> ExpectedAnswer<'_> {
     if let Some(call) = &mut expected.call {
         call.is_text = true;
@@ -48,7 +48,7 @@ pub(super) fn expect_text(mut expected: ExpectedAnswer<'_>) -> ExpectedAnswer<'_
     expected
 }
 
-/// Returns a cut call with the arguments received so far.
+/// Returns a cut call with the received arguments.
 pub(super) fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
     match &suspect.slot.part {
         Part::Text => None,
@@ -61,8 +61,8 @@ pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'
     call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
 }
 
-/// Returns how a cut tool call is shown. If the prompt template writes calls as text, the model continues
-/// within the text. It would fail without any text, or after a blank, so in these cases it writes the call again.
+/// Decides how to present a cut tool call. If the prompt template writes calls as text, the model continues that
+/// text. It would fail if the text is empty or ends in a blank. In these cases it writes the call again.
 pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
     if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
         ToolPrefill::Hermes

@@ -64,7 +64,7 @@ pub enum FaultSide {
     Client,
 }
 
-/// Error: the side is unknown.
+/// Error for an unknown side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no side for faults: use upstream (Endmark has to mend them) or client (your application has to)"
@@ -88,7 +88,7 @@ impl FromStr for FaultSide {
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) place: Place,
-    /// The share of all replies in hundredths of a percent; `None` for an equal part of the rest.
+    /// The share of all replies in hundredths of a percent. `None` means an equal part of the remaining replies.
     pub(crate) share: Option<u32>,
     /// Whether the fault also occurs in Endmark's own continuation requests.
     pub(crate) always: bool,
@@ -120,10 +120,10 @@ pub(crate) enum Kind {
     Status(StatusCode, Option<Duration>),
 }
 
-/// Where the fault occurs.
+/// The position of a fault in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// After this many events. If the body is not a stream, four bytes count as one event.
+    /// After this many events. If the body is not a stream, each four bytes count as one event.
     Events(usize),
     /// After this many bytes of the body.
     Bytes(usize),

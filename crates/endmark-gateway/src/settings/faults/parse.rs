@@ -30,7 +30,7 @@ pub enum FaultError {
         /// The fault that it belongs to.
         fault: String,
     },
-    /// The fault does not accept a detail.
+    /// The fault does not support a detail.
     #[error("`{given}` has no meaning in the fault `{fault}`: {why}")]
     Misplaced {
         /// The detail.

@@ -13,7 +13,7 @@ fn count(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// Returns a request with this many rounds, whose newest message has a mark for the provider's cache.
+/// Returns a request with this many rounds, whose newest message has a marker for the provider's cache.
 fn request(rounds: usize) -> Request {
     let message = |role: &str, text: &str, mark: &str| {
         format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
@@ -28,7 +28,7 @@ fn request(rounds: usize) -> Request {
     Request::parse(found.format, body.as_bytes(), &found.address).unwrap()
 }
 
-/// Returns how many texts are counted for a request that is far from the limits of window and emergency.
+/// Returns how many texts are counted for a request that is far below all limits.
 fn counts(counted: &TokenCounts, request: &Request) -> usize {
     COUNTED.with(|counted| counted.set(0));
     let policies = [Policy::window(count), Policy::emergency(count)];
@@ -54,6 +54,6 @@ fn each_request_of_a_growing_conversation_counts_only_new_turns() {
     // All messages, and the text before and after them.
     assert_eq!(counts(&counted, &first), 61 + 2);
     assert_eq!(counts(&counted, &first), 0);
-    // Three messages were added, so the mark has moved to another message.
+    // Three messages were added, so the marker is in another message now.
     assert_eq!(counts(&counted, &request(31)), 3);
 }

@@ -24,7 +24,7 @@ pub(super) fn demands(
     Ok((demanded, schema))
 }
 
-/// Returns the format that the client names. It is required, unless it has no grammar.
+/// Converts the format that the client names. The format is required if it has a grammar.
 fn named_format(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
     let format = Format::parse(name, marker).map_err(|error| {
         Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
@@ -32,15 +32,14 @@ fn named_format(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refu
     Ok(format.can_be_required().then_some(format))
 }
 
-/// Returns the schema of the message text: the one in the request, or otherwise the configured one that the
-/// client names.
+/// Returns the schema of the message text: from the request, or else the configured schema that the client names.
 fn text_schema(
     gateway: &Gateway,
     request: &wire::Request,
     name: Option<&str>,
 ) -> Result<Option<Schema>, Refusal> {
     if let Some(text) = &request.view().text_schema {
-        // If a schema does not compile, the provider handles it, and the gateway does not validate.
+        // A schema that does not compile is left to the provider, and the gateway does not validate.
         return Ok(Schema::compile(text).ok());
     }
     let Some(name) = name else { return Ok(None) };

@@ -49,7 +49,7 @@ pub(super) fn fallback(
     mode: Mode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
-    // Do not use the original path or its query, which were meant for another host and may contain the client's key.
+    // Do not use the original path or query: they are for another host, and may contain the client's key.
     let at = |request: &wire::Request, stream: bool| {
         Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
     };
@@ -62,7 +62,7 @@ pub(super) fn fallback(
     let (uri, further) = match located {
         Ok(located) => located,
         Err(refusal) => {
-            // The original upstream may still answer, so a missing fallback is no reason to refuse the request.
+            // The original upstream may still answer, so do not refuse the request because the fallback is missing.
             tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
             return None;
         }
@@ -82,7 +82,7 @@ pub(super) fn fallback(
 fn continuation_uris(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
     let of = |stream: bool| {
         let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
-        // The other parameters of the client's query apply to these requests as well.
+        // The other parameters of the client's query also apply to these requests.
         let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
         let others =
             own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
@@ -98,7 +98,7 @@ fn continuation_uris(upstream: &Upstream, request: &wire::Request, own: &Uri) ->
 
 /// Returns the headers for a request whose reply will be examined.
 fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
-    // These headers describe the original bytes. The sender sets them again.
+    // These headers describe the original bytes. The HTTP client sets them again.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::CONTENT_ENCODING);
     if mode != Mode::Off {

@@ -1,9 +1,8 @@
-//! Waits for the beginning of a stream, until a part of the reply arrives.
+//! Waits until the first part of a streamed reply arrives.
 //!
-//! If a stream fails earlier, for example because the server is overloaded, the client has received nothing,
-//! and the stream is handled like a refused request. Events that only open a reply are held until content
-//! follows. After they are sent, another reply, with different reasoning, signatures and ids, could no longer
-//! be streamed.
+//! If a stream fails before that, for example because the server is overloaded, the client has received nothing. The
+//! stream is then handled like a refused request. Events that only open a reply are held until content follows. After
+//! they are sent, no other reply could replace this one, because its reasoning, signatures and ids differ.
 
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{AnyBody, with_prefix};
 use crate::exchange::Exchange;
 
-/// How much longer a client may wait for the head of its response because of this. Immediate failures happen
-/// within this time. After a later failure, the rest is requested.
+/// Maximum additional wait of a client for the head of its response. Immediate failures happen within this time.
+/// After a later failure, the rest is requested.
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum size of the events that open a reply. Some servers repeat the request in them.
@@ -26,7 +25,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
-    /// Content arrived, or may arrive. The body contains the whole response, from its first byte.
+    /// Content arrived, or may still arrive. The body contains the complete response.
     Started(AnyBody),
     /// No byte arrived before the deadline.
     Silent,
@@ -42,7 +41,7 @@ enum Sign {
     Empty(String),
 }
 
-/// Reads a stream up to the first event with content. If there is a deadline, the first byte must arrive before it.
+/// Reads a stream up to its first event with content. The first byte must arrive before the deadline, if there is one.
 pub(super) async fn read_beginning(
     exchange: &Exchange,
     mut body: AnyBody,
@@ -91,7 +90,7 @@ fn broken_beginning(how: &str) -> Beginning {
     Beginning::Empty(Ending::Dropped, format!("{how} before anything of a reply came"))
 }
 
-/// Returns what this event shows. A final error counts as the reply.
+/// Classifies an event. A final error counts as the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
     match reader.read_frame(frame) {
         Err(error) if error.is_broken_chunk() => {

@@ -1,4 +1,5 @@
-//! Requests the usage of a stream even if the client did not: without it, the cost of hidden reasoning is unknown.
+//! Requests the usage of a stream even if the client did not, because otherwise the cost of hidden reasoning is
+//! unknown.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -8,10 +9,10 @@ use crate::recovery::Counting;
 use crate::settings::Mode;
 use crate::work;
 
-/// Decides whether to request usage from the exchange's upstream.
+/// Decides whether to request usage from the upstream of the exchange.
 pub(super) async fn request_counting(exchange: &Exchange) -> Counting {
     let (request, view) = (&exchange.attempt.request, exchange.attempt.request.view());
-    // In the mode `off`, the gateway does not change a request unless a budget needs the cost.
+    // In the mode `off`, the request stays unchanged unless a budget needs the cost.
     let is_passage = exchange.mode() == Mode::Off && !exchange.calls.have_budgets();
     if is_passage || !view.stream || view.include_usage || request.format().facts().reports_usage_unasked {
         return Counting::NotRequested;
@@ -19,7 +20,7 @@ pub(super) async fn request_counting(exchange: &Exchange) -> Counting {
     Counting::new(exchange.case().usage_source(exchange.upstream_name(), &view.model)).await
 }
 
-/// Returns the body with the request for usage, or `None` if the request stays unchanged.
+/// Returns the body with the request for usage. Returns `None` if the body stays unchanged.
 pub(super) async fn body_with_usage(counting: Counting, exchange: &Exchange) -> Option<Bytes> {
     if !counting.is_asked() {
         return None;

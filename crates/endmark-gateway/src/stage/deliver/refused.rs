@@ -15,8 +15,8 @@ use crate::upstream::{read_whole, remove_body_headers, without_claims};
 /// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Forwards an upstream's error. A JSON error is unchanged. Any other error, such as a proxy's HTML page, is
-/// converted to the provider's format with the same status and `Retry-After`.
+/// Forwards an upstream's error. JSON errors stay unchanged. Other errors, such as a proxy's HTML page, are converted
+/// to the provider's format with the same status and `Retry-After`.
 pub(super) async fn pass_refusal(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
@@ -49,7 +49,7 @@ pub(super) async fn pass_refusal(
     Ok(response)
 }
 
-/// Returns the message for the client if the upstream's error has a form that the client cannot parse.
+/// Returns the message for the client if the client cannot parse the upstream's error.
 fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
     let (upstream, status) = (exchange.upstream_name(), head.status);
     if ends_too_early(body) {

@@ -1,4 +1,4 @@
-//! The end of a stream for its client.
+//! Writes the end of a stream to its client.
 
 use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
@@ -13,7 +13,7 @@ use crate::stage::disclose::whole::INCOMPLETE;
 use crate::stage::mend::stream::{GivenUp, MendedStream};
 use crate::stage::settle::stream::RecordedStream;
 
-/// Writes the end of a stream. If the stream needed no recovery, its own end is sent.
+/// Writes the end of a stream. If the stream needed no recovery, writes the upstream's own end.
 ///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
@@ -57,10 +57,11 @@ pub(crate) async fn stream(
         writer.write_error(&StreamError {
             message,
             kind,
-            // Repeating an incomplete stream costs as much as repeating any other reply, so both have the same status.
+            // Repeating an incomplete stream costs as much as repeating any incomplete reply, so both have the same
+            // status.
             status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
-            // With an error, the reply as a whole is incomplete, so no choice has ended.
+            // With an error, the whole reply is incomplete, so no choice has ended.
             choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {
@@ -75,8 +76,8 @@ pub(crate) async fn stream(
 }
 
 impl MendedStream {
-    /// Returns the usage to report at the end: the sum over all calls if there were several. If the stream
-    /// broke off before it reported usage, the usage counted so far.
+    /// Returns the usage to report at the end, which is the sum of all calls. If the stream broke off before it
+    /// reported usage, returns the usage counted so far.
     fn usage(&self) -> Option<Usage> {
         let broke_off = self.observed.ending != Ending::Clean;
         self.account.total().filter(|_| self.account.has_further_calls() || broke_off)

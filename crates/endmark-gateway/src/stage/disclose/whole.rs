@@ -1,4 +1,4 @@
-//! Sends a reply that is not streamed. It is unchanged if it needed no recovery.
+//! Sends a reply that is not a stream. A reply that needed no recovery is unchanged.
 
 use endmark_recovery::Stop;
 use endmark_wire::edit::Edits;
@@ -100,8 +100,8 @@ fn as_error<'a>(
     Response::from_parts(head, full(edited.unwrap_or(body)))
 }
 
-/// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and
-/// signatures: a provider would reject those of the first reply if the client sent them back.
+/// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and signatures. If
+/// the client later sends those of the first reply, a provider would reject them.
 fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) -> Option<wire::Response> {
     let [(first, settled)] = choices else { return None };
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
@@ -111,8 +111,8 @@ fn replacement_reply(exchange: &Exchange, choices: &[(&Choice, SettledChoice)]) 
     matches!(replacement.reply().choices.as_slice(), [own] if own.can_continue()).then_some(replacement)
 }
 
-/// Returns the id to continue from, if it is not the reply's own. After a text it is the id of the last
-/// response. The result of a call belongs to the response that contains the call.
+/// Returns the id to continue from, if it differs from the reply's own id. After text it is the id of the last
+/// response. A call's result belongs to the response that contains the call.
 fn continuation_id<'a>(
     given: &Reply,
     choices: &'a [(&Choice, SettledChoice)],

@@ -1,5 +1,5 @@
-//! Makes the ids of tool calls from several responses unique. Some servers restart their numbering in each
-//! response, so a result could be assigned to the wrong call.
+//! Makes the ids of tool calls unique. Some servers restart their numbering in each response, so a result could be
+//! assigned to the wrong call.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Handles one choice of a reply, from the verdicts on its parts to what the client gets.
+//! Handles one choice of a reply, from the verdicts on its parts to the content for the client.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
 
-/// What the client gets for a choice, where it differs from what was received.
+/// The content of a choice for the client, as far as it differs from the received content.
 #[derive(Debug, Default)]
 pub(crate) struct SettledChoice {
     /// The message text, including the beginning that the client wrote.
     pub(crate) text: Option<String>,
-    /// Received calls whose arguments were changed.
+    /// Received calls with changed arguments.
     pub(crate) calls: Vec<ToolCall>,
     /// Calls that were not in the first response.
     pub(crate) new_calls: Vec<ToolCall>,
@@ -33,15 +33,15 @@ pub(crate) struct SettledChoice {
     pub(crate) sequence: Option<String>,
     /// The id of the response that contains the new calls, if it has one.
     pub(crate) new_calls_in: Option<String>,
-    /// Whether the text was the beginning of a call, so that it is no longer text.
+    /// Whether the text was the beginning of a call, so that it is not text any more.
     pub(crate) replaces_text_by_call: bool,
     /// Whether the client of a stream has received more of the choice than the first stream contained.
     pub(crate) continued: bool,
     /// Received calls that could not be completed.
     pub(crate) cut_calls: BTreeSet<u32>,
-    /// The calls that followed a requested one. They may replace the next cut calls.
+    /// The calls that followed a requested call. They may replace the next cut calls.
     pub(crate) calls_after: Option<CallsAfter>,
-    /// The stop reason to report; `None` for the provider's own.
+    /// The stop reason to report. `None` means the provider's own.
     pub(crate) end: Option<End>,
     /// The complete reply to a repeated request.
     pub(crate) replacement_body: Option<Bytes>,
@@ -59,7 +59,7 @@ impl SettledChoice {
         choice.tool_calls.last().or(cut_new).filter(|_| is_bare)
     }
 
-    /// Whether the client gets more than the first response contained, or different content.
+    /// Whether the client gets more content than the first response had, or different content.
     pub(crate) fn is_changed(&self) -> bool {
         self.continued || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
     }
@@ -92,12 +92,12 @@ pub(crate) async fn add(
         settled.replacement_body = given.whole.replacement_body;
     }
     match finish {
-        // A reply is not whole just because an earlier call was recovered.
+        // Recovery of an earlier call alone does not make a reply whole.
         Finish::AsItWas if (is_left_cut || may_lack_calls) && settled.end != Some(End::Cut) => {
             settled.end = None;
         }
         Finish::AsItWas => {}
-        // A reply is not whole just because a part after a cut call is.
+        // A whole part after a cut call does not make a reply whole.
         Finish::Normal if !settled.cut_calls.is_empty() => {}
         Finish::Normal => settled.end = Some(normal_end(choice)),
         Finish::Cut => settled.end = Some(End::Cut),
@@ -139,7 +139,7 @@ fn normal_end(choice: &Choice) -> End {
     if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
 }
 
-/// Adds tool calls that arrived when the rest of a text was requested. The last of them may also be cut.
+/// Adds tool calls that arrived instead of the rest of a text. The last of them may also be cut.
 async fn mend_following_calls(
     exchange: &Exchange,
     choice: &Choice,
@@ -165,7 +165,7 @@ async fn mend_following_calls(
     // The calls that the model had made so far.
     let mut before: Vec<ToolCall> = own_calls.collect();
     let mut ids = CallIds::new(&before);
-    // New calls get new indexes, so that a server with a different numbering does not seem to continue earlier calls.
+    // Give new calls new indexes, so that a server with another numbering does not seem to continue earlier calls.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
     for (position, mut call) in following.calls.into_iter().enumerate() {
@@ -189,7 +189,7 @@ async fn mend_following_calls(
         let mut suspect = call_suspect(exchange, choice.index, &call, reply);
         suspect.is_last_call = position == last;
         if account.remaining() != (0, 0) && !suspect.needs_nothing() {
-            // The rest of this call may be requested, and the request shows these calls before it.
+            // If the rest of this call is requested, the request shows these calls before it.
             let message = (content_before.clone(), before.clone());
             suspect.before = PrecedingCalls::new(Arc::new(message), before.len());
         }

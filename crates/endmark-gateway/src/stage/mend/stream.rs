@@ -31,7 +31,7 @@ pub(crate) struct MendedReply {
     pub(crate) worst: Outcome,
     /// The choices whose end is replaced.
     pub(crate) other_ends: Vec<OtherEnd>,
-    /// Why the reply is not whole, if the stream itself did not report an end.
+    /// Why the reply is not whole, if the stream did not report an end.
     pub(crate) failed: Option<Disclosure>,
     /// Why recovery stopped early.
     pub(crate) given_up_reason: Option<GivenUp>,
@@ -93,7 +93,7 @@ struct StreamMender<'a> {
     received: &'a Received,
     /// How the upstream's stream ended.
     ending: Ending,
-    /// How many bytes of each part the client has.
+    /// Number of bytes of each part that the client has.
     sent_parts: &'a SentParts,
     writer: &'a mut dyn Writer,
     client: &'a mut ClientStream,
@@ -113,7 +113,7 @@ pub(crate) enum GivenUp {
 /// The end that replaces a choice's own.
 pub(crate) struct OtherEnd {
     pub(crate) choice: u32,
-    /// The new end; `None` for the provider's own.
+    /// The new end. `None` means the provider's own end.
     pub(crate) end: Option<ReplyEnd>,
     pub(crate) endmark: Option<Box<RawValue>>,
     pub(crate) rewritten: bool,
@@ -136,7 +136,8 @@ impl StreamMender<'_> {
                     .await?;
             }
             if self.fails_after_calls(choice) && is_as_it_came {
-                // Whole calls arrived, but the upstream reports that the rest of the reply failed. Its error is kept.
+                // All received calls are whole, but the upstream reports that the rest of the reply failed. Its error
+                // is kept.
                 disclosure.note_break();
                 self.result.worst = self.result.worst.max(disclosure.outcome());
                 self.result.failed.get_or_insert(disclosure);
@@ -169,7 +170,7 @@ impl StreamMender<'_> {
         self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
 
-    /// Recovers one part of a choice. If the client has its beginning, the client gets the rest as it arrives.
+    /// Recovers one part of a choice. If the client has its beginning, the rest is sent as it arrives.
     async fn mend_part(
         &mut self,
         choice: &Choice,
@@ -178,7 +179,7 @@ impl StreamMender<'_> {
     ) -> Result<MendedPart, ClientGone> {
         let had = self.sent_bytes(choice, part);
         let can_flow = match (&part.slot.part, had) {
-            // Nothing can be appended to arguments that the server made up.
+            // Arguments that the server made up cannot be extended.
             (Part::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
                     && choice.can_extend_call(call)
@@ -199,7 +200,7 @@ impl StreamMender<'_> {
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
             let sent = slot.sent_bytes();
-            // The client has the beginning of the text, and the state machine rejects joins that would change it.
+            // The client has the beginning of the text. The state machine rejects joins that would change it.
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {
@@ -214,7 +215,7 @@ impl StreamMender<'_> {
         self.result.given_up_reason = Some(why);
     }
 
-    /// Records that the reply is not whole and that recovery ends.
+    /// Records that the reply is not whole and ends the recovery.
     fn broke_off(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
         disclosure.note_break();
@@ -222,8 +223,8 @@ impl StreamMender<'_> {
         disclosure
     }
 
-    /// Returns how many bytes of a part the client has. Returns `None` for a call of which it has nothing,
-    /// which can be sent only as a whole.
+    /// Returns the number of bytes of a part that the client has. Returns `None` for a call of which it has nothing,
+    /// because such a call can be sent only as a whole.
     fn sent_bytes(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
@@ -237,7 +238,7 @@ impl StreamMender<'_> {
         }
     }
 
-    /// Writes the end of a choice that was recovered or for which something is disclosed.
+    /// Writes the end of a choice that was recovered or has something to disclose.
     async fn write_choice_end(
         &mut self,
         choice: &Choice,
@@ -281,7 +282,7 @@ impl StreamMender<'_> {
             self.client.send(bytes).await?;
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
-            // The choice is cut and was not recovered. An error is the protocol's only way to report this.
+            // The choice is cut and was not recovered. In this protocol, only an error can report that.
             self.result.failed.get_or_insert_with(|| disclosure.clone());
             return Ok(());
         }
@@ -294,8 +295,8 @@ impl StreamMender<'_> {
         Ok(())
     }
 
-    /// Sends calls of which the client has nothing: whole, or as far as received if the cut can be disclosed.
-    /// Also sends the held rest of calls that the client has begun to receive.
+    /// Sends calls of which the client has nothing, completely, or as received if the cut can be disclosed. Also
+    /// sends the held rest of calls that the client has begun to receive.
     async fn send_held_calls(
         &mut self,
         choice: &Choice,

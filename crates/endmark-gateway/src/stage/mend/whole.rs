@@ -1,4 +1,4 @@
-//! Recovers a reply that is not streamed, part by part.
+//! Recovers a reply that is not a stream, part by part.
 
 use endmark_recovery::Ending;
 
@@ -9,10 +9,10 @@ use crate::reply::Flow;
 use crate::rescue::Refusal;
 use crate::stage::observe::whole::ObservedReply;
 
-/// A reply that is not streamed, after recovery.
+/// A reply that is not a stream, after recovery.
 pub(crate) struct MendedWhole {
     pub(crate) observed: Box<ObservedReply>,
-    /// What the client gets for each choice.
+    /// The content of each choice for the client.
     pub(crate) choices: Vec<SettledChoice>,
     pub(crate) account: Account,
     pub(crate) disclosure: Disclosure,

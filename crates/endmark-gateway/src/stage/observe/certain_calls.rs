@@ -1,21 +1,21 @@
-//! Remembers calls that were certain at an earlier end. A server may report an end with every event, and
-//! these calls should not be judged again each time.
+//! Remembers calls that were certain at an earlier end. A server may report an end with each event, and these calls
+//! need not be judged again.
 
 use std::collections::HashMap;
 
 use endmark_wire::reply::{Event, Piece, Received};
 
-/// How many calls of each choice are certain, counted from the first. `None` if one of them was continued later.
+/// How many calls of each choice are certain, from the first. `None` if one of them was continued later.
 #[derive(Debug, Default)]
 pub(super) struct CertainCalls(HashMap<u32, Option<usize>>);
 
 impl CertainCalls {
-    /// Returns the index of the first call of a choice to judge, or `None` if all calls are doubtful.
+    /// Returns the index of the first call to judge in a choice. Returns `None` if all calls are in doubt.
     pub(super) fn first_doubtful_call(&self, choice: u32) -> Option<usize> {
         self.0.get(&choice).copied().unwrap_or(Some(0))
     }
 
-    /// Records that these choices, with this many calls each, were certain when they ended. The last call is
+    /// Records that these choices were certain when they ended, with the number of their calls. The last call is
     /// judged again at the next end, because that end may belong to it.
     pub(super) fn note_certain(&mut self, choices: Vec<(u32, usize)>) {
         for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
@@ -23,7 +23,7 @@ impl CertainCalls {
         }
     }
 
-    /// Processes the next event. If it continues one of these calls, the call was not complete.
+    /// Processes an event. If it continues one of these calls, the call was not complete.
     pub(super) fn take(&mut self, received: &Received, event: &Event) {
         for delta in &event.pieces {
             let Piece::ToolCall { index, .. } = &delta.piece else { continue };

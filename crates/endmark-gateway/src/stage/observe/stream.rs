@@ -1,8 +1,8 @@
-//! The first reply of a stream, which is forwarded and read at the same time.
+//! Reads the first reply of a stream and forwards it at the same time.
 //!
-//! The gateway holds back only what a client would take for the end of an incomplete reply: everything from
-//! the event with the stop reason on. If parts have their own end events, each of these is held until the
-//! next event. If the end is certain, nothing is held back, unless usage is still to come.
+//! The gateway holds back only events that could make an incomplete reply look complete, which are the event with the
+//! stop reason and all later ones. If parts have end events of their own, each of these is held until the next event.
+//! If the end is certain, nothing is held back, unless usage is still missing.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -27,12 +27,13 @@ use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
 use crate::work::{self, LARGE_BYTES, LargeInput};
 
-/// Events that arrive together are forwarded together up to this size. Forwarding each one costs as much as reading it.
+/// Events that arrive together are forwarded together up to this size, because forwarding one costs as much as
+/// reading it.
 const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
 pub(crate) enum SeenStream {
-    /// The stream could not be read to its end and was forwarded unread. Its end is that of the HTTP body.
+    /// The stream could not be read to its end, and was forwarded without parsing. Its end is that of the HTTP body.
     Unread(Ending),
     Read(Box<ObservedStream>),
 }
@@ -40,12 +41,12 @@ pub(crate) enum SeenStream {
 /// A stream that was read to its end.
 pub(crate) struct ObservedStream {
     pub(crate) reader: Box<dyn Reader>,
-    /// Writes to the client. It contains what is held back.
+    /// Writes to the client, and contains the events that are held back.
     pub(crate) writer: Box<dyn Writer>,
     pub(crate) ending: Ending,
-    /// The error with which the upstream ended the stream.
+    /// The error with which the upstream ended the stream, if any.
     pub(crate) error: Option<ProviderError>,
-    /// How many bytes of each part the client has.
+    /// Number of bytes of each part that the client has.
     pub(crate) sent_parts: SentParts,
     /// Bytes after the last complete frame.
     pub(crate) residue: Vec<u8>,
@@ -70,7 +71,7 @@ pub(crate) enum StreamChoice {
 }
 
 impl StreamChoice {
-    /// Returns the choice, as far as it arrived.
+    /// Returns the received content of the choice.
     pub(crate) fn choice<'a>(&'a self, received: &'a Received) -> Option<&'a Choice> {
         match self {
             Self::Received(at) => received.choices().get(*at),
@@ -79,12 +80,12 @@ impl StreamChoice {
     }
 }
 
-/// How many bytes the client has of each part: a choice's text (without a call), or a call's arguments.
+/// Number of bytes of each part that the client has. A part is the text of a choice, or the arguments of a call.
 #[derive(Debug, Default)]
 pub(crate) struct SentParts(HashMap<(u32, Option<u32>), usize>);
 
 impl SentParts {
-    /// Returns how many bytes the client has, or `None` for a call of which it has nothing.
+    /// Returns the number of bytes that the client has, or `None` for a call of which it has nothing.
     pub(crate) fn sent_bytes(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
     }
@@ -107,8 +108,7 @@ impl SentParts {
     }
 }
 
-/// Forwards the upstream's stream to the client until it ends, or until its end is in doubt. Then settles its
-/// call.
+/// Forwards the upstream's stream to the client until it ends or its end is in doubt. Then settles its call.
 ///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
@@ -132,7 +132,7 @@ pub(crate) async fn stream(
         };
         let data = match next {
             Ok(Some(data)) => data,
-            // A reply that is forwarded unread ends like its HTTP body.
+            // A reply that is forwarded without parsing ends like its HTTP body.
             Ok(None) if observer.is_unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
@@ -147,7 +147,7 @@ pub(crate) async fn stream(
             call.read((!observer.is_unread).then(|| observer.reader.received().choices()));
         }
         if let Some(ending) = ended {
-            // The end waits for its record and for usage that may follow. The events before it do not wait.
+            // The end waits for its record and for usage that may follow. Earlier events do not wait.
             let end = observer.outgoing.split_off(gathered);
             client.send(std::mem::replace(&mut observer.outgoing, end)).await?;
             break ending;
@@ -169,9 +169,9 @@ pub(crate) async fn stream(
         None => work::large(came.saturating_add(exchange.attempt.request.body().len())).await,
     };
     let PassedParts { mut observed, last, is_unread: unread } = observer.finish(ending, large);
-    // Settle the call before the last bytes reach the client, so that a complete reply is recorded as complete.
+    // Settle the call before the client gets the last bytes, so that a complete reply is recorded as complete.
     if let Some(call) = call {
-        // If the stream became unread at some event, it was too long to be kept.
+        // A stream that stopped being parsed at some event was too long to keep.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
         let end =
             CallEnd { is_unread: unread, ..call_end(observed.reader.received(), ending, &observed.parts) };
@@ -186,13 +186,13 @@ pub(crate) async fn stream(
     Ok(SeenStream::Read(Box::new(observed)))
 }
 
-/// Maximum missing choices that are considered. No provider returns more.
+/// Maximum number of missing choices to consider. No provider returns more.
 const MAX_CHOICES: u32 = 128;
 
 fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
     let mut choices: Vec<StreamChoice> = (0..received.choices().len()).map(StreamChoice::Received).collect();
     if ending != Ending::Clean {
-        // If a failed stream contains nothing of a choice, the choice counts as cut before its first character.
+        // If a failed stream contains nothing of a choice, the choice counts as cut at its beginning.
         let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| StreamChoice::Missing(Box::new(Choice::new(index)))));
@@ -216,27 +216,27 @@ fn call_end(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
     }
 }
 
-// Fields: the state of one pass over a stream. Each event changes most of them.
+// Fields: the state of one pass over a stream, most of which changes with each event.
 struct Observer<'a> {
     exchange: &'a Exchange,
     decoder: Decoder,
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
-    /// Whether a doubtful end is held back.
+    /// Whether an end in doubt is held back.
     holds_end: bool,
-    /// Whether calls, and everything after them, are held back until they are whole.
+    /// Whether calls and everything after them are held back until they are whole.
     holds_calls: bool,
-    /// Calls that are held until the next event.
+    /// Calls that wait for the next event.
     waiting: WaitingChoices,
     sent_parts: SentParts,
-    /// How many bytes of each part are held back.
+    /// Number of bytes of each part that are held back.
     unsent_parts: SentParts,
     outgoing: Vec<u8>,
     is_unread: bool,
     error: Option<ProviderError>,
-    /// Since when heartbeats have been held back together with other events.
+    /// Since when heartbeats are held back together with other events.
     idle_since: Option<Instant>,
-    /// Calls that were found to be whole, with the length of their arguments in bytes.
+    /// Calls that are known to be whole, with the length of their arguments in bytes.
     whole_calls: HashMap<u32, usize>,
     certain_calls: CertainCalls,
     holding: BytesReservation,
@@ -290,7 +290,7 @@ impl<'a> Observer<'a> {
             }
         }
         if too_long {
-            // A frame over the limit cannot be read. The rest is forwarded and cannot be recovered.
+            // A frame above the limit cannot be parsed. The rest is forwarded and cannot be recovered.
             self.is_unread = true;
             self.outgoing.extend(self.writer.release());
             let decoder = std::mem::replace(&mut self.decoder, Decoder::new(0));
@@ -307,10 +307,10 @@ impl<'a> Observer<'a> {
             Err(error) => {
                 tracing::warn!(request = self.exchange.client.id, %error, "the upstream sent an event that cannot be read");
                 if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
-                    // The content of this event is missing from everything that follows, so the reply ends before it.
+                    // Everything after this event lacks its content, so the reply ends before it.
                     return Some(Ending::UpstreamError);
                 }
-                // The client may be able to read this event, but the rest can no longer be recovered.
+                // The client may be able to parse this event, but the rest cannot be recovered any more.
                 self.outgoing.extend_from_slice(&frame.raw);
                 return None;
             }
@@ -340,7 +340,7 @@ impl<'a> Observer<'a> {
         ending
     }
 
-    /// Whether an event must be held back until the end of the reply is known.
+    /// Whether an event must be held back until the end of the reply is certain.
     fn is_held_back(&mut self, event: &Event) -> bool {
         if event.idle {
             return self.is_held_back_while_idle();
@@ -353,15 +353,15 @@ impl<'a> Observer<'a> {
         let had_waited = !self.waiting.is_over();
         let waits =
             self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
-        // The held call may be cut, so nothing may be forwarded before it any more.
+        // The held call may be cut, so nothing before it may be forwarded any more.
         self.holds_calls |= had_waited && is_end;
         // A call can be continued only before its end is reported.
         self.holds_calls = self.holds_calls || event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
-    /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would
-    /// otherwise receive nothing for too long.
+    /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would receive
+    /// nothing for too long.
     fn is_held_back_while_idle(&mut self) -> bool {
         if !self.writer.holds() {
             self.idle_since = None;
@@ -371,16 +371,16 @@ impl<'a> Observer<'a> {
         since.elapsed() < self.exchange.gateway.settings.limits.heartbeat
     }
 
-    /// Whether a call was reported complete although it is not: its arguments have begun and are not JSON.
+    /// Whether a call was reported as complete although its arguments have begun and are not JSON.
     fn is_cut(&mut self, call: u32) -> bool {
-        // Formats that report the end of calls have only one choice.
+        // Formats that report the end of calls have one choice.
         let Some(known) = self.reader.received().call_at(0, call) else { return false };
         if self.whole_calls.get(&call) == Some(&known.arguments.len()) {
             // The call was reported complete before.
             return false;
         }
         if known.free_text {
-            // Only the events that follow can show whether it is cut.
+            // Only the following events can show whether it is cut.
             return false;
         }
         let arguments = known.arguments.trim();
@@ -392,7 +392,7 @@ impl<'a> Observer<'a> {
         is_cut
     }
 
-    /// Whether an event reports the end of a reply, and this end is doubtful.
+    /// Whether an event reports the end of a reply, and that end is in doubt.
     fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
         if event.is_done {
@@ -410,10 +410,10 @@ impl<'a> Observer<'a> {
         doubt
     }
 
-    /// Whether a choice that has ended needs no recovery. Its usage may still be missing.
+    /// Whether an ended choice certainly needs no recovery. Its usage may still be missing.
     fn is_certainly_whole(&self, choice: &Choice, event: &Event) -> bool {
         let view = self.exchange.attempt.request.view();
-        // A client may disconnect at the end of its reply, and must not do so before the usage has arrived.
+        // A client may disconnect at the end of its reply, so the usage must arrive before that.
         let is_awaited = self.exchange.attempt.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.single_reply_limit().is_some() && view.include_usage));
@@ -426,8 +426,8 @@ impl<'a> Observer<'a> {
         suspects(self.exchange, choice, sure, Ending::Clean, counted, None).remaining.is_empty()
     }
 
-    /// Returns how a stream ended whose connection closed. If every choice has a finish reason, it ended
-    /// normally. If the format has a last event and that did not arrive, all requested choices must be present as well.
+    /// Returns how a stream ended when its connection closed. It ended normally if every choice has a finish reason.
+    /// If the format's last event is missing, all requested choices must also be present.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.attempt.request;
@@ -440,7 +440,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Whether the stream ended by itself, but without usage.
+    /// Whether the stream ended normally, but without usage.
     fn ended_without_usage(&self) -> bool {
         let received = self.reader.received();
         !self.is_unread && received.is_done() && !received.is_counted()
@@ -475,11 +475,11 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// What has been forwarded, and what remains to be.
+/// The forwarded and the remaining data of a stream.
 struct PassedParts {
     observed: ObservedStream,
     /// The last bytes, which the client has not received yet.
     last: Vec<u8>,
-    /// Whether the stream could not be read to its end and was forwarded unread.
+    /// Whether the stream could not be read to its end and was forwarded without parsing.
     is_unread: bool,
 }

@@ -1,4 +1,4 @@
-//! Selects the parts of a choice that may be cut, each with its required format.
+//! Selects the parts of a choice that may be cut, with their required formats.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -17,12 +17,12 @@ use crate::recovery::{
 };
 use crate::reply::{Part, Slot};
 
-/// Returns the parts of a choice that may be cut: its text, or if it calls tools, the arguments of each call
-/// and the text after the last call.
+/// Returns the parts of a choice that may be cut: its text, or with tool calls, the arguments of each call and the
+/// text after the last call.
 ///
-/// Text before a call is complete, and so is every call that is not the last, because the model continued
-/// after it. Only parts that need recovery or disclosure are returned, since a reply may have thousands of
-/// others. Calls before `from` are known to need nothing.
+/// Text before a call is complete. All calls except the last are complete, too, because the model continued after
+/// them. Only parts that need recovery or disclosure are returned, because a reply may have thousands of others.
+/// Calls before `from` are known to need nothing.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
@@ -60,7 +60,7 @@ pub(crate) fn suspects(
         reply,
     };
     let unshown = || {
-        // The received text may be incomplete, so only the end and the reports about calls are evidence.
+        // The received text may be incomplete, so only the end and the reports about calls prove anything.
         let (text_before, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
         let reply = Reply { reasoned: false, ..reply(text_before) };
@@ -77,8 +77,8 @@ pub(crate) fn suspects(
         return Suspects::new(unshown());
     }
     if choice.tool_calls.is_empty() {
-        // If reasoning or a server's own content follows a text, the missing part belongs to that content. A
-        // request could show only the text before it.
+        // If reasoning or a server's own content follows a text, the missing part belongs to that content. A request
+        // could show only the text before it.
         if choice.ends_in_unshown_part {
             return Suspects::new(unshown());
         }
@@ -97,7 +97,7 @@ pub(crate) fn suspects(
             |text_before: &str| Suspect { obstacle: Some(BEHIND_CALLS), ..text(reply(text_before)) };
         choice.text_after_calls().map(of_text)
     };
-    // If other content followed the calls, none of them is the last part.
+    // If other content followed the calls, no call is the last part.
     let last = choice.tool_calls.len() - usize::from(!choice.ends_in_unshown_part && behind.is_none());
     let is_trusted = !ends_half_calls(choice.tool_calls.get(from..).unwrap_or_default());
     let of_call = |(position, call): (usize, &ToolCall)| {
@@ -116,7 +116,7 @@ pub(crate) fn suspects(
     suspects
 }
 
-/// Returns why no request can continue a choice, if so.
+/// Returns why no request can continue a choice, or `None` if one can.
 fn find_obstacle(choice: &Choice) -> Option<&'static str> {
     match () {
         () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
@@ -125,8 +125,8 @@ fn find_obstacle(choice: &Choice) -> Option<&'static str> {
     }
 }
 
-/// Whether a call that others follow may be incomplete. Pieces of several calls may alternate, so a following
-/// call proves nothing, unless the arguments themselves are complete.
+/// Whether a call before other calls may be incomplete. Pieces of several calls may alternate, so a following call
+/// proves nothing. Complete arguments do prove it.
 fn may_be_cut(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
         CallProgress::Open => shows_no_end(call),
@@ -135,12 +135,12 @@ fn may_be_cut(call: &ToolCall, is_trusted: bool) -> bool {
     }
 }
 
-/// Whether a call's arguments cannot show where they end.
+/// Whether the end of a call's arguments cannot be recognised.
 fn shows_no_end(call: &ToolCall) -> bool {
     call.free_text || call.arguments.trim().is_empty()
 }
 
-/// Whether the server reports cut calls as complete. If it does, its reports about other calls prove nothing.
+/// Whether the server reports cut calls as complete. In that case, its reports about other calls prove nothing.
 fn ends_half_calls(calls: &[ToolCall]) -> bool {
     let closed = || calls.iter().filter(|call| call.progress == CallProgress::Closed);
     let is_half = |call: &ToolCall| {
@@ -187,8 +187,8 @@ impl Suspects {
     }
 }
 
-/// Reduces surplus choices to the first cut part, which is disclosed but not recovered. These choices are
-/// forwarded unchanged, however many an upstream returns.
+/// Reduces surplus choices to the first cut part, which is disclosed but not recovered. These choices are forwarded
+/// unchanged, whatever their number.
 pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
     let asked_for = exchange.attempt.request.view().choices.max(1);
     let mut is_told = false;
@@ -200,7 +200,7 @@ pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<It
     }
 }
 
-/// Returns the verdict on a reply, which is the worst verdict on its parts.
+/// Returns the worst verdict on the parts of a reply.
 pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> Option<Judgement> {
     let badness = |judgement: &Judgement| match judgement {
         Judgement::Passed => 0,
@@ -224,7 +224,7 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
         _ => reply,
     };
     let has_grammar = !without_arguments && !call.free_text;
-    // If the stream broke off later, that does not affect a call that was reported complete before.
+    // If the stream broke off later, that does not affect a call that was already reported as complete.
     let is_proved = call.free_text && call.progress == CallProgress::Closed && reply.ending != Ending::Clean;
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
@@ -253,7 +253,7 @@ fn with_lead(exchange: &Exchange, text: &str) -> String {
     format!("{}{text}", lead(exchange, text))
 }
 
-/// Returns the beginning of the reply that the client wrote, if the received text does not repeat it.
+/// Returns the beginning that the client wrote, if the received text does not repeat it.
 pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
     match exchange.attempt.request.view().prefill.as_deref() {
         Some(prefill) if !text.starts_with(prefill) => prefill,

@@ -1,11 +1,11 @@
-//! Holds calls whose arguments arrive at once, until another event follows. If such a call has no arguments,
-//! or violates the function's schema, a server may have parsed only a part of a cut call.
+//! Holds a call whose arguments arrived at once until the next event. If such a call has no arguments or violates the
+//! function's schema, the server may have parsed only part of a cut call.
 
 use endmark_wire::reply::{Event, Piece, Received};
 
 use crate::exchange::Exchange;
 
-/// The choices whose last event is such a call.
+/// The choices whose last event was such a call.
 #[derive(Debug, Default)]
 pub(super) struct WaitingChoices(Vec<u32>);
 
@@ -14,7 +14,7 @@ impl WaitingChoices {
         self.0.is_empty()
     }
 
-    /// Processes the next event. Returns whether the event must wait as well.
+    /// Processes the next event. Returns whether it must also wait.
     pub(super) fn next(&mut self, exchange: &Exchange, received: &Received, event: &Event) -> bool {
         let ends = |choice: &u32| event.finishes.iter().any(|finish| finish.choice == *choice);
         let continues = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);

@@ -1,4 +1,4 @@
-//! Reads and judges a reply that is not streamed.
+//! Reads and judges a reply that is not a stream.
 
 use bytes::Bytes;
 use endmark_recovery::Ending;
@@ -19,7 +19,7 @@ use crate::rescue::Refusal;
 use crate::upstream::{PartialBody, ReadError, read_up_to, remove_body_headers, without_claims};
 use crate::work::{self, LargeInput};
 
-/// A reply that is not streamed, after its last byte.
+/// The result of reading a reply that is not a stream.
 pub(crate) enum Observation {
     /// The reply is forwarded unread.
     Unread(Response<AnyBody>),
@@ -55,8 +55,8 @@ pub(crate) async fn observe_reply(
     read_and_settle(exchange, answer).await.inspect_err(|_| watch.end(RequestEnd::Failed))
 }
 
-/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time,
-/// it does not get the same time again.
+/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time, it is
+/// not given that time again.
 fn handle_broken_body(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
     let is_silent = matches!(error, ReadError::Stalled(_));
     let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
@@ -137,8 +137,8 @@ fn find_error(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
-/// Handles an error with a success status. It is retried like a lost reply, unless the same request would be
-/// refused again. In that case the error is forwarded unchanged, with a header that marks it.
+/// Handles an error with a success status. It is retried like a lost reply, unless it would be repeated. In that case
+/// it is forwarded unchanged, with a header that marks it.
 fn handle_error_reply(
     exchange: Box<Exchange>,
     call: Option<Call>,
@@ -161,7 +161,7 @@ fn handle_error_reply(
     handle_broken_body(exchange, error)
 }
 
-/// Permits forwarding a reply unread because it is too large.
+/// Prepares to forward a reply without parsing, because it is too large.
 ///
 /// # Errors
 /// [`Refusal::Reading`] if the reply may contain a call of a tool that the client does not know.

@@ -6,10 +6,10 @@ use crate::exchange::Exchange;
 use crate::ledger::RequestEnd;
 use crate::stage::mend::stream::MendedStream;
 
-/// A stream whose outcome is recorded.
+/// A stream whose outcome was recorded.
 pub(crate) struct RecordedStream {
     pub(crate) mended_stream: MendedStream,
-    /// Whether the server's data after the reply did not arrive.
+    /// Whether the server's data after the reply is missing.
     pub(crate) end_lost: bool,
 }
 
@@ -17,8 +17,8 @@ pub(crate) struct RecordedStream {
 pub(crate) fn stream(exchange: &Exchange, mended: MendedStream) -> RecordedStream {
     exchange.calls.watch.end(RequestEnd::Replied(mended.result.worst));
     let observed = &mended.observed;
-    // This does not depend on how the bytes ended: the last event may still be in the bytes after the last
-    // complete frame.
+    // This does not depend on how the body ended, because the last event may be in the bytes after the last complete
+    // frame.
     let lacks_end = exchange.attempt.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
@@ -48,8 +48,8 @@ impl MendedStream {
         }
     }
 
-    /// Records an id. The client will continue from the id at the beginning of its stream, but the server has
-    /// the complete reply under the id of the last response. The result of a call belongs to the response
+    /// Records the id of the complete response. The client will refer to the id at the beginning of its stream, but
+    /// the server has the complete reply under the id of the last response. A call's result belongs to the response
     /// that contains the call.
     fn note_successor(&self, exchange: &Exchange) {
         let is_whole = self.result.failed.is_none() && self.result.worst.is_delivered_whole();

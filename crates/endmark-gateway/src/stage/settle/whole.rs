@@ -1,9 +1,9 @@
-//! Records a reply that is not streamed.
+//! Records a reply that is not a stream.
 
 use crate::ledger::RequestEnd;
 use crate::stage::mend::whole::MendedWhole;
 
-/// A reply that is not streamed, after its outcome was recorded.
+/// A reply that is not a stream, after its outcome was recorded.
 pub(crate) struct RecordedReply {
     pub(crate) mended_reply: MendedWhole,
 }

@@ -1,5 +1,5 @@
-//! Changes the history in a request: repairs calls that no server can parse, restores items that the server
-//! stored cut, and replaces the id of a response that was continued under another id.
+//! Changes the history in a request. It repairs calls that servers cannot parse, restores items that the server
+//! stored in their cut form, and replaces the id of a response that was continued under another id.
 
 use endmark_wire::request::Request;
 
@@ -23,8 +23,8 @@ pub(super) async fn change(
     changed
 }
 
-/// Lets a request continue from the complete response, although the client knows only the id of its
-/// beginning. Returns the id of the complete response.
+/// Makes a request continue the complete response, although the client knows only the id of its beginning. Returns
+/// the id of the complete response.
 pub(super) fn continue_from_successor(
     gateway: &Gateway,
     upstream: &str,

@@ -16,8 +16,8 @@ use crate::route::Target;
 use crate::stage::admit::requested_mode;
 use crate::upstream::Credential;
 
-/// Changes a request that is not for a reply if it continues a response or refers to items. Without the
-/// change, the provider would count or condense only their beginnings.
+/// Changes such a request if it continues a response or refers to items. Otherwise, the provider would count or
+/// condense only their beginnings.
 pub(crate) async fn change_passing(
     gateway: &Gateway,
     target: &Target<'_>,

@@ -5,21 +5,21 @@ use testkit::Dialect;
 
 use crate::support::wire_replies::{End, Wire};
 
-/// How the pieces of the calls follow one another.
+/// The order of the pieces of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// All of the first call comes before the second begins.
+    /// The first call arrives completely before the second begins.
     InTurn,
     /// All begin, and then their pieces alternate.
     Alternating,
-    /// All begin, and the last one ends before the arguments of the one before it have come.
+    /// All calls begin, and the last one ends before the arguments of the previous one have arrived.
     LastFirst,
 }
 
 impl Layout {
     pub(super) const ALL: [Self; 3] = [Self::InTurn, Self::Alternating, Self::LastFirst];
 
-    /// What comes after what: a call begins, a piece of it comes, or it ends.
+    /// Returns the order of events: a call begins, a piece of it arrives, or it ends.
     fn order(self, calls: &[Vec<String>]) -> Vec<(usize, Step)> {
         let pieces = |call: usize| (0..calls[call].len()).map(move |at| (call, Step::Piece(at)));
         let (begins, ends) = (|call| (call, Step::Begins), |call| (call, Step::Ends));
@@ -52,9 +52,9 @@ enum Step {
     Ends,
 }
 
-/// The frames of a stream with these calls, each of which its server ends; without an end the stream just stops.
+/// The frames of a stream with these calls, each ended by its server. Without an end the stream stops after them.
 pub(super) fn frames(wire: Wire, layout: Layout, calls: &[(&str, &str)], end: Option<End>) -> Vec<String> {
-    // In odd pieces, so that no format's events meet the ends of tokens.
+    // Use odd pieces, so that events do not end at token boundaries.
     let pieces = |(_, arguments): &(&str, &str)| {
         let pieces = arguments.as_bytes().chunks(5);
         pieces.map(|piece| String::from_utf8_lossy(piece).into_owned()).collect::<Vec<_>>()
@@ -162,7 +162,7 @@ fn messages(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Opti
     events
 }
 
-/// Two calls, which come whole here, in one event or in two.
+/// Two calls, which are always whole in this format, in one event or in two.
 fn gemini(layout: Layout, calls: &Calls<'_>) -> Vec<Value> {
     let part = |(name, arguments): (&str, &str)| json!({"functionCall": {"name": name, "args": serde_json::from_str::<Value>(arguments).unwrap()}});
     let chunk = |parts: Value, finish: Option<&str>| {

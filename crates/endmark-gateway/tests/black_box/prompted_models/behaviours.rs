@@ -1,11 +1,11 @@
-//! What the model does when it is asked to go on.
+//! The behaviours of a model that is asked to continue.
 
 use testkit::{Begins, Manner, RepeatedReply, Seam, Style};
 
 use super::dice::Dice;
 use super::documents::Kind;
 
-/// How an answer is, under the name that the table has for it.
+/// The kind of an answer, with its name in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Behaviour {
     Anchor,
@@ -63,7 +63,7 @@ const REASONS: [&str; 6] = [
 const LOOPS: [&str; 4] =
     ["and so on ", "The harbour was quiet.\n", "{\"id\": 1, \"name\": \"gull\"}, ", "- one more\n"];
 const SHORT: [&str; 4] = ["Sure!", "Here you are.", "{}", "Done."];
-/// Another document than was begun, of the same kind.
+/// Another document of the same kind.
 const OTHER: [&str; 4] = [
     "The committee met on Tuesday and discussed the budget at length. Nobody was content with it, and the meeting was closed.",
     "# Minutes\n\n- The budget was discussed.\n- Nobody was content.\n",
@@ -119,7 +119,7 @@ impl Behaviour {
         }
     }
 
-    /// Whether the answer has the very bytes that stand behind what the model is shown.
+    /// Whether the answer contains the exact bytes after the shown part.
     pub(super) fn keeps_the_bytes(self) -> bool {
         match self {
             Self::Anchor
@@ -149,7 +149,7 @@ impl Behaviour {
 
     /// The manner of one exchange.
     pub(super) fn manner(self, kind: Kind, dice: &mut Dice) -> Manner {
-        // As told, mostly: texts from the anchor on, and JSON without it.
+        // Mostly as instructed: texts from the quoted part on, and JSON without it.
         let as_told = kind.is_prose() != dice.happens(20);
         let begins = if as_told { Begins::Anchor } else { Begins::Shown };
         let style = Style { start: begins, ..Style::default() };
@@ -174,7 +174,7 @@ impl Behaviour {
         })
     }
 
-    /// What such a model says when the same is asked again, where that is another thing than the document.
+    /// The model's answer to a repeated question, if it differs from the document.
     pub(super) fn repeated_answer(self, dice: &mut Dice) -> Option<RepeatedReply> {
         match self {
             Self::AgainShort => Some(RepeatedReply::Says(dice.pick(&SHORT))),

@@ -1,4 +1,4 @@
-//! Where a reply is cut.
+//! Chooses where a reply is cut.
 
 use super::dice::Dice;
 
@@ -31,14 +31,14 @@ pub(super) fn cut(text: &str, dice: &mut Dice) -> usize {
     cut_at_one(&PLACES, text, dice)
 }
 
-/// A cut where a value could be taken for another one.
+/// A cut where a value could be mistaken for another one.
 pub(super) fn hard_cut(text: &str, dice: &mut Dice) -> usize {
     cut_at_one(&HARD_PLACES, text, dice)
 }
 
 fn cut_at_one(places: &[Place], text: &str, dice: &mut Dice) -> usize {
     let wanted = dice.below(places.len());
-    // Where a text has no place of one kind, one of the next will do; of the first there are always some.
+    // If a text has no position of one kind, use the next kind. There are always positions of the first kind.
     for turn in 0..places.len() {
         let place = places[(wanted + turn) % places.len()];
         let pairs = text.char_indices().zip(text.char_indices().skip(1));

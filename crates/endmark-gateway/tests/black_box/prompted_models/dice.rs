@@ -1,4 +1,4 @@
-//! Choices that are the same for the same seed, on every machine.
+//! Random choices that depend only on the seed.
 
 /// A generator of numbers (`SplitMix64`).
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl Dice {
         least + self.below(most - least + 1)
     }
 
-    /// Whether something happens that does so in so many of a hundred cases.
+    /// Returns true with this probability in percent.
     pub(super) fn happens(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -36,7 +36,7 @@ impl Dice {
         all[self.below(all.len())]
     }
 
-    /// So many of these, each at most once, in any order.
+    /// Picks this many of these items, each at most once, in any order.
     pub(super) fn pick_some<T: Clone>(&mut self, all: &[T], count: usize) -> Vec<T> {
         let mut left = all.to_vec();
         (0..count.min(all.len())).map(|_| left.swap_remove(self.below(left.len()))).collect()

@@ -1,4 +1,4 @@
-//! Documents as models write them, made by a seed.
+//! Generates documents like those of models, from a seed.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const WORDS: [&str; 16] = [
     "packet", "winter", "ledger", "copper", "signal", "bridge",
 ];
 
-/// What kind of document it is.
+/// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Prose,
@@ -28,7 +28,7 @@ impl Kind {
     pub(super) const ALL: [Self; 6] =
         [Self::Prose, Self::Markdown, Self::Code, Self::Json, Self::JsonLines, Self::Tags];
 
-    /// The grammar that is demanded of it, as the header `x-endmark-format` has it.
+    /// The grammar that is required, as in the header `x-endmark-format`.
     pub(super) fn required_format(self) -> Option<&'static str> {
         match self {
             Self::Prose | Self::Code => None,
@@ -89,7 +89,7 @@ fn fill_in(sentence: &str, dice: &mut Dice) -> String {
     sentence.replace("{n}", &number).replace("{name}", dice.pick(&NAMES))
 }
 
-/// Some sentences of a language, no two alike.
+/// Returns different sentences in a language.
 fn sentences(language: &str, count: usize, dice: &mut Dice) -> Vec<String> {
     dice.pick_some(&bank(language), count).into_iter().map(|sentence| fill_in(sentence, dice)).collect()
 }

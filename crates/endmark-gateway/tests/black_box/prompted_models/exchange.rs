@@ -1,4 +1,4 @@
-//! One request through the gateway, and what became of it.
+//! Sends one request through the gateway, and judges its result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::documents::Kind;
 use crate::support::Endmark;
 use crate::support::wire_replies::{End, Wire};
 
-/// How many requests are under way at a time.
+/// Number of concurrent requests.
 const AT_A_TIME: usize = 4;
 
-/// A request, the document that answers it, and how the rest of it comes.
+/// A request, the document that answers it, and how the rest arrives.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) number: usize,
-    /// Under what it is counted.
+    /// The label under which it is counted.
     pub(super) label: &'static str,
     pub(super) wire: Wire,
     pub(super) stream: bool,
@@ -38,32 +38,33 @@ pub(super) struct Exchange {
 /// What a client got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// What the model meant, as a whole.
+    /// The complete document that the model intended.
     Whole,
-    /// A true beginning, and told to be one.
+    /// A correct beginning, reported as cut.
     Refused(String),
-    /// Something else, without a word.
+    /// A wrong text, without any report.
     Wrong(Harm, String),
 }
 
-/// What is wrong with a reply that says it is whole.
+/// How a reply that claims to be whole is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Harm {
-    /// It is a beginning of what was meant.
+    /// It is only a beginning of the intended document.
     EndLost,
-    /// It has other words in it.
+    /// It contains other words.
     Changed,
 }
 
-/// What became of an exchange.
+/// The result of an exchange.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) fate: Fate,
-    /// Whether a closing remark of the answer stands at the end of the text: nobody can tell it from a last sentence.
+    /// Whether a closing remark of the answer remains at the end of the text. It cannot be distinguished from a last
+    /// sentence.
     pub(super) remark_left_in: bool,
-    /// How the rest was asked for, call by call.
+    /// The strategy of each call for the rest.
     pub(super) strategies: String,
-    /// Tokens of the prompts and of the answers beyond the first call, and those of the whole reply.
+    /// Tokens of the prompts and the answers after the first call, and of the whole reply.
     pub(super) extra_tokens: (usize, usize, usize),
 }
 
@@ -122,7 +123,7 @@ impl Exchange {
         body
     }
 
-    /// What the answer says behind the rest.
+    /// The remark of the answer after the rest.
     fn remark(&self) -> &'static str {
         match &self.manner {
             Manner::Continues(style) => style.suffix,
@@ -130,7 +131,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the request and judges what comes.
+    /// Sends the request and judges the result.
     async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
         let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
         if let Some(format) = self.kind.required_format().filter(|_| !self.demands_json) {
@@ -145,7 +146,7 @@ impl Exchange {
         let outcome = disclosed.or(reply.header("x-endmark-outcome")).map(str::to_owned);
         let is_restarted = outcome.as_deref() == Some("restarted");
         let fate = match self.fate(&heard.text, says_whole, &intended) {
-            // Another text than had been received, and said to be one.
+            // The text differs from the received one, and is reported as different.
             Fate::Wrong(_, why) if is_restarted => Fate::Refused(format!("{why}, generated again")),
             fate => fate,
         };
@@ -154,14 +155,14 @@ impl Exchange {
             .as_ref()
             .and_then(|disclosed| disclosed["left_out"].as_u64())
             .or_else(|| reply.header("x-endmark-left-out")?.parse().ok());
-        // Whatever became of it: what was received is delivered, or what is missing of it is reported.
+        // In any case, the received text is delivered, or the missing part is reported.
         let is_told = is_restarted || outcome.as_deref() == Some("corrected") || left_out.is_some();
         let fate = if heard.text.starts_with(&self.document[..self.cut]) || is_told || heard.error.is_some() {
             fate
         } else {
             Fate::Wrong(Harm::Changed, format!("received bytes are lost without a word: {:?}", heard.text))
         };
-        // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
+        // Keeping a remark is a smaller loss than losing words of a text (PC-4).
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
         let remark_left_in = fate != Fate::Whole
             && self.kind.is_prose()
@@ -196,7 +197,7 @@ impl Exchange {
             }
         };
         let is_same = |intended: &String| {
-            // What stands at the very end is no more than a line end.
+            // The end differs at most by a line end.
             let same_value = value(text).is_some_and(|got| Some(got) == value(intended));
             intended.trim_end() == text.trim_end() || same_value
         };
@@ -230,7 +231,7 @@ impl Exchange {
     }
 }
 
-/// Plays all of them, those of each format through a gateway of their own; in the order they were given.
+/// Runs all exchanges, with one gateway for each format. Returns them in the given order.
 pub(super) async fn play(exchanges: Vec<Exchange>) -> Vec<(Exchange, Played)> {
     let mut played = Vec::new();
     for wire in Wire::ALL {

@@ -1,4 +1,4 @@
-//! What became of exchanges, counted and printed.
+//! Counts and prints the results of exchanges.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl Tally {
         Self { fates: all }
     }
 
-    /// The count of those that are so.
+    /// Returns the number of exchanges for which this is true.
     pub(super) fn count(&self, is_so: impl Fn(&Exchange) -> bool) -> Count {
         let mut count = Count::default();
         for (_, played) in self.fates.iter().filter(|(exchange, _)| is_so(exchange)) {
@@ -76,13 +76,13 @@ impl Tally {
         count
     }
 
-    /// How many are wrong in this way.
+    /// Returns the number of exchanges that are wrong in this way.
     pub(super) fn count_harmed(&self, harm: Harm) -> usize {
         let wrong = |played: &Played| matches!(&played.fate, Fate::Wrong(how, _) if *how == harm);
         self.fates.iter().filter(|(_, played)| wrong(played)).count()
     }
 
-    /// Prints the table, what it cost, and the first of those that went wrong or were refused.
+    /// Prints the table, the cost, and the first exchanges that went wrong or were rejected.
     pub(super) fn print(&self, title: &str) {
         println!("\n{title}: {} exchanges", self.fates.len());
         println!("{:<34}{:<32}streamed", "", "not streamed");

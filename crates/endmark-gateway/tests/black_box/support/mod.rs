@@ -27,7 +27,7 @@ pub(crate) struct Endmark {
 }
 
 impl Endmark {
-    /// Before an upstream that answers so, with the default settings but for what `change` changes.
+    /// Starts before an upstream with these answers, with default settings modified by `change`.
     pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = over_postgresql::location(folder.path());
@@ -36,7 +36,7 @@ impl Endmark {
         endmark
     }
 
-    /// The same, with this store.
+    /// Starts the same with this store.
     pub(crate) async fn start_on(
         location: &StoreLocation,
         respond: impl Respond,
@@ -48,14 +48,14 @@ impl Endmark {
             ..Settings::default()
         };
         change(&mut settings);
-        // As the configuration has it.
+        // As in the configuration.
         settings.budget.is_closed_on_store_error |= location.postgres().is_some();
         let store = Store::open(location).unwrap();
         let (address, task, stop) = serving(settings, store.clone());
         Self { address, upstream, store, task, stop: Some(stop), folder: None }
     }
 
-    /// A gateway that knows only what is in the store of this one, before the same upstream.
+    /// Starts a gateway that knows only the content of this one's store, before the same upstream.
     pub(crate) fn restart(&self, change: impl FnOnce(&mut Settings)) -> RestartedGateway {
         let mut settings = Settings {
             upstreams: vec![Target::new("scripted", self.upstream.base_url().parse().unwrap())],
@@ -66,7 +66,7 @@ impl Endmark {
         RestartedGateway { address, task, _stop: stop }
     }
 
-    /// Before two upstreams, the second of which has a key and a model of its own.
+    /// Starts before two upstreams. The second has its own key and model.
     pub(crate) async fn with_fallback(
         first: impl Respond,
         second: &Upstream,
@@ -86,7 +86,7 @@ impl Endmark {
         .await
     }
 
-    /// Before an upstream that answers so, with `x-endmark-resume: on` for every request.
+    /// Starts before an upstream with these answers, with `x-endmark-resume: on` for every request.
     pub(crate) async fn start_resuming(respond: impl Respond) -> Self {
         Self::start_with(respond, |settings| settings.resume.mode = Mode::On).await
     }
@@ -106,13 +106,13 @@ impl Endmark {
         self.chat(body).send().await.read().await
     }
 
-    /// The same, by a client of its own.
+    /// Sends a request from a separate client.
     pub(crate) fn ask_later(&self, body: &Value) -> impl Future<Output = Reply> + Send + 'static {
         let request = self.chat(body);
         async move { request.send().await.read().await }
     }
 
-    /// The log, newest first, once it has so many rows.
+    /// Returns the log, newest first, once it has this many rows.
     pub(crate) async fn log(&self, rows: usize) -> Vec<LogRow> {
         for _ in 0..200 {
             let log = self.store.recent(100, &LogFilter::default()).unwrap();
@@ -124,7 +124,7 @@ impl Endmark {
         panic!("the log never had {rows} rows: {:?}", self.store.recent(100, &LogFilter::default()));
     }
 
-    /// The row of the only call, once it is there.
+    /// Returns the row of the only call, once it exists.
     pub(crate) async fn only_row(&self) -> endmark_store::UsageRow {
         for _ in 0..200 {
             let mut rows = self.store.reader().unwrap().recent_calls(9).unwrap();
@@ -136,7 +136,7 @@ impl Endmark {
         panic!("there never was one row");
     }
 
-    /// How many requests the upstream got.
+    /// Returns the number of requests that the upstream received.
     pub(crate) fn calls(&self) -> usize {
         self.upstream.requests().len()
     }
@@ -186,7 +186,7 @@ pub(crate) fn request(max_tokens: u64) -> Value {
     json!({"model": "scripted", "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-/// The same, as a stream.
+/// The same request as a stream.
 pub(crate) fn stream_request(max_tokens: u64) -> Value {
     let mut body = request(max_tokens);
     body["stream"] = json!(true);
@@ -203,7 +203,7 @@ pub(crate) fn finish(reply: &Reply) -> String {
     reply.json()["choices"][0]["finish_reason"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What a client puts together from a stream.
+/// The reply that a client assembles from a stream.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct StreamedReply {
     pub(crate) text: String,

@@ -1,4 +1,4 @@
-//! Runs the tests of a file once more, with gateways that share PostgreSQL through PgBouncer.
+//! Runs the tests of a file again, with gateways that share PostgreSQL through PgBouncer.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -16,12 +16,12 @@ thread_local! {
 
 struct Server {
     postgres: Postgres,
-    /// Its two connections serve all gateways of a database, so each transaction may be on another one.
+    /// Its two connections serve all gateways of a database, so each transaction may use a different one.
     pooler: Option<PgBouncer>,
 }
 
-/// Makes a test that runs these tests of its file over PostgreSQL. `alone` names those that run over SQLite alone, each
-/// with its reason.
+/// Defines a test that runs the tests of its file with PostgreSQL. `alone` names those that run only with SQLite,
+/// each with its reason.
 macro_rules! over_postgresql {
     ($file:literal: $($test:ident),+ $(,)? ; alone: $($alone:ident: $reason:literal),* $(,)?) => {
         #[test]
@@ -33,7 +33,7 @@ macro_rules! over_postgresql {
     };
 }
 
-/// Runs tests over PostgreSQL. Each gateway that they start has a database of its own.
+/// Runs tests with PostgreSQL. Each gateway that they start has a separate database.
 pub(crate) fn run(source: &str, tests: &[(&str, fn())], alone: &[(&str, &str)]) {
     let listed: Vec<&str> =
         tests.iter().map(|(name, _)| *name).chain(alone.iter().map(|(name, _)| *name)).collect();

@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Far above what a loaded machine needs.
+/// Far above the time that a loaded machine needs.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection that speaks only as it is told.
+/// A connection that sends only the bytes that it is given.
 pub(crate) struct Raw(pub(crate) TcpStream);
 
 impl Raw {
@@ -19,7 +19,7 @@ impl Raw {
         Self(TcpStream::connect(address).await.unwrap())
     }
 
-    /// Sends bytes; a server that closed already is no failure.
+    /// Sends bytes. A server that has already closed is not an error.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.0.write_all(bytes.as_ref()).await;
         self
@@ -32,7 +32,7 @@ impl Raw {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// As much as comes up to this text.
+    /// Reads up to and including this text.
     pub(crate) async fn read_until(&mut self, text: &str) -> String {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(text) {
@@ -45,7 +45,7 @@ impl Raw {
     }
 }
 
-/// What the server says to these bytes, until it closes.
+/// Returns the server's answer to these bytes, until it closes.
 pub(crate) async fn answer(address: SocketAddr, bytes: impl AsRef<[u8]>) -> String {
     Raw::connect(address).await.send(bytes).await.read_rest().await
 }

@@ -1,4 +1,4 @@
-//! What a provider says, in each of the four formats, and what a client hears of it.
+//! Builds the replies of a provider in each of the four formats, and reads them as a client does.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Heard, Reply, Request};
@@ -16,7 +16,7 @@ pub(crate) enum Wire {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyPart<'a> {
     Text(&'a str),
-    /// A call of a function: its name, and its arguments as far as they came.
+    /// A call of a function: its name, and its arguments as received.
     Call(&'a str, &'a str),
 }
 
@@ -75,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// The answer that says this.
+    /// Returns the answer with this content.
     pub(crate) fn answer(self, reply_parts: &[ReplyPart<'_>], end: End, stream: bool) -> Answer {
         if stream {
             Answer::sse(self.frames(reply_parts, Some(end)))
@@ -84,7 +84,7 @@ impl Wire {
         }
     }
 
-    /// The reply that says this, not streamed.
+    /// Returns the reply with this content, not streamed.
     pub(crate) fn whole_reply(self, reply_parts: &[ReplyPart<'_>], word: &str) -> Value {
         let texts: String = reply_parts
             .iter()
@@ -125,7 +125,7 @@ impl Wire {
         }
     }
 
-    /// A part as it stands in a whole reply; what is cut of an object is not in it.
+    /// A part in a whole reply. The missing end of a cut object is not in it.
     fn part(self, at: usize, reply_parts: ReplyPart<'_>) -> Value {
         let object = |arguments: &str| serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let id = format!("call_{at}");
@@ -153,7 +153,7 @@ impl Wire {
         }
     }
 
-    /// The events of a stream that says this; without an end it just stops behind the last part.
+    /// The events of a stream with this content. Without an end it stops after the last part.
     pub(crate) fn frames(self, reply_parts: &[ReplyPart<'_>], end: Option<End>) -> Vec<String> {
         let word = end.map(|end| self.word(end));
         let mut events = Vec::new();
@@ -178,7 +178,7 @@ impl Wire {
             Self::Other(Dialect::Responses) => self.responses(reply_parts, word, &mut events),
             Self::Other(Dialect::Messages) => self.messages(reply_parts, word, &mut events),
             Self::Other(Dialect::Gemini) => {
-                // The last part and the end come in one.
+                // The last part and the end are in one event.
                 let (alone, last) =
                     reply_parts.split_at(reply_parts.len().saturating_sub(word.map_or(0, |_| 1)));
                 for (at, reply_parts) in alone.iter().enumerate() {
@@ -285,20 +285,20 @@ impl Wire {
         }
     }
 
-    /// What a client puts together of an answer.
+    /// Returns the content that a client assembles from an answer.
     pub(crate) fn hear(self, reply: &Reply) -> Heard {
         let Self::Other(dialect) = self else { return hear_chat(reply) };
         dialect.hear(reply)
     }
 
-    /// Sends a request of this format and reads what comes.
+    /// Sends a request in this format and reads the answer.
     pub(crate) async fn ask(self, endmark: &Endmark, body: &Value, stream: bool) -> (Reply, Heard) {
         let reply = self.ask_unheard(endmark, body, stream).await;
         let heard = self.hear(&reply);
         (reply, heard)
     }
 
-    /// The same where nobody can hear it: what `serde_json` would refuse.
+    /// Sends a request whose answer `serde_json` would reject, so it is not read.
     pub(crate) async fn ask_unheard(self, endmark: &Endmark, body: &Value, stream: bool) -> Reply {
         Request::post(endmark.address, self.path(stream)).json(body).send().await.read().await
     }

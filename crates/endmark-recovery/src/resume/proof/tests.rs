@@ -11,7 +11,7 @@ fn proven_rest(so_far: &str, shown_len: usize, format: &Format, answer: &str) ->
 const TEXT: &str = "The harbour was quiet, and the boats";
 const SHOWN: usize = 31;
 
-/// PC-4: an answer with the held part continues after it, whatever part of the text precedes it.
+/// PC-4: an answer that begins with the held part continues after it, whatever text precedes that part.
 #[test]
 fn the_held_part_proves_the_seam_and_its_white_space() {
     for (answer, rest) in [
@@ -33,7 +33,7 @@ fn an_answer_without_the_held_part_proves_nothing() {
         " were lying still.",
         "ships were.",
         "The harbour was quiet, and the ships were.",
-        // Behind white space it may be a second word.
+        // After white space it may be a second word.
         " boats were lying.",
         "Well:\n\nboats were lying.",
     ] {
@@ -41,7 +41,8 @@ fn an_answer_without_the_held_part_proves_nothing() {
     }
 }
 
-/// A line of a rest that stood before the cut as well is no repetition of that: the rest would lose all in front of it.
+/// A line of the rest that also occurs before the cut is not a repetition: the rest would lose everything before that
+/// line.
 #[test]
 fn a_continuation_from_the_cut_may_repeat_an_earlier_line() {
     let text =
@@ -56,7 +57,7 @@ fn a_continuation_from_the_cut_may_repeat_an_earlier_line() {
     assert_eq!(proven_rest(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
 }
 
-/// A text that occurs repeatedly has no single place.
+/// A text that occurs repeatedly has no unique position.
 #[test]
 fn a_refrain_proves_nothing() {
     let text = "la la la la la la la la";
@@ -64,7 +65,7 @@ fn a_refrain_proves_nothing() {
     assert_eq!(proven_rest("[0, 0, 0, 0", 10, &Format::Json, "0, 0, 1]"), None);
 }
 
-/// White space that was received stays, and is not written twice.
+/// Received white space is kept, and not repeated.
 #[test]
 fn white_space_at_the_cut_is_not_repeated() {
     for (so_far, answer, rest) in [
@@ -81,7 +82,7 @@ fn white_space_at_the_cut_is_not_repeated() {
     assert_eq!(proven_rest("He said that ", 8, &Format::Text, "that it was."), None);
 }
 
-/// What comes in pieces proves the same as all of it.
+/// The proof is the same if the answer arrives in pieces.
 #[test]
 fn a_proof_is_open_until_it_is_certain() {
     let question = Question {
@@ -100,7 +101,7 @@ fn a_proof_is_open_until_it_is_certain() {
     }
 }
 
-/// A model escapes what was received raw, and writes characters as escapes or as themselves.
+/// A model may escape raw characters, and write characters as escapes or literally.
 #[test]
 fn json_is_compared_by_value() {
     for (so_far, answer, rest) in [
@@ -117,7 +118,7 @@ fn json_is_compared_by_value() {
         assert_eq!(proven_rest(so_far, 7, &Format::Json, answer).as_deref(), Some(rest), "{so_far} {answer}");
     }
     for (so_far, answer) in [
-        // A quotation mark in a string is not the end of the string, and a line feed is not a missing one.
+        // A quotation mark within a string does not end the string, and a line feed in it is not missing.
         (r#"{"a": "he said \"yes"#, r#"he said "yes", "b": 1}"#),
         ("{\"a\": \"the first line\n", r#"the first line of it"}"#),
     ] {

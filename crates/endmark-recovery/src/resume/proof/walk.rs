@@ -1,28 +1,28 @@
-//! Compares the received text with the part of it that an answer repeats.
+//! Compares the received text with the part of an answer that repeats it.
 
-/// Maximum number of signs that a proof compares, in addition to a few times the answer's length. Only a repetitive text
-/// reaches the limit. Without it the work would grow with the square of its length.
+/// Maximum number of signs that a proof compares, in addition to a few times the answer's length. Only a repetitive
+/// text reaches the limit. Without it the work would grow with the square of its length.
 const MAX_COMPARED_SIGNS: usize = 1 << 19;
 
 #[cfg(test)]
 thread_local! {
-    /// How many signs this thread has compared, for tests of the work that a text costs.
+    /// Number of signs that this thread has compared. Tests use it to measure the cost of a text.
     pub(in crate::resume) static COMPARED_SIGNS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// How far an answer agrees with the received text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerExtent {
-    /// It agrees to the end of the received text, which is at this byte of the answer.
+    /// The answer agrees up to the end of the received text, which is at this byte of the answer.
     Complete(usize),
-    /// It agrees to the end of the answer.
+    /// The answer agrees up to its own end.
     Partial,
     No,
     /// The limit of compared signs is reached.
     Unknown,
 }
 
-/// Signs that count as equal, besides white space.
+/// Which signs count as equal, in addition to white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Only identical signs.
@@ -45,7 +45,8 @@ impl Walker {
         Self { reading, signs_left: MAX_COMPARED_SIGNS.saturating_add(answer.len().saturating_mul(4)) }
     }
 
-    /// Returns how far `answer` agrees with `expected`. In prose, signs of emphasis may differ in the first `loose` bytes.
+    /// Returns how far `answer` agrees with `expected`. In prose, signs of emphasis may differ in the first `loose`
+    /// bytes.
     pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         let is_prose = self.reading == Reading::Prose;
@@ -62,7 +63,7 @@ impl Walker {
                 return AnswerExtent::Partial;
             }
             let (Some(wanted), Some(given)) = (self.sign(left), self.sign(right)) else {
-                // An escape at the cut is incomplete, so its bytes are compared.
+                // An escape at the cut is incomplete, so compare its bytes.
                 return match () {
                     () if right.starts_with(left) => AnswerExtent::Complete(to + left.len()),
                     () if left.starts_with(right) || self.sign(right).is_none() => AnswerExtent::Partial,
@@ -84,7 +85,7 @@ impl Walker {
         }
     }
 
-    /// Returns how far an answer agrees with white space. Each sign must be equal.
+    /// Returns how far an answer agrees with white space, in which each sign must be equal.
     pub(super) fn walk_blank(&self, blank: &str, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         while let Some(wanted) = self.sign(&blank[at..]) {
@@ -160,7 +161,7 @@ fn decode_escape(text: &str) -> Option<Sign> {
     Some(Sign { meaning: sign, is_quoted: matches!(sign, '"' | '\\'), length })
 }
 
-/// Maps signs that models use interchangeably to one of them.
+/// Maps interchangeable signs to one of them.
 fn canonical_sign(sign: char) -> char {
     match sign {
         '‘' | '’' | '‚' | '′' => '\'',

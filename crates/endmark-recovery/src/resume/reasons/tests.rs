@@ -3,7 +3,7 @@ use endmark_text::{Format, Truncation, Verdict};
 use super::{describe_ending, verdict_reason};
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
-/// PC-7: the log says in words how a reply ended.
+/// PC-7: the log states in words how a reply ended.
 #[test]
 fn every_ending_and_stop_has_a_description() {
     for (ending, words) in [

@@ -1,26 +1,26 @@
-//! Where a question about a cut JSON text can end the shown part.
+//! Finds the end of the shown part in a cut JSON text.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
 use super::{BackUp, QUOTED_LIMIT_CHARS, weight};
 
-/// The least weight of a quoted member or element: `"a":` suffices, and `7,` is quoted together with those before it.
+/// Minimum weight of a quoted member or element. `"a":` suffices, but `7,` is quoted together with preceding elements.
 const QUOTED_MEMBER_WEIGHT: u32 = 4;
 
-/// The structure at the end of a JSON text, as far as a question needs it.
+/// The structure at the end of a JSON text, with the data that a question needs.
 #[derive(Debug)]
 struct Outline {
-    /// Where the content of the open string begins.
+    /// Start of the content of the open string.
     string: Option<usize>,
-    /// Where the last member or element before the end in question begins.
+    /// Start of the last member or element before `earliest`.
     before: usize,
-    /// Where members and elements begin in that end: after each bracket and comma, in order.
+    /// Starts of the members and elements after `earliest`: after each bracket and comma, in order.
     beginnings: Vec<usize>,
 }
 
 impl Outline {
-    /// Reads a text once, and keeps the beginnings from `earliest` on, since a text may consist of brackets.
+    /// Reads a text once. It stores only the beginnings from `earliest` on, because a text may consist of brackets.
     fn read(text: &str, earliest: usize) -> Self {
         let beginnings = if earliest == 0 { vec![0] } else { Vec::new() };
         let mut outline = Self { string: None, before: 0, beginnings };
@@ -40,9 +40,9 @@ impl Outline {
     }
 }
 
-/// Returns where the shown part ends: at the settled text, or in a string after its last white space or its opening
-/// quote. After a first answer, if the held text has too little content, it ends before earlier members. In JSON
-/// Lines only the row that begins at `row` counts.
+/// Returns where the shown part ends. This is the end of the settled text, or in a string after its last white space
+/// or its opening quote. After a first answer, if the held text has too little content, it ends before earlier
+/// members. In JSON Lines, only the row that begins at `row` counts.
 pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> Option<usize> {
     let settled = row + settled_end(text.get(row..)?)?;
     let outline = Outline::read(text.get(row..settled)?, earliest.saturating_sub(row));
@@ -51,7 +51,7 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
         None => settled,
     };
     let says_enough = |at: usize| weight(text.get(at..).unwrap_or_default()) >= how.weight(text);
-    // Only what precedes the last white space can prove how much of it follows.
+    // Only the text before the last white space can prove how much white space follows.
     let is_behind_space = outline.string.is_some() && text.ends_with(' ');
     if how == BackUp::Little && !is_behind_space || says_enough(nearest) {
         return Some(nearest);
@@ -69,20 +69,20 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
     Some(furthest.unwrap_or(nearest))
 }
 
-/// Returns up to where this JSON text is settled, or `None` if it is malformed. It includes white space after a
-/// settled token.
+/// Returns the end of the settled JSON text, including white space after a settled token. Returns `None` if the text
+/// is malformed.
 fn settled_end(text: &str) -> Option<usize> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let index = verdict.truncation().map_or(text.len(), |cut| cut.truncation_index);
-    // A number is whole, and may continue.
+    // The number is whole, and may continue.
     let number = text
         .trim_end_matches(|sign: char| sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E'));
     let index = if verdict.is_whole() { number.len() } else { index };
     (!matches!(verdict, Verdict::Malformed { .. })).then(|| text.floor_char_boundary(index))
 }
 
-/// Returns the position after the last white space of an open string before enough words, otherwise after its opening
-/// quote, or `None` if both are too far.
+/// Returns the position after the last white space of an open string that is followed by enough words, or after its
+/// opening quote. Returns `None` if both are too far from the end.
 fn boundary_in_string(
     text: &str,
     start: usize,
@@ -105,8 +105,7 @@ fn boundary_in_string(
     (earliest == start).then_some(start).or(found)
 }
 
-/// Returns where the quoted part of the shown text begins: at its last member or element with enough content, or
-/// within it.
+/// Returns where the quoted part of the shown text begins: at or within its last member or element with enough content.
 pub(super) fn quotation_start(shown: &str) -> usize {
     let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
     let outline = Outline::read(shown, limit);
@@ -116,7 +115,8 @@ pub(super) fn quotation_start(shown: &str) -> usize {
             member.contains(|sign: char| sign.is_alphanumeric()) && weight(member) >= QUOTED_MEMBER_WEIGHT
         })
     };
-    // A member that begins before the limit is quoted from the limit, or from the end of white space across it.
+    // A member that begins before the limit is quoted from the limit. If white space crosses the limit, it is quoted
+    // from the end of that white space.
     let mut nearest_first = outline.beginnings.iter().rev().chain([&outline.before]);
     let member_start = nearest_first.find(says_something).copied().unwrap_or(0);
     let member_start = member_start

@@ -7,7 +7,7 @@ fn split_shown<'t>(text: &'t str, format: &Format, how: BackUp) -> (&'t str, &'t
     (&text[..shown.length], shown.quoted_part(text, format))
 }
 
-/// PC-3: JSON up to its settled text, in a string up to its last white space or its opening quote.
+/// PC-3: JSON is shown up to its settled text, and in a string up to its last white space or its opening quote.
 #[test]
 fn a_json_prompt_shows_all_tokens_up_to_the_cut() {
     for (text, wanted, quoted) in [
@@ -25,7 +25,7 @@ fn a_json_prompt_shows_all_tokens_up_to_the_cut() {
     }
 }
 
-/// A second question holds enough that nothing else can be meant.
+/// A second question holds enough text that the answer is unambiguous.
 #[test]
 fn a_second_prompt_holds_back_more_text() {
     let text = r#"{"name": "harbour", "price": 19"#;
@@ -36,7 +36,7 @@ fn a_second_prompt_holds_back_more_text() {
     assert_eq!(split_shown(text, &Format::Text, BackUp::Further).0, "The ");
 }
 
-/// PC-3: text up to its last white space; rows and tags up to the last settled one.
+/// PC-3: text is shown up to its last white space, and rows and tags up to the last settled one.
 #[test]
 fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
     for (text, format, wanted) in [
@@ -44,7 +44,7 @@ fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
         // Two letters alone would prove nothing.
         ("The boats were ly", Format::Text, "The boats "),
         ("The boats had been ", Format::Text, "The "),
-        // Behind a sign the same word may follow.
+        // After a sign, the same word may follow.
         ("The boats had, all of them,", Format::Text, "The boats had, "),
         ("One.\n\nTwo", Format::Text, "One.\n\n"),
         ("- **Total", Format::Markdown, "- "),
@@ -61,7 +61,7 @@ fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
     assert_eq!(split_shown(&solid, &Format::Text, BackUp::Further).0, solid);
 }
 
-/// PC-3: what is quoted of text is its last line, as far as it says enough and is not too long.
+/// PC-3: the quoted part of a text is its last line, if it has enough content and is not too long.
 #[test]
 fn the_last_line_is_quoted() {
     let poem = "It was the first of May.\nThe harbour was quiet in the grey morning,\nand the gulls had not yet found the boats that lay the";
@@ -84,7 +84,7 @@ fn text_that_the_client_began_is_always_shown() {
 }
 
 proptest! {
-    /// A question shows a beginning, holds back a bounded end, and quotes the end of what it shows.
+    /// A question shows a beginning, holds a limited end, and quotes the end of the shown part.
     #[test]
     fn a_prompt_shows_the_beginning_of_the_text(text in "[\\PC\n]{1,900}", far in any::<bool>(), which in 0..4_usize) {
         let format = [Format::Json, Format::Jsonl, Format::Text, Format::Tags][which].clone();
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// Where the quoted part of a JSON text begins, by its definition: the nearest beginning of all that says something.
+/// The start of the quoted part by its definition: the nearest beginning with enough content.
 fn naive_quotation_start(shown: &str) -> usize {
     let (mut beginnings, mut string, mut escaped) = (vec![0], false, false);
     for (at, sign) in shown.char_indices() {
@@ -130,7 +130,7 @@ proptest! {
     }
 }
 
-/// Looked at from each bracket to the end, either of these would not end while a test is waited for.
+/// If each bracket were followed by a search to the end, either of these would exceed the time of a test.
 #[test]
 fn bracket_and_line_break_texts_take_linear_time() {
     let deep = format!("{{\"a\":{}", "[".repeat(400_000));

@@ -1,9 +1,9 @@
-//! PC-4: where the answer to a question ends, what of it is none of the text's, and which answer is no rest at all.
+//! PC-4: where an answer ends, which of its parts do not belong to the text, and which answers are not continuations.
 
 use super::{exhausted_result, limit, normal};
 use crate::{Join, Resume, ResumeOutcome, ResumePolicy, ResumeStep};
 
-/// What becomes of a text whose only question is answered so.
+/// Returns the outcome for a text whose only question gets this answer.
 fn resume_with(first: &str, answer: &str) -> Resume {
     let policy = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, limit(first));
@@ -21,7 +21,7 @@ fn whole_text(first: &str, answer: &str) -> Option<String> {
 const BEGUN: &str = "The harbour was quiet that morning, and the boa";
 const GONE_ON: &str = "The harbour was quiet that morning, and the boats were lying still.";
 
-/// Words of a text left out are worse than a remark left in.
+/// Losing words of a text is worse than keeping a remark.
 #[test]
 fn the_end_of_a_proven_answer_is_the_end_of_the_text() {
     for end in [
@@ -45,13 +45,13 @@ fn closing_words_to_a_reader_are_removed_from_impersonal_text() {
     let received = format!("{long}{BEGUN}");
     let remark = "\n\nLet me know if you need anything else.";
     assert_eq!(whole_text(&received, &format!("{GONE_ON}{remark}")), Some(format!("{long}{GONE_ON}")));
-    // A letter may well end so.
+    // A letter may end like this.
     let letter = "You know that you can see your boats from your house. ".repeat(8);
     let text = format!("{letter}{GONE_ON}{remark}");
     assert_eq!(whole_text(&format!("{letter}{BEGUN}"), &format!("{GONE_ON}{remark}")), Some(text));
 }
 
-/// What the answer's own fence encloses is the answer.
+/// The content of the answer's own fence is the answer.
 #[test]
 fn a_fence_around_the_answer_is_removed_with_text_after_it() {
     for answer in [
@@ -61,14 +61,14 @@ fn a_fence_around_the_answer_is_removed_with_text_after_it() {
     ] {
         assert_eq!(whole_text(BEGUN, &answer).as_deref(), Some(GONE_ON), "{answer}");
     }
-    // A block behind the rest begins as the one in which the cut stands, and encloses no rest.
+    // A block after the rest begins like the one that contains the cut, and does not enclose a rest.
     let received = "The boats:\n\n```python\ndef";
     let rest =
         "nets(boats):\n    return 1\n```\n\n## The nets\n\n```python\ndef boats(nets):\n    return 2\n```\n";
     assert_eq!(whole_text(received, rest), None);
 }
 
-/// The last word may be written otherwise, and nothing else.
+/// The last word may be written differently, but nothing else may.
 #[test]
 fn a_clause_or_number_never_replaces_another() {
     let received = "The harbour was quiet that morning, and 4";
@@ -99,7 +99,7 @@ fn a_clause_proves_the_seam_of_a_text_without_spaces() {
     }
 }
 
-/// Whoever says the question's own words does not go on.
+/// An answer that repeats the words of the question is not a continuation.
 #[test]
 fn an_answer_that_recites_the_prompt_is_refused() {
     for answer in [

@@ -1,4 +1,4 @@
-//! PC-5: an identical continuation, nothing new, and the same cut again end it before the attempts do.
+//! PC-5: an identical continuation, nothing new, and the same cut again end the resume before the attempts do.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
@@ -37,8 +37,7 @@ fn a_different_unjoinable_continuation_leads_to_another_prompt() {
     assert_eq!(whole_result(&resume).0, "{\"a\": 1}");
 }
 
-/// By prompt, the same answer twice is a model that goes in circles; a message that is continued may well
-/// have two equal rows.
+/// The same answer to two prompts means a loop. A continued message may contain two equal rows.
 #[test]
 fn a_repeated_continuation_by_prompt_ends_the_resume() {
     let rest = "zy dog, who sleeps on in the su";
@@ -66,7 +65,7 @@ fn an_answer_without_new_text_ends_the_resume() {
         assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": ");
         assert!(resume.history()[1].reason.ends_with(", and nothing came that goes on from there"));
     }
-    // By prompt, silence does not say that a text was at its end.
+    // After a prompt, an empty answer does not prove that the text is complete.
     let mut prompted = text(limit("And so"));
     prompted.reply(normal(""), CUT);
     assert_eq!(exhausted_result(&prompted).cause, ExhaustedCause::NoProgress);
@@ -98,7 +97,7 @@ fn the_same_cut_again_ends_the_resume() {
     resume.reply(limit(first), TOKEN);
     let end = match resume.next() {
         ResumeStep::Ask(_) => {
-            // Not recognised as a restart: then at the latest because it is identical.
+            // If it is not recognised as a restart, it is at least identical.
             resume.reply(limit(first), TOKEN);
             exhausted_result(&resume)
         }
@@ -166,14 +165,14 @@ fn a_join_without_new_text_ends_the_resume() {
         assert_eq!((end.verified_len, resume.history().len()), ("[1, 2, 3".len(), 2));
         assert!(resume.history()[1].reason.ends_with(", and it brought nothing new"));
     }
-    // A broken call may well have been about to say more than it said again.
+    // A broken call may have intended to say more than it repeated.
     let mut dropped = patient_resume(Some(Format::Json), limit("[1, 2, 3"));
     let piece = Reply::broken_off("[1, 2, 3", Ending::Dropped);
     dropped.accept_merged(piece, TOKEN, CutKind::Limit, merge_at(0, "[1, 2, 3", &Format::Json), false);
     assert_eq!(ask(&dropped).kind, CutKind::Dropped);
 }
 
-/// More of it settled is progress, even where a fragment at the cut gave way to something shorter.
+/// If more of the text is settled, that is progress, even if a fragment at the cut was replaced by something shorter.
 #[test]
 fn a_shorter_text_with_a_longer_settled_part_is_progress() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 23456"));
@@ -188,7 +187,7 @@ fn a_complete_document_ends_the_resume_despite_repetition() {
     assert_eq!(whole_result(&resume).0, "[1, 7]");
 }
 
-/// A model that was asked for the rest of a text, and only says again what is there, has not ended it.
+/// A model that only repeats the text when asked for the rest has not ended it.
 #[test]
 fn a_repeated_text_is_not_whole() {
     for (joined, repeats) in [("And so on", false), ("And so on and on", true)] {
@@ -222,7 +221,7 @@ fn a_seam_before_an_earlier_seam_replaces_it() {
     assert_eq!(resume.seams().iter().map(|seam| seam.at).collect::<Vec<_>>(), [4, 4]);
 }
 
-/// What a call that broke left is nothing that an exact continuation could not follow.
+/// An exact continuation can follow the text that a broken call left.
 #[test]
 fn a_lost_call_keeps_continuations_exact() {
     let mut resume = patient_resume(Some(Format::Json), limit("{\"a\": 1"));
@@ -231,7 +230,7 @@ fn a_lost_call_keeps_continuations_exact() {
     assert_eq!(resume.verified_beginning(), "{\"a\": 12} ");
 }
 
-/// A piece that was joined once may be ambiguous when it comes again: then it is the same text again.
+/// A piece that was joined once may be ambiguous when it arrives again. It is then a repetition of the text.
 #[test]
 fn an_earlier_ambiguous_piece_ends_the_resume() {
     let mut resume = patient_resume(Some(Format::Json), limit("[1, 2"));
@@ -243,7 +242,7 @@ fn an_earlier_ambiguous_piece_ends_the_resume() {
     assert!(why.ends_with("and it is the same text as the one before"), "{why}");
 }
 
-/// The stitcher gives no merge that its grammar refuses; should it, that is no merge.
+/// The stitcher never returns a merge that its grammar rejects. If it did, the merge would not be accepted.
 #[test]
 fn a_merge_that_violates_the_grammar_is_rejected() {
     let resume = json(limit("[1, 2"));

@@ -1,4 +1,4 @@
-//! Closing remarks of a model after a JSON document in a text of which no format was demanded.
+//! Closing remarks of a model after a JSON document, in a text without a required format.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn answer_with(rest: &str, join: Join) -> Option<(String, Seam)> {
     resume.reply(normal(&[again, rest].concat()), join);
     match resume.next() {
         ResumeStep::Done(_) => Some((whole_result(&resume).0, resume.seams().last().unwrap().clone())),
-        // To refuse a short text is honest where its server may have gone on anywhere.
+        // Rejecting a short text is correct if its server may have continued anywhere.
         ResumeStep::Ask(_) => {
             assert!(matches!(join, Join::Shown | Join::Stitched(_)), "{join:?} {rest:?}");
             None

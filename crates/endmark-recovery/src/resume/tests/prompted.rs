@@ -1,4 +1,4 @@
-//! PC-3, PC-4: a question shows the text up to a boundary, and the answer proves its seam, or is refused.
+//! PC-3, PC-4: a question shows the text up to a boundary. The answer proves its seam or is rejected.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::{
 /// How a model that knows the document answers a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Answers {
-    /// From the end of what it is shown.
+    /// It continues from the end of the shown text.
     Behind,
-    /// With what was quoted, and then so.
+    /// It repeats the quoted part first, and then continues.
     Quoting,
     /// From the cut, though it was shown less.
     FromTheCut,
-    /// All of it again, behind an announcement.
+    /// It writes the complete text again, after an announcement.
     Anew,
     /// With another value.
     Differently,
@@ -52,7 +52,7 @@ fn answer(how: Answers, document: &str, ask: &ResumeAsk) -> String {
     }
 }
 
-/// What becomes of a document that is cut here; the client of a stream has all of that.
+/// Returns the outcome for a document with this cut. A streaming client has received everything before the cut.
 fn recover(
     document: &str,
     cut: usize,
@@ -72,7 +72,7 @@ fn recover(
     }
 }
 
-/// How many there were, and how many of them came out whole, by how the model answers and whether it was streamed.
+/// Numbers of attempts and of whole results, by the model's behaviour and by whether it was streamed.
 #[derive(Default)]
 struct Counts(BTreeMap<(Answers, bool), (u32, u32)>);
 
@@ -100,7 +100,7 @@ const DOCUMENTS: [&str; 4] = [
     "{\n  \"name\": \"Ada Lovelace\",\n  \"born\": 1815,\n  \"ids\": [11, 111, 1111],\n  \"z\": \"\"\n}",
 ];
 
-/// PC-4: cut at every byte in numbers, signs, exponents, escapes and around spaces: the text the model meant, or none.
+/// PC-4: JSON cut at each byte of numbers, signs, exponents, escapes and spaces gives the intended text or none.
 #[test]
 fn json_cut_at_every_byte_is_never_silently_wrong() {
     let mut counts = Counts::default();
@@ -111,7 +111,7 @@ fn json_cut_at_every_byte_is_never_silently_wrong() {
                     let got = recover(document, cut, Some(Format::Json), how, streamed);
                     counts.count(how, streamed, got.is_some());
                     let Some(got) = got else { continue };
-                    // A model that says 77 means it.
+                    // A model that writes 77 means 77.
                     let is_meant = how == Answers::Differently || same(&got, document);
                     assert!(is_meant, "{how:?} {streamed}: {:?} + …: {got}", &document[..cut]);
                     assert!(!streamed || got.starts_with(&document[..cut]), "{how:?}: {got}");
@@ -124,7 +124,7 @@ fn json_cut_at_every_byte_is_never_silently_wrong() {
     counts.assert_percent(97, true, &ways[..2]);
 }
 
-/// Every so many-th cut is tried; every one where `ENDMARK_EVERY_CUT` is set.
+/// Tests only a sample of the cuts, or all of them if `ENDMARK_EVERY_CUT` is set.
 fn stride() -> usize {
     if std::env::var_os("ENDMARK_EVERY_CUT").is_some() { 1 } else { 3 }
 }
@@ -143,7 +143,7 @@ const TEXTS: [&str; 3] = [
      if __name__ == \"__main__\":\n    main()\n",
 ];
 
-/// PC-4: the same of text, byte for byte: no space is lost, and no last sentence.
+/// PC-4: the same for text, byte for byte. No space and no last sentence is lost.
 #[test]
 fn text_cut_at_every_byte_is_never_silently_wrong() {
     let mut counts = Counts::default();
@@ -164,7 +164,7 @@ fn text_cut_at_every_byte_is_never_silently_wrong() {
     let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
     counts.assert_percent(99, false, &ways);
     counts.assert_percent(95, true, &ways[..2]);
-    // An answer from the cut proves nothing: where another place competes, it is refused.
+    // An answer from the cut proves nothing. If another position is possible, it is rejected.
     counts.assert_percent(90, true, &ways[2..3]);
 }
 
@@ -172,7 +172,7 @@ fn start_resume(first: &str, format: Option<Format>) -> Resume {
     Resume::new(ResumePolicy { max_attempts: 1, ..ResumePolicy::default() }, format, limit(first))
 }
 
-/// What the question left open is not guessed.
+/// An answer that leaves a value open is not completed by a guess.
 #[test]
 fn an_answer_with_another_possible_value_is_refused() {
     for (first, rest) in [
@@ -189,7 +189,7 @@ fn an_answer_with_another_possible_value_is_refused() {
     }
 }
 
-/// The last word may be written otherwise only where the client has nothing of it.
+/// The last word may be written differently only if the client has no part of it.
 #[test]
 fn a_rewritten_word_replaces_only_an_unsent_word() {
     let first = "The harbour was quiet that morning, and the boa";
@@ -206,7 +206,7 @@ fn a_rewritten_word_replaces_only_an_unsent_word() {
     assert_eq!(exhausted_result(&resume).cause, ExhaustedCause::Attempts);
 }
 
-/// PC-5: all of the reply is asked for as the last of the attempts.
+/// PC-5: the last attempt requests the complete reply.
 #[test]
 fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     let first = || limit("The harbour was qui");
@@ -219,7 +219,7 @@ fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     resume.reply(normal("The harbour was grey."), Join::Exact);
     let ResumeStep::Done(ResumeOutcome::Whole { text, attempts, .. }) = resume.next() else { panic!("cut") };
     assert_eq!((text.as_str(), attempts), ("The harbour was grey.", 2));
-    // One that is cut again, refused, or begins otherwise than what the client has, is none.
+    // A regenerated reply is rejected if it is cut, refused, or does not begin with the text that the client has.
     for (sent, again) in [
         (0, limit("The harbour was quiet, and")),
         (0, Reply::with_stop("No.", Stop::Refused)),
@@ -237,7 +237,8 @@ fn a_refused_seam_of_an_unsent_reply_leads_to_a_restart() {
     assert_eq!(ask.wanted, RequestedReply::Rest, "there is no room for more");
 }
 
-/// A row of JSON Lines that was cut right behind its end has a line of its own, whatever of its line break the answer has.
+/// If JSON Lines were cut directly after a row, the next row gets its own line, whatever part of the line break the
+/// answer contains.
 #[test]
 fn a_lost_line_break_between_two_rows_is_restored() {
     let last = r#"{"id":2,"name":"harbour"}"#;
@@ -269,7 +270,7 @@ fn a_lost_line_break_between_two_rows_is_restored() {
     }
 }
 
-/// PC-5: how a reply that was generated again is taken, by what had come of it, its format and what may change.
+/// PC-5: whether a regenerated reply is accepted depends on the received text, its format, and the permitted changes.
 #[test]
 fn a_regenerated_reply_replaces_only_a_poorer_one() {
     let (cut, json) = (r#"{"to":"alice","amount":100,"memo":"for the ren"#, Some(Format::Json));
@@ -283,7 +284,7 @@ fn a_regenerated_reply_replaces_only_a_poorer_one() {
         (cut, json.clone(), same_only, other, false),
         (cut, json.clone(), same_only, same, true),
         (cut, json.clone(), off, same, false),
-        // Poorer: a value is missing, or says nothing, or the text is clearly shorter.
+        // Less content: a value is missing or empty, or the text is clearly shorter.
         (cut, json.clone(), any, r#"{"to":"alice","memo":"for the rent of the flat"}"#, false),
         (cut, json.clone(), any, r#"{"to":"alice","amount":null,"memo":"for the rent"}"#, false),
         (r#"{"list":[1,2,3],"n"#, json.clone(), any, r#"{"list":[1,2],"name":"three"}"#, false),
@@ -314,7 +315,7 @@ fn a_regenerated_reply_replaces_only_a_poorer_one() {
         };
         assert_eq!(got.as_deref(), is_accepted.then_some(again), "{restart:?} {first:.60}");
     }
-    // One that is whole, and ended at its limit or broke off, did not end normally.
+    // A whole reply that reached its limit or broke off did not end normally.
     for again in [limit(same), Reply { stop: Some(Stop::Normal), ..Reply::broken_off(same, Ending::Dropped) }]
     {
         let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
@@ -325,7 +326,7 @@ fn a_regenerated_reply_replaces_only_a_poorer_one() {
     }
 }
 
-/// A model at temperature 0 answers each question alike, also where it begins its value or its sentence again.
+/// A model at temperature 0 answers each question in the same way, even if it begins its value or sentence again.
 #[test]
 fn an_answer_given_twice_proves_no_contested_seam() {
     let cut = "The bridge was closed at 19:30, and the ferry was late. The captain waited for 12 gue";
@@ -343,7 +344,8 @@ fn an_answer_given_twice_proves_no_contested_seam() {
     }
 }
 
-/// PC-4: a fence around an answer, or its emphasis, proves no place: a text that repeats its words lost 9 to 14 characters.
+/// PC-4: a fence or emphasis around an answer does not prove a position. Without this rule, a text that repeats its
+/// words lost 9 to 14 characters.
 #[test]
 fn a_fence_around_an_answer_removes_none_of_its_words() {
     let poem = "Row, row, row your boat\nGently down the stream\nMerrily, merrily, merrily, merrily\nLife is but a dream\n";

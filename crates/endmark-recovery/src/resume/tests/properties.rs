@@ -1,4 +1,4 @@
-//! What holds for every document, cut and behaviour of a model.
+//! Properties that hold for all documents, cuts and behaviours of a model.
 
 use endmark_text::Format;
 use proptest::prelude::*;
@@ -8,12 +8,12 @@ use crate::{
     ResumeOutcome, ResumePolicy, ResumeStep, Stop,
 };
 
-/// What a model, or the way to it, does when it is asked.
+/// The behaviour of a model, or of the connection to it, when it is asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Behaviour {
-    /// Goes on with the document for so many characters.
+    /// Continues the document for this many characters.
     GoesOn(usize, Ending),
-    /// Goes on to its end.
+    /// Continues the document to its end.
     Finishes,
     Says(String, Option<Stop>, Ending),
     RepeatsTheLast(usize),
@@ -82,7 +82,7 @@ pub(crate) fn cut_document() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// The answer to a question about the text so far.
+/// Returns the answer to a question about the text so far.
 pub(crate) fn answer(behaviour: &Behaviour, document: &str, so_far: &str) -> Result<Reply, AskFailure> {
     let rest = document.strip_prefix(so_far).unwrap_or("\"rest\"}");
     Ok(match behaviour {
@@ -105,7 +105,7 @@ pub(crate) fn answer(behaviour: &Behaviour, document: &str, so_far: &str) -> Res
     })
 }
 
-/// The resume at its end, and how often it was asked what to do.
+/// Runs a resume to its end. Returns it with the number of its steps.
 fn drive(
     policy: ResumePolicy,
     demanded: Option<Format>,
@@ -134,7 +134,7 @@ fn check_exhausted(end: &ResumeExhausted, resume: &Resume, max_attempts: u32) ->
     prop_assert!(end.verified_len <= end.merged_raw.len());
     prop_assert!(end.merged_raw.is_char_boundary(end.verified_len));
     prop_assert!(!end.reason.is_empty());
-    // PC-5: no received byte is missing but what a settled seam left out.
+    // PC-5: all received bytes are kept, except those that a settled seam removed.
     let received: usize = resume.history().iter().map(|piece| piece.text.len()).sum();
     let left_out: usize =
         resume.history().iter().flat_map(|piece| &piece.seam).map(|s| s.dropped_bytes).sum();
@@ -177,7 +177,7 @@ fn joins() -> impl Strategy<Value = Join> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// PC-5: it ends, with at most the allowed attempts; what was sent stays; nothing received is lost.
+    /// PC-5: the resume ends, with at most the permitted attempts. Sent text stays, and no received text is lost.
     #[test]
     fn every_resume_ends_within_its_bounds(
         (document, beginning) in cut_document(),
@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(text.as_bytes().starts_with(sent), "{text:?}");
     }
 
-    /// A server that goes on with the very message gives the very document, in however many pieces.
+    /// A server that continues the same message gives the same document, in any number of pieces.
     #[test]
     fn pieces_of_a_continued_message_form_the_document(
         (document, beginning) in cut_document(),
@@ -224,7 +224,7 @@ proptest! {
         let first = Reply::with_stop(beginning, Stop::Limit);
         let (resume, outcome) = drive(policy, demanded, (&document, first), &behaviours, Join::Exact);
         let ResumeOutcome::Whole { text, .. } = outcome else {
-            // Only whitespace came in one of the pieces.
+            // One of the pieces contains only white space.
             let end = resume.history().last().map(|piece| piece.text.trim().is_empty());
             prop_assert_eq!(end, Some(true), "{:?}", outcome);
             return Ok(());

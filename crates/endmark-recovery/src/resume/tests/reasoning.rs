@@ -1,4 +1,4 @@
-//! Answers that begin with what the model thinks, in every way to join them.
+//! Answers that begin with reasoning, for all ways to join them.
 
 use super::*;
 use crate::{PromptedStream, ReasoningSigns};
@@ -7,7 +7,7 @@ const INITIAL: &str = "The harbour lay quiet in the grey morning, and the gulls 
 const REST: &str = "ts that came in with the tide.";
 const THOUGHT: &str = "<think>\nI go on after `boa`.\n</think>\n\n";
 
-/// What an answer to this question begins with, to prove its seam.
+/// Returns the beginning with which an answer to this question proves its seam.
 fn repeated_beginning(ask: &ResumeAsk) -> String {
     format!("{}boa", &ask.so_far[ask.so_far.find("and the gulls").unwrap()..ask.so_far.len() - 3])
 }

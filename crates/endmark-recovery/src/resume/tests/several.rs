@@ -1,4 +1,4 @@
-//! Several answers in a row: no received byte is missing from a whole text without a word.
+//! Several answers in a row: no received byte is silently missing from a whole text.
 
 use super::*;
 
@@ -41,8 +41,8 @@ fn a_missing_middle_piece_makes_the_reply_incomplete() {
                     let case = format!("{join:?} {:?} {middle:?} -> {text:?}", &whole[..first]);
                     let reported: usize = seams.iter().map(|seam| seam.dropped_bytes).sum();
                     assert!(text.len() + reported >= whole.len(), "{reported} {case}");
-                    // Told to go on behind the last token, an answer writes that of the cut anew; and what repeats the text
-                    // proves its place.
+                    // If it was asked to continue after the last token, an answer repeats the token at the cut. An
+                    // answer that repeats the text proves its position.
                     let is_proven = seams.last().is_some_and(|seam| seam.style == SeamStyle::Overlap);
                     let may_differ = join == TOKEN || middle.trim().is_empty() || is_proven;
                     assert!(text == whole || may_differ, "{case}");
@@ -52,7 +52,7 @@ fn a_missing_middle_piece_makes_the_reply_incomplete() {
     }
 }
 
-/// A remark about the text does not disagree with another answer.
+/// A remark about the text does not contradict another answer.
 #[test]
 fn a_remark_about_the_reply_does_not_contradict_another_answer() {
     let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";

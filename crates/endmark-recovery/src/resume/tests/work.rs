@@ -13,7 +13,7 @@ fn count_comparisons<T>(run: impl FnOnce() -> T) -> (usize, T) {
     (COMPARED_SIGNS.get() - before, result)
 }
 
-/// It is read at lengths that grow by a share, and not at each delta.
+/// The answer is read at lengths that grow by a factor, and not at each delta.
 #[test]
 fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
     const DELTAS: usize = 4_000;
@@ -25,12 +25,12 @@ fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
     assert!(work < 20 * text.len(), "{work} signs for {} bytes", text.len());
 }
 
-/// Each place of such a text goes along with an answer of the same kind up to the end of one of them.
+/// Each position of such a text matches an answer of the same kind, up to the end of one of them.
 #[test]
 fn a_repetitive_text_does_not_need_quadratic_time() {
     for unit in ["`", "(", "\"a ", "<div>", "word ", "- ", "> *a* "] {
         let text = unit.repeat(6_000 / unit.len());
-        // The answer goes on with it, ends before the text does, or writes another end than one of them.
+        // The answer continues, ends before the text does, or has an end that differs from the text.
         for (end, answer, is_over) in [
             ("", text.clone(), true),
             ("", text.clone(), false),

@@ -1,6 +1,6 @@
 //! Written by `cargo xtask fit`.
 
-/// The name of each weight, and what it says, in 1/1024 of the natural logarithm of the odds.
+/// The weights with their names, in 1/1024 of the natural logarithm of the odds.
 pub(super) const WEIGHTS: [(&str, i32); 47] = [
     ("Any", -1382),
     ("Grammar", -927),

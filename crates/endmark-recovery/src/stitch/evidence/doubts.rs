@@ -1,5 +1,5 @@
-//! Doubts in JSON that no likelihood can resolve: two equal neighbours or one repeated, a token continued or written
-//! again, one more period of rows.
+//! Doubts in JSON that no likelihood can resolve: two equal neighbours or a repetition, a token that is continued or
+//! written again, and one more period of rows.
 
 use crate::stitch::joint::Joint;
 use crate::stitch::seam::AskedFrom;
@@ -8,8 +8,8 @@ use crate::stitch::survivor::Survivor;
 use super::grammar::is_number_character;
 use crate::stitch::decision::MAX_TRIVIAL_OVERLAP_BYTES;
 
-/// Whether the likeliest survivor drops the whole continuation as a repetition of a row that the first part ends with
-/// more than once. It may be the next such row.
+/// Whether the likeliest survivor drops the whole continuation as a repetition of a row that occurs more than once at
+/// the end of the first part. It may be the next such row.
 pub(super) fn drops_repeated_row(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
     let added = &joint.continuation[own.start.min(own.end)..own.end];
@@ -19,8 +19,8 @@ pub(super) fn drops_repeated_row(joint: &Joint<'_>, best: &Survivor) -> bool {
     own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.is_periodic(own.repeated + gap)
 }
 
-/// Whether it is unknown if the token at the cut continues or is written again: the requested position is unknown,
-/// both readings are whole, and digits or escaped text fit both.
+/// Whether it is unknown if the token at the cut is continued or written again. This is so if the requested position
+/// is unknown, both readings are whole, and digits or escaped text fit both.
 pub(super) fn may_rewrite_token(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let own = &best.candidate;
     let open_token = &joint.initial[joint.settled_bytes..];
@@ -36,8 +36,8 @@ pub(super) fn may_rewrite_token(joint: &Joint<'_>, survivors: &[Survivor], best:
             other.keep == keep && is_same_place && survivor.grammar_state.is_whole()
         })
     };
-    // A model that saw the text without the token writes it again. But in a string with backslashes it may be the
-    // second of two.
+    // A model that saw the text without the token writes it again. In a string with backslashes, however, it may be
+    // the second of two.
     let is_untold = match joint.from {
         AskedFrom::Unknown => is_escape || is_number,
         AskedFrom::Token => is_escape && string_at_cut(joint).contains("\\\\"),
@@ -49,8 +49,8 @@ pub(super) fn may_rewrite_token(joint: &Joint<'_>, survivors: &[Survivor], best:
         && is_whole_from(joint.initial.len())
 }
 
-/// Whether digits precede and follow the cut, and the likeliest survivor is not the requested one. They may belong to
-/// one number or to two.
+/// Whether digits precede and follow the cut, and the likeliest survivor is not the requested one. The digits may
+/// belong to one number or to two.
 pub(super) fn joins_digits(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
     !joint.in_text
@@ -71,13 +71,13 @@ pub(super) fn drops_unfinished_token(joint: &Joint<'_>, best: &Survivor) -> bool
         && !joint.continuation[own.opening..].trim_start().starts_with(open_token)
 }
 
-/// Returns the received part of the string at the cut, as written; at least what follows its last quote.
+/// Returns the received part of the string at the cut as written, at least the part after its last quote.
 fn string_at_cut<'a>(joint: &Joint<'a>) -> &'a str {
     joint.initial[..joint.settled_bytes].rsplit('"').next().unwrap_or_default()
 }
 
-/// Whether a survivor's repeated part has raw line ends within strings, which JSON does not allow. The intended rest
-/// of the string is then unknown.
+/// Whether a survivor's repeated part has raw line ends within strings, which JSON forbids. The intended rest of the
+/// string is then unknown.
 pub(super) fn forgets_escapes(joint: &Joint<'_>, best: &Survivor) -> bool {
     let own = &best.candidate;
     let again = joint.continuation.get(own.opening..own.start).unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn forgets_escapes(joint: &Joint<'_>, best: &Survivor) -> bool {
 }
 
 /// Whether the cut is between tokens and a survivor's repeated part is a few words. They may be two equal neighbours
-/// or one repeated.
+/// or a repetition.
 pub(in crate::stitch) fn may_be_neighbours(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let own = &survivor.candidate;
     let repeated = &joint.initial[own.keep - own.repeated..own.keep];

@@ -1,4 +1,4 @@
-//! Evidence for and against a seam in text whose grammar is known: JSON.
+//! Evidence for and against a seam in JSON, whose grammar is known.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -17,19 +17,19 @@ use crate::stitch::units::{Reading, Units, character};
 
 /// Characters that are examined on each side of the seam.
 pub(super) const EXAMINED_CHARS: usize = 64;
-/// Starts of the continuation this close to each other compete for the same seam, in bytes.
+/// Candidates whose continuation starts this close to each other compete for the same seam, in bytes.
 const SAME_SEAM_BYTES: usize = 12;
-/// Units of the first part, and bytes of the continuation, that are read.
+/// Number of units of the first part, and of bytes of the continuation, that are examined.
 const WINDOW: usize = 4_000;
 const WINDOW_BEHIND: usize = 1_000;
 /// Units that are examined after the last position at which a survivor begins.
 const UNITS_AFTER_SEAM: usize = 6;
-/// A longer repetition is judged as a whole, in bytes.
+/// Size in bytes from which a repetition is judged as a whole.
 const LONG_REPETITION_BYTES: usize = 8_192;
-/// Units that are examined of a part that a survivor does not explain.
+/// Maximum number of examined units of a part that a survivor does not explain.
 const MAX_UNEXPLAINED: usize = 512;
 
-/// The criteria by which survivors of one joint are compared.
+/// The data for comparing the survivors of one joint.
 pub(super) struct Comparison<'a> {
     joint: &'a Joint<'a>,
     likeness: Likeness,
@@ -37,7 +37,7 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
-        // After the last position at which a survivor begins, all survivors have the same text.
+        // After the last start of a survivor, all survivors have the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
         let rest = preamble::head(&joint.continuation[last..], WINDOW_BEHIND);
         let rest = Units::read(rest, reading_at_cut(joint));
@@ -52,7 +52,8 @@ impl<'a> Comparison<'a> {
         unexplained + seam
     }
 
-    /// Returns how unlikely something else begins with the text that a survivor takes for repeated, in bits.
+    /// Returns how unlikely it is, in bits, that something else begins with the text that a survivor removes as a
+    /// repetition.
     fn coincidence(&self, survivor: &Survivor) -> f64 {
         let own = &survivor.candidate;
         let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
@@ -67,8 +68,8 @@ impl<'a> Comparison<'a> {
         self.likeness.bits(before, again).max(repeated_bytes).min(30.0)
     }
 
-    /// Returns how unlikely it is that new text equals what other survivors take for repeated, and how unlikely what
-    /// follows is after it, in bits.
+    /// Returns two costs in bits: that new text equals what other survivors remove as a repetition, and that this
+    /// text is followed by the text after it.
     fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
@@ -80,19 +81,20 @@ impl<'a> Comparison<'a> {
         let Part { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
         let looked_at = &unexplained[..unexplained.len().min(MAX_UNEXPLAINED)];
-        // A part too long for a coincidence has a bounded cost.
+        // A part that is too long for a coincidence has a limited cost.
         let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
             surprise = surprise.min(self.periodicity_cost(survivor, survivors, &part));
         }
         let rest = &rest[..rest.len().min(UNITS_AFTER_SEAM)];
         let context = [&before[before.len().saturating_sub(EXAMINED_CHARS)..], unexplained].concat();
-        // Unusual text is unusual anywhere. Only the difference to its cost alone is evidence about the seam.
+        // Unusual text is unusual everywhere. Only the difference from its cost by itself is evidence about the seam.
         let joined = self.likeness.bits(&context, rest) - self.likeness.bits(&[], rest);
         (surprise, joined.clamp(-6.0, 12.0))
     }
 
-    /// Returns what a survivor joins: the units before the seam, and those after it that other survivors remove.
+    /// Returns the joined part of a survivor: the units before the seam, and the units after it that other survivors
+    /// remove.
     fn part(&self, survivor: &Survivor, survivors: &[Survivor]) -> Part {
         let joint = self.joint;
         let own = &survivor.candidate;
@@ -106,7 +108,7 @@ impl<'a> Comparison<'a> {
         let text = [half, own.glue, text].concat();
         let units = Units::read(&text, reading_at_cut(joint));
         let boundary = half.len() + own.glue.len() + reach;
-        // The ends are sorted. A binary search finds the number of units before the boundary.
+        // The ends are sorted, so a binary search finds the number of units before the boundary.
         let (mut count, mut above) = (0, units.len() + 1);
         while count + 1 < above {
             let middle = usize::midpoint(count, above);
@@ -122,7 +124,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns how unlikely a part is that other survivors take for repeated, if the text is periodic, in bits.
+    /// Returns how unlikely it is, in bits, that a periodic text continues with a part that other survivors remove as
+    /// a repetition.
     fn periodicity_cost(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
         let own = &survivor.candidate;
         let all = [part.unexplained.as_slice(), &part.rest].concat();
@@ -153,7 +156,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns the position after which all survivors near this one have the same text.
+/// Returns the position after which all nearby survivors have the same text.
 fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let rivals = survivors
@@ -163,7 +166,7 @@ fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     rivals.map(|other| other.start).max().unwrap_or(own.start)
 }
 
-/// Returns how much more of the first part another survivor takes for repeated, in bytes.
+/// Returns how many more bytes of the first part another survivor removes as a repetition.
 fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let longest = survivors
@@ -180,7 +183,7 @@ fn tail<'u>(units: &'u Units<'_>) -> &'u [u32] {
     &units.codes[units.codes.len().saturating_sub(WINDOW)..]
 }
 
-/// The part of the text that a survivor joins.
+/// The joined part of a survivor.
 struct Part {
     before: Vec<u32>,
     unexplained: Vec<u32>,
@@ -204,22 +207,22 @@ fn skip_number(joint: &Joint<'_>, start: usize) -> usize {
     start + rest.find(|sign: char| !continues_number(joint, u32::from(sign))).unwrap_or(rest.len())
 }
 
-/// Returns how the continuation is read where the first part ends.
+/// Returns how the continuation is read at the end of the first part.
 fn reading_at_cut(joint: &Joint<'_>) -> Reading {
     if joint.in_text { Reading::Content } else { Reading::Structure }
 }
 
-/// Cost, in bits, of a text that is valid but unfinished.
+/// Cost in bits of a text that is valid but unfinished.
 pub(in crate::stitch) const UNFINISHED_COST: f64 = 5.0;
-/// The same if another survivor is finished.
+/// Cost in bits if another survivor is finished.
 const UNFINISHED_WITH_RIVAL_COST: f64 = 10.0;
 /// Up to this many bytes a difference is small.
 const MAX_SMALL_DIFFERENCE_BYTES: usize = 16;
 /// Unusual words before the continuation are as unlikely before something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
-/// Returns how unlikely it is that no story explains the continuation, in bits. Other text hardly ever ends the
-/// document exactly, or begins with the last received words. What the best story leaves unexplained, this leaves
-/// unexplained, too.
+/// Returns how unlikely it is, in bits, that no story explains the continuation. Other text hardly ever ends the
+/// document exactly, or begins with the last received words. Text that the best story does not explain is not
+/// explained here either.
 pub(super) fn unexplained_cost(
     joint: &Joint<'_>,
     compared: &Comparison<'_>,
@@ -229,12 +232,12 @@ pub(super) fn unexplained_cost(
     let unlikely = match joint.in_text {
         false if best.grammar_state.is_whole() => 18.0,
         false => 14.0,
-        // A wrapper that ends exactly where the document ends was meant to end it.
+        // A wrapper that ends exactly at the end of the document was intended to end there.
         true if best.grammar_state.is_whole() && best.candidate.fenced => 24.0,
         true if best.grammar_state.is_whole() => 20.0,
         true => 11.0,
     };
-    // Each row of JSON Lines is a document, and all rows begin alike.
+    // Each row of JSON Lines is a document, and all rows begin in the same way.
     let another = joint.format == Format::Jsonl
         && best.candidate.repeated < joint.initial.len()
         && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '['])
@@ -251,7 +254,7 @@ fn first_key(rows: &str) -> Option<String> {
     Some(key.split_whitespace().collect())
 }
 
-/// Returns the cost of a survivor's form, in bits, apart from its seam.
+/// Returns the cost in bits of a survivor's form, without its seam.
 pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     match survivors.iter().any(|other| other.grammar_state.is_whole()) {
         _ if survivor.grammar_state.is_whole() => 0.0,
@@ -260,7 +263,7 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     }
 }
 
-/// Whether a survivor takes for repeated what the rows before it repeat, although the model was told where to
+/// Whether a survivor removes as a repetition what the preceding rows repeat, although the model knew where to
 /// continue and the continuation fits there unchanged.
 pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
     let own = &survivor.candidate;
@@ -271,7 +274,7 @@ pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survi
             && candidate.glue.is_empty()
             && (other.grammar_state.is_whole() || !survivor.grammar_state.is_whole())
     };
-    // The repetition may be a part of the period. At its beginning a document has no period yet.
+    // The repetition may be part of the period. A document has no period at its beginning.
     let rows = (own.repeated * 4).min(own.repeated.max(joint.initial.len() / 2));
     joint.from != AskedFrom::Unknown
         && !joint.in_text
@@ -281,7 +284,7 @@ pub(super) fn repeats_rows_unasked(joint: &Joint<'_>, survivor: &Survivor, survi
         && survivors.iter().any(fits)
 }
 
-/// Returns the signs that a survivor has in relation to its rivals.
+/// Returns the signs of a survivor that depend on its rivals.
 pub(super) fn comparative_signs(
     joint: &Joint<'_>,
     survivors: &[Survivor],
@@ -323,7 +326,7 @@ pub(super) fn comparative_signs(
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
 }
 
-/// Whether a survivor takes only a few bytes for repeated.
+/// Whether a survivor removes only a few bytes as a repetition.
 fn repeats_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     const FEW_LETTERS: usize = 3;
     let again = &joint.initial[own.keep - own.repeated..own.keep];
@@ -335,8 +338,7 @@ fn repeats_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     again.len() < MAX_SMALL_DIFFERENCE_BYTES || again.len() < MAX_SMALL_DIFFERENCE_BYTES * 4 && has_few()
 }
 
-/// Returns the evidence, in bits, that a continuation which begins at `start` in a string is an answer and does not
-/// continue.
+/// Returns the evidence, in bits, that a continuation which begins at `start` in a string is a separate answer.
 pub(super) fn new_turn_evidence(
     joint: &Joint<'_>,
     around: &SurroundingText,
@@ -346,7 +348,7 @@ pub(super) fn new_turn_evidence(
     let last = before.iter().rev().find(|sign| !sign.is_whitespace());
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
-    // A model that continues writes the space before its first word. A new answer has no such space.
+    // A model that continues writes the space before its first word. A new answer does not begin with a space.
     let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
     let answers = register::answer_evidence(joint, around, start);
     match if start == 0 { announcement_evidence(joint, around).max(answers) } else { answers } {

@@ -1,4 +1,4 @@
-//! The cost of a story, in bits: how much less likely it makes the continuation than a separate text does.
+//! Computes the cost of a story in bits: how much less likely it makes the continuation than a separate text does.
 
 use std::cell::OnceCell;
 
@@ -15,11 +15,11 @@ use crate::stitch::repetition::periodicity_cost;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units, content};
 
-/// Characters after a seam that depend on what precedes it.
+/// Number of characters after a seam that depend on the text before it.
 pub(super) const REACH: usize = 8;
 /// Characters before a seam that are examined.
 const BEFORE: usize = 64;
-/// From this surprise on, in bits, a repetition is not periodic.
+/// Surprise in bits from which a repetition is not periodic.
 const MIN_APERIODIC_BITS: f64 = 6.0;
 /// The most that another period of a periodic text costs, in bits.
 const MAX_PERIOD_BITS: f64 = 3.0;
@@ -29,18 +29,17 @@ const LONG_WORD: usize = 80;
 /// The most that a coincidence counts, in bits.
 const MAX_BITS: f64 = 80.0;
 
-/// The most that the first letters of an element's text count against it, in bits, if other elements begin in the
-/// same way.
+/// Maximum cost in bits of the first letters of an element's text, if other elements begin in the same way.
 const MAX_BEGINNING_BITS: f64 = 4.0;
 
-/// What is needed to weigh a story.
+/// The data for weighing a story.
 pub(super) struct Scale<'a> {
     joint: &'a Joint<'a>,
     likeness: &'a Likeness,
     indents: Indents,
     before: Vec<char>,
     nesting: Option<Nesting>,
-    /// Whether the text of an element begins at the cut as that of others does.
+    /// Whether the text of an element begins at the cut in the same way as that of other elements.
     begins_element: bool,
     stories: &'a [Candidate],
     likely_costs: OnceCell<Vec<f64>>,
@@ -68,7 +67,7 @@ impl<'a> Scale<'a> {
             + self.nesting_penalty(story)
     }
 
-    /// Returns how unlikely it is, in bits, that these characters follow those.
+    /// Returns how unlikely it is, in bits, that the second characters follow the first.
     fn bits(&self, before: &[char], after: &[char]) -> f64 {
         let codes = |text: &[char]| text.iter().copied().map(content).collect::<Vec<u32>>();
         self.likeness.bits(&codes(before), &codes(after))
@@ -79,8 +78,7 @@ impl<'a> Scale<'a> {
         self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story))
     }
 
-    /// Returns the most that the characters at a seam can count against it. If one side ends between words, anything
-    /// can follow.
+    /// Returns the maximum cost of the characters at a seam. If one side ends between words, any text can follow.
     fn seam_limit(&self, story: &Candidate) -> f64 {
         if !story.is_clean || self.joint.from != AskedFrom::Cut {
             return f64::INFINITY;
@@ -91,8 +89,8 @@ impl<'a> Scale<'a> {
         if ends || begins { 9.0 } else { 12.0 }
     }
 
-    /// Returns the evidence of the characters after the seam against following the first part and for following what
-    /// precedes them in the continuation.
+    /// Returns the evidence of the characters after the seam: against following the first part, and for following the
+    /// text before them in the continuation.
     pub(super) fn seam(&self, story: &Candidate, start: usize) -> f64 {
         let part = &self.joint.continuation[start..story.end.max(start)];
         if let Some(bits) = self.indentation_seam(story.glue, start, part) {
@@ -107,7 +105,7 @@ impl<'a> Scale<'a> {
         bits - self.bits(&self.preceding_characters(start), &rest)
     }
 
-    /// As `seam`, within the indentation of a line. Indentation is not a matter of single characters.
+    /// Returns the same as `seam` within the indentation of a line, which does not depend on single characters.
     fn indentation_seam(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
         let initial = self.joint.initial;
         let line_start = initial.rfind('\n')? + 1;
@@ -124,7 +122,7 @@ impl<'a> Scale<'a> {
         let shown: Vec<char> = text.chars().take(REACH).collect();
         let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
         joined.reverse();
-        // A line is judged by its indentation only once.
+        // The indentation of a line is judged only once.
         let mut as_before: Vec<char> = joined.clone();
         joined.extend(indent.chars());
         as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
@@ -133,7 +131,7 @@ impl<'a> Scale<'a> {
         Some(bits - self.bits(&self.preceding_characters(start), &rest))
     }
 
-    /// Returns what precedes a position of the continuation, or a paragraph end at its beginning.
+    /// Returns the characters before a position of the continuation. At its beginning, returns a paragraph end.
     fn preceding_characters(&self, at: usize) -> Vec<char> {
         let mut found: Vec<char> = self.joint.continuation[..at].chars().rev().take(REACH).collect();
         if found.len() < REACH {
@@ -143,19 +141,19 @@ impl<'a> Scale<'a> {
         found
     }
 
-    /// Returns what the repeated part would cost as separate text.
+    /// Returns the cost of the repeated part as separate text.
     fn repeated_cost(&self, story: &Candidate) -> f64 {
         self.own_bits(story.opening, story.start)
     }
 
-    /// Returns what a part of the continuation costs as separate text.
+    /// Returns the cost of a part of the continuation as separate text.
     fn own_bits(&self, start: usize, end: usize) -> f64 {
         let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
         self.bits(&self.preceding_characters(start), &part).min(MAX_BITS)
     }
 
-    /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. A text
-    /// that repeats itself makes that likelier than separate text.
+    /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. That
+    /// is likelier in a text that repeats itself.
     fn coincidence(&self, story: &Candidate) -> f64 {
         let initial = self.joint.initial;
         let explains = |other: &&Candidate| {
@@ -178,7 +176,8 @@ impl<'a> Scale<'a> {
         both.fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the least cost of the seam for a story with whole lines twice in a row, if the text never has that.
+    /// Returns the minimum cost of the seam for a story in which whole lines occur twice in a row, if the text never
+    /// has that.
     fn same_lines(&self, story: &Candidate) -> f64 {
         let explains = |other: &&Candidate| {
             other.opening == story.opening
@@ -206,8 +205,8 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and continues with what is
-    /// at this position of the continuation.
+    /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and then continues with the
+    /// text at this position of the continuation.
     fn periodicity_cost(&self, length: usize, start: usize) -> f64 {
         let codes = &self.joint.units_at(self.joint.initial.len()).codes;
         let initial = self.joint.initial;
@@ -215,7 +214,7 @@ impl<'a> Scale<'a> {
         let rest = &self.joint.continuation[start..];
         let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
         let bits = periodicity_cost(codes, lag, &after.codes).0;
-        // A text that is not periodic would have to become so here.
+        // A text that is not periodic would have to become periodic here.
         if bits < MIN_APERIODIC_BITS { bits } else { f64::INFINITY }
     }
 
@@ -235,8 +234,8 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Whether a story joins two words to one that is unknown, while both are words of the text or of general texts. A
-/// space may have been lost.
+/// Whether a story joins two words to an unknown one, although both are words of the text or of general texts. In
+/// that case a space may have been lost.
 pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
     let (initial, rest) = (joint.initial, story.added_text(joint));
     let (left, right) = (last_word(initial), first_word(rest));
@@ -268,7 +267,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// Returns how unlikely it is, in bits, that a text repeats its last lines of `length` bytes before it continues with
-/// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these have little content.
+/// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these lines have little content.
 fn repeated_lines_cost(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MAX_LINES: usize = 8;

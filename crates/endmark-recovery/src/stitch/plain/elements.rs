@@ -1,16 +1,18 @@
-//! Elements of tags with text alone: whether that text begins without white space, as in others of the same name.
+//! Examines elements of tags that contain only text: whether that text begins without white space, as in other
+//! elements with the same name.
 
 use endmark_text::Format;
 use memchr::memmem;
 
 use crate::stitch::joint::Joint;
 
-/// How much of each side is searched for elements of the same name, in bytes, and how many are examined.
+/// Number of bytes on each side that are searched for elements of the same name, and maximum number of examined
+/// elements.
 const REACH: usize = 32_000;
 const MOST: usize = 16;
 
-/// Whether the cut is where the text of an element begins, and other elements of its name have only one line of text
-/// that begins without white space. Then the first letter is a matter of chance.
+/// Whether the text of an element begins at the cut, and other elements with its name have only one line of text that
+/// begins without white space. In that case the first letter is a matter of chance.
 pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
     let initial = joint.initial;
     let opened = initial.strip_suffix('>').filter(|_| joint.format == Format::Tags);
@@ -28,7 +30,7 @@ pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
         && others.all(|text| !text.contains('\n') && !text.starts_with(char::is_whitespace))
 }
 
-/// Returns the texts of the elements that are opened like this and have nothing else.
+/// Returns the texts of the elements that begin with this tag and contain only text.
 fn texts<'t>(side: &'t str, opening: &'t str) -> impl Iterator<Item = &'t str> {
     memmem::find_iter(side.as_bytes(), opening).filter_map(move |at| {
         let (attributes, rest) = side[at + opening.len()..].split_once('>')?;

@@ -1,4 +1,4 @@
-//! Where the text can end in a continuation: before a remark, or before a fence that closes a wrapper.
+//! Finds where the text can end in a continuation: before a remark, or before a fence that closes a wrapper.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ use crate::stitch::register::{self, SurroundingText, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble, reasoning};
 
-/// Evidence, in bits, that a fence which closes nothing belongs to a wrapper.
+/// Evidence in bits that a fence which closes nothing belongs to a wrapper.
 const UNPAIRED_FENCE_BITS: f64 = 6.0;
 
-/// The most that one line counts, in bits.
+/// Maximum evidence of one line, in bits.
 const MAX_BITS: f64 = 14.0;
 
-/// Evidence, in bits, that a closing remark after a JSON document is not part of the text.
+/// Evidence in bits that a closing remark after a JSON document is not part of the text.
 const REMARK_AFTER_JSON_BITS: f64 = 16.0;
 
 /// A position at which a text can end in the continuation.
@@ -34,9 +34,9 @@ pub(super) struct End {
     pub(super) is_dropped: bool,
 }
 
-/// Returns the possible ends of the text that begins here, the likeliest reading of a fence first. The arguments have
-/// the number of fence lines before the last line of the first part, and that line. `tails` is what ends the
-/// continuation.
+/// Returns the possible ends of the text that begins here, starting with the likeliest reading of a fence. The
+/// arguments contain the number of fence lines before the last line of the first part, and that line. `tails` are the
+/// possible remarks and fences at the end.
 pub(super) fn ends(
     joint: &Joint<'_>,
     opening: &Opening,
@@ -74,7 +74,7 @@ pub(super) fn ends(
     }
     found.extend(tails.remarks.iter().filter(|remark| remark.position > start));
     let last = found.last().map_or(text.len(), |end| end.position);
-    // The fence also opens nothing if one opens the text.
+    // The fence also opens nothing if another one opens the text.
     let opens = !joint.fence_is_open && fence::opening(body).is_some();
     if !opens && let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
         let cost = found.last().map_or(0.0, |end| end.cost) - UNPAIRED_FENCE_BITS;
@@ -83,9 +83,9 @@ pub(super) fn ends(
     found
 }
 
-/// What may end a continuation.
+/// The remarks and fences that may end a continuation.
 pub(super) struct Tails {
-    /// Where the text ends if its last lines are remarks, removed one after the other.
+    /// The end of the text for each number of removed remarks.
     remarks: Vec<End>,
     /// The code blocks that are open at the cut, if a fence ends the continuation.
     blocks: Option<Detector>,
@@ -116,15 +116,15 @@ impl Tails {
         Self { remarks, blocks, cache: RefCell::default() }
     }
 
-    /// Returns the evidence for the remark after an end that is known otherwise. It is a remark in every other story
-    /// as well.
+    /// Returns the evidence for the remark after an end that was found in another way. It is a remark in all other
+    /// stories as well.
     fn remark_evidence(&self, end: usize) -> f64 {
         let behind = self.remarks.iter().find(|remark| remark.position >= end);
         behind.map_or(0.0, |remark| remark.cost.min(0.0))
     }
 
-    /// Returns where this part of the continuation ends before a fence in its last line that closes nothing but opens
-    /// a block that never ends, counted from the part's beginning.
+    /// Returns where this part of the continuation ends before a fence in its last line that closes nothing and opens
+    /// a block without end. The position is counted from the beginning of the part.
     fn closes_nothing(&self, continuation: &str, part: Range<usize>) -> Option<usize> {
         let blocks = self.blocks.as_ref()?;
         let body = &continuation[part.clone()];
@@ -148,11 +148,11 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     let mut rest = text.trim_end();
     while found.len() < MAX_PARAGRAPHS {
         let score = |at: usize| register::closing_remark_evidence(joint, around, &rest[..at], &rest[at..]);
-        // Remove as little as possible: a line, or otherwise the paragraph.
+        // Remove as little as possible: a line, or else the paragraph.
         let places = [rest.rfind('\n').map(|at| at + 1), rest.rfind("\n\n").map(|at| at + 2)];
         let mut scored = places.into_iter().flatten().map(|at| (at, score(at)));
         let Some((at, more)) = scored.find(|(at, more)| *more >= 0.0 || is_rule(&rest[*at..])) else { break };
-        // A rule above a remark separates it, or belongs to the text if the text has others.
+        // A rule above a remark separates it, or belongs to the text if the text has other rules.
         let more = match is_rule(&rest[at..]) && !found.is_empty() {
             true if has_rule(joint.initial) || has_rule(&rest[..at]) => 3.0,
             true => 7.0,
@@ -162,7 +162,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
             break;
         }
         bits += more.min(MAX_BITS);
-        // The paragraph's own blank line belongs to it. Further line breaks end the text.
+        // A blank line after the paragraph belongs to it. Further line breaks end the text.
         let before = without_line_end(&rest[..at]);
         let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
         found.push(End { position: end.len(), cost: prior - bits, is_dropped: true });
@@ -171,8 +171,9 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     found
 }
 
-/// Returns the end of a JSON document that the first part begins in a text without grammar, if only a closing remark
-/// follows. Such a remark addresses the reader whatever the request was, and a parser of the document cannot read it.
+/// Returns the end of a JSON document that begins in the first part, in a text without grammar, if only a closing
+/// remark follows. Such a remark addresses the reader, whatever the request was, and a parser of the document cannot
+/// read it.
 pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> Option<End> {
     let text = joint.continuation;
     let mut detector = json_state_after(&joint.format, joint.initial)?;
@@ -215,8 +216,8 @@ fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// Returns the end of a document of tags, if only prose follows it and everything before it is in tags. That prose is
-/// a remark.
+/// Returns the end of a document of tags, if only prose follows it and all text before it is in tags. That prose is a
+/// remark.
 fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     if joint.format != Format::Tags {
         return None;
@@ -232,7 +233,8 @@ fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let end = last + text[last..].find('>')? + 1;
     let (kept, rest) = text.split_at(end);
     let added = kept.get(cut..).filter(|added| !added.is_empty())?;
-    // Text between two outermost tags belongs to the document, and so may text after the last one.
+    // If there is text between two outermost tags, it belongs to the document, and text after the last tag may belong
+    // too.
     let has_text_outside = || {
         let mut others = kept.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
         others.any(|other| !other.trim_start().starts_with('<'))
@@ -245,11 +247,11 @@ fn root_end(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let mut state = joint.state_at(cut);
     state.push(added.as_bytes());
     let breaks = rest.len() - rest.trim_start_matches('\n').len();
-    // The remark's own blank line belongs to it.
+    // The blank line before the remark belongs to the remark.
     state.is_whole().then_some(end - cut + breaks.saturating_sub(2))
 }
 
-/// Returns the end of a wrapped text before its closing fence, if only remarks follow that.
+/// Returns the end of a wrapped text before its closing fence, if only remarks follow the fence.
 fn end_before_closing(
     body: &str,
     (sign, count): (char, usize),
@@ -257,9 +259,9 @@ fn end_before_closing(
 ) -> Option<usize> {
     let closes = |line: &str| line.len() >= count && line.chars().all(|other| other == sign);
     let start = fence::closing_line_start(body, closes)?;
-    // A fence line that the seam goes through is one in the joined text.
+    // A fence line that contains the seam is a fence line of the joined text.
     let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
-    // The line break before the closing fence belongs to the fence. A text that needs this fence for a block of its
-    // own keeps it.
+    // The line break before the closing fence belongs to the fence. A text that needs this fence for its own block
+    // keeps it.
     (parity % 2 == 1).then(|| without_line_end(&body[..start]).len())
 }

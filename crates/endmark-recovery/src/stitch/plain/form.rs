@@ -1,4 +1,4 @@
-//! Form at a seam: fences, headings, dots and scripts that the text would not have there.
+//! Judges the form at a seam: fences, headings, dots and scripts that the text would not have there.
 
 use endmark_text::Format;
 
@@ -16,11 +16,11 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
     let mut bits = 0.0;
-    // A block that was just opened is not empty, and does not begin with another one.
+    // A block that was just opened is not empty, and does not begin with another block.
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
     let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
     bits += weight_if(opened && line.is_empty() && begins_fence, 14.0);
-    // A block does not open in a line of an open block either.
+    // No block opens in a line of an open block either.
     let opens_block = part.starts_with(['`', '~']) && !closes_block(part) && fence::opening(part).is_some();
     bits += weight_if(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
     let is_alone = line.trim_matches(['`', '~', ' ', '>']).is_empty();
@@ -51,7 +51,7 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
     }
     bits += weight_if(glued && quotation::breaks_word(joint.initial, part), 12.0);
-    // There is no question within a word.
+    // A question does not begin within a word.
     let in_word = glued && before.last().is_some_and(|last| last.is_alphanumeric());
     bits += weight_if(in_word && part.starts_with(['¿', '¡']), 10.0);
     bits
@@ -79,9 +79,9 @@ fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
         return 0.0;
     };
     let (dots, rest) = part.split_at(length);
-    // Dots of omission are directly before what they omit. The text's own dots are followed by a space.
+    // Dots of omission come directly before the omitted text. A space follows the text's own dots.
     let alone = joint.initial.ends_with('\n') && rest.starts_with('\n');
-    // A model that was not asked at the cut uses them for an omission.
+    // A model that was not asked to continue at the cut uses dots for an omission.
     weight_if(joint.from != AskedFrom::Cut, 4.0)
         + weight_if(alone, 6.0)
         + weight_if(!dots.starts_with(['.', '\u{2026}']), 6.0)

@@ -1,4 +1,4 @@
-//! Tags that are well nested so far, and the effect of a seam on them.
+//! Tracks whether tags are well nested, and the effect of a seam on them.
 
 use endmark_text::Format;
 use memchr::memchr;
@@ -12,15 +12,15 @@ const READ_BYTES: usize = 4_096;
 const FAULT_BITS: f64 = 8.0;
 const MAX_FAULTS: u32 = 4;
 
-/// Open elements, and faults of the tags so far.
+/// The open elements, and faults of the tags so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nesting {
-    /// The number of open elements around the named ones.
+    /// Number of open elements outside the named ones.
     outer_depth: usize,
     open: Vec<Box<str>>,
     /// The unfinished tag, from its bracket on.
     tag: String,
-    /// Whether an element was closed and none is open.
+    /// Whether an element was closed and no element is open.
     follows_root: bool,
     faults: u32,
 }
@@ -49,7 +49,7 @@ impl Nesting {
         FAULT_BITS * f64::from(faults.min(MAX_FAULTS))
     }
 
-    /// Returns a copy with only as many element names as the text to read can close: each story has a copy.
+    /// Returns a copy with only as many element names as the remaining text can close, because each story has a copy.
     fn innermost(&self) -> Self {
         let outer = self.open.len().saturating_sub(READ_BYTES);
         let open = self.open[outer..].to_vec();
@@ -60,7 +60,7 @@ impl Nesting {
         self.outer_depth > 0 || !self.open.is_empty()
     }
 
-    /// Whether white space, dots or a sentence come where the name of a tag begins, or a tag begins within an open
+    /// Whether white space, dots or a sentence occur where the name of a tag begins, or a tag begins within an open
     /// value.
     fn breaks_tag(&self, glue: &str, part: &str) -> bool {
         let is_nameless = matches!(self.tag.as_str(), "<" | "</");
@@ -99,7 +99,7 @@ impl Nesting {
     /// Processes the tag that was read, if it is complete.
     fn end_tag(&mut self) {
         let body = &self.tag[1..];
-        // A tag cannot begin within another one.
+        // A tag cannot begin within another tag.
         let unquoted = |text: &str| text.split('"').step_by(2).any(|part| part.contains('<'));
         self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
         let is_named = |text: &str| {
@@ -136,7 +136,7 @@ impl Nesting {
     }
 }
 
-/// Punctuation that no name has.
+/// Punctuation that never occurs in names.
 const FULL_WIDTH: [char; 6] = ['：', '，', '、', '。', '！', '？'];
 
 /// Returns the name at the beginning of a tag's body.

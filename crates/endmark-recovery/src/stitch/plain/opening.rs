@@ -1,4 +1,4 @@
-//! What can precede the text in a continuation: an announcement, a fence, dots, white space.
+//! Finds what can precede the text in a continuation: an announcement, a fence, dots, white space.
 
 use endmark_text::Format;
 
@@ -8,18 +8,18 @@ use crate::stitch::register::{self, SurroundingText, has_rule, is_rule, steepen}
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, quotation};
 
-/// Below this evidence, in bits, a line is never an announcement or a remark.
+/// Evidence in bits below which a line is never an announcement or a remark.
 pub(super) const MIN_REMARK_BITS: f64 = -8.0;
-/// The most that one line counts, in bits.
+/// Maximum evidence of one line, in bits.
 const MAX_BITS: f64 = 17.0;
 /// Sentences of a line that are examined.
 const MAX_SENTENCES: usize = 5;
 /// The most paragraphs of an announcement.
 pub(super) const MAX_PARAGRAPHS: usize = 3;
-/// Below this score a line is hardly ever an announcement: one in a thousand with scores from -8 to 1.
+/// Score below which a line is hardly ever an announcement: only one in a thousand has a score from -8 to 1.
 const MAX_UNANNOUNCED_SCORE: f64 = 2.0;
 
-/// Returns all openings of a continuation, the bare one first.
+/// Returns all openings of a continuation, starting with the one that removes nothing.
 pub(super) fn openings(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
@@ -41,7 +41,7 @@ pub(super) fn openings(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Openi
             let dotted = opening.advance(opening.start + length, SeamStyle::Ellipsis, cost);
             found.push(dotted);
             if text[dotted.start..].starts_with(' ') {
-                // No space precedes a closing sign.
+                // There is no space before a closing sign.
                 let closes =
                     text[dotted.start + 1..].starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
                 let space = if closes { -3.0 } else { 1.0 };
@@ -69,8 +69,8 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let cost = match (opening.is_bare(), joint.from) {
         (true, AskedFrom::Cut) => 9.0,
         (true, _) => 5.0,
-        // White space after an announcement or a fence is rarely wrong, but it can be. A text on a line of its own
-        // does not begin with a space.
+        // White space after an announcement or a fence is rarely wrong, but it can be. A text on its own line does
+        // not begin with a space.
         (false, _) if opening.own_line && rest.starts_with([' ', '\t']) => 13.0,
         (false, _) => 8.0,
     };
@@ -82,7 +82,7 @@ fn add_spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let mut ends = vec![first, breaks, spaces];
     ends.sort_unstable();
     ends.dedup();
-    // A text on a line of its own keeps its indentation after a line break.
+    // A text on its own line keeps its indentation after a line break.
     let is_kept = |end: usize| opening.own_line && breaks > 0 && end > breaks;
     for end in ends.into_iter().filter(|end| *end > 0 && !is_kept(*end)) {
         // Models add one space or one or two line breaks, but no indentation.
@@ -99,19 +99,19 @@ fn add_announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, fou
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.0 };
     let mut bits = 0.0;
     let mut start = text.len() - text.trim_start().len();
-    // A separate answer does not begin with a space. A text that continues does.
+    // A separate answer does not begin with a space, but a continuing text does.
     let prior = prior + if start > 0 { 6.0 } else { 0.0 };
     for paragraph in 0..MAX_PARAGRAPHS {
         let rest = &text[start..];
         let line = rest.split('\n').next().unwrap_or_default();
         let line_bits = match paragraph {
             0 => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]),
-            // A rule under an announcement separates it, or belongs to the text if the text has others.
+            // A rule under an announcement separates it, or belongs to the text if the text has other rules.
             _ if is_rule(line) && has_rule(joint.initial) => 2.0,
             _ if is_rule(line) => 6.0,
             _ => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]) - 1.0,
         };
-        // Lines below an announcement belong to the text, unless they read like one, too.
+        // Lines below an announcement belong to the text, unless they read like an announcement too.
         let least = if paragraph == 0 { MIN_REMARK_BITS } else { 0.0 };
         add_inline(joint, around, bare, (start, line, line_bits, least), prior - bits, found);
         let blank = &rest[line.len()..];
@@ -121,7 +121,7 @@ fn add_announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, fou
         }
         bits += line_bits.min(MAX_BITS);
         let end = start + line.len();
-        // An announcement that nothing follows may be the whole text.
+        // An announcement without following text may be the whole text.
         let is_all = end + blank.len() == text.len();
         let score = if is_all { bits } else { steepen(bits, MAX_UNANNOUNCED_SCORE) };
         let preamble = |skipped: usize, more: f64| Opening {
@@ -137,7 +137,7 @@ fn add_announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, fou
             found.push(preamble(blank.len(), 3.0));
         }
         if two > one {
-            // After more than one blank line, one belongs to the text.
+            // If there is more than one blank line, one belongs to the text.
             found.push(preamble(one, if blank.len() > two { 3.0 } else { 6.0 }));
         }
         start = end + blank.len();
@@ -173,7 +173,7 @@ fn add_inline(
         if bits < least {
             continue;
         }
-        // A part of a line must be better evidence than the whole line, and must not gain by including text.
+        // A part of a line must be better evidence than the whole line, and must not gain from including text.
         let cost = prior + 3.0 - bits + (line_bits - bits).max(0.0) + (most - likelier).min(12.0);
         let end = start + after;
         let space = usize::from(text[end..].starts_with(' '));
@@ -188,7 +188,7 @@ fn add_inline(
 /// Returns how unlikely it is, in bits, that quotation marks around the whole rest do not belong to the text.
 fn quotation_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let prior = if joint.from == AskedFrom::Cut { 5.0 } else { 3.0 };
-    // The text may have a quotation of its own here, or end the open one.
+    // The text may begin a quotation here, or end the open one.
     let may_begin = !joint.initial.ends_with(char::is_alphanumeric);
     let may_be_own = f64::from(u8::from(may_begin)) * 6.0;
     let may_close = f64::from(u8::from(quotation::is_open(joint.initial))) * 6.0;
@@ -232,14 +232,14 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let begins_below = joint.continuation.starts_with("\n\n")
         || joint.initial.ends_with('\n') && joint.continuation.starts_with('\n');
     let prior = if begins_below { prior + 6.0 } else { prior };
-    // A model that continues with sentences does not label them as code.
+    // A model that continues with sentences does not mark them as code.
     let is_other = names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial);
     let prior = if is_other { prior + 8.0 } else { prior };
     match (joint.fence_is_open, joint.has_separate_fence()) {
-        // Here a bare fence line closes the open block, and one with a name opens none.
+        // A bare fence line closes the open block here, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,
         (true, true) => prior - 6.0,
-        // If requested at the cut, a block that may belong to the text is taken for its own.
+        // If the cut was requested, a block that may belong to the text is kept.
         (false, true) if joint.from == AskedFrom::Cut && joint.format == Format::Markdown => prior + 10.0,
         (false, true) if announced && !joint.is_single_block() => prior + 6.0,
         (true, false) if gives_up => prior + 12.0,

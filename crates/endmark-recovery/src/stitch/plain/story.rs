@@ -1,4 +1,4 @@
-//! The stories of how a continuation came about, and the prior cost of each.
+//! Proposes the stories of how a continuation came about, with the prior cost of each.
 
 use super::ending::{Tails, ends};
 use super::opening::openings;
@@ -36,7 +36,7 @@ pub(super) fn stories(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Candid
         let first = found.len();
         add_plain(joint, &opening, &mut found);
         repetitions(joint, &opening, &mut found);
-        // Each end makes another story of each of them.
+        // Each end adds a story for each of them.
         for index in first..found.len() {
             for (nth, end) in
                 ends(joint, &opening, found[index].start, fences, &tails).into_iter().enumerate()
@@ -95,19 +95,19 @@ fn add_plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
 /// Punctuation that directly follows a word.
 const CLOSING: [char; 11] = ['.', ',', '!', '?', ';', '…', '。', '，', '、', '！', '？'];
 
-/// Whether this is such a punctuation mark.
+/// Whether a sign is such a punctuation mark.
 fn is_closing(sign: char) -> bool {
     CLOSING.contains(&sign)
 }
 
-/// Whether a text is only such a mark, which is never an answer.
+/// Whether a text consists of such a mark, which is never an answer.
 pub(super) fn only_closes(text: &str) -> bool {
     let mut signs = text.trim().chars();
     signs.next().is_some_and(is_closing) && signs.next().is_none()
 }
 
-/// Whether a part begins with a mark that directly follows a word, so that no white space was lost before it. Not in
-/// a text that has white space there, as French has.
+/// Whether a part begins with a mark that directly follows a word, so that no white space was lost before it. This
+/// does not apply to texts that have white space there, as in French.
 pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
     let mut signs = rest.chars();
     let Some(sign) = signs.next().filter(|sign| is_closing(*sign)) else { return false };
@@ -148,7 +148,8 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
     }
 }
 
-/// Returns the numbers of characters, longest first, at which the first part ends as this text begins.
+/// Returns the numbers of characters, longest first, at which the end of the first part equals the beginning of this
+/// text.
 fn repeated_lengths(joint: &Joint<'_>, body: &str) -> Vec<usize> {
     if !may_overlap(joint.initial, body) {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! How unlikely it is that no story explains a continuation: an answer, another document, the same text again.
+//! Computes how unlikely it is that no story explains a continuation, which may be an answer, another document, or
+//! the same text again.
 
 use super::story::only_closes;
 use crate::stitch::candidate::Candidate;
@@ -10,11 +11,11 @@ use crate::stitch::restart::{self, RepeatedPassage};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
 
-/// From this length on, a verbatim repeat of the first part adds nothing, in bytes.
+/// Length in bytes from which a verbatim repetition of the first part adds nothing.
 const MIN_VERBATIM_REPEAT_BYTES: usize = 40;
-/// The same for a repeat of the beginning of the first part.
+/// Length in bytes from which a repetition of the beginning of the first part adds nothing.
 const MIN_BEGINNING_REPEAT_BYTES: usize = 20;
-/// Penalty, in bits, for taking a single full stop, or the end of open emphasis, for an answer.
+/// Penalty in bits for treating a single full stop, or the end of open emphasis, as an answer.
 const CLOSING_ANSWER_PENALTY: f64 = 10.0;
 /// Penalty, in bits, for an answer after a repetition.
 const AFTER_REPETITION_PENALTY: f64 = 12.0;
@@ -45,11 +46,11 @@ pub(super) fn separate_text_cost(
     let answers = register::answers(joint, around);
     bits += match joint.from {
         _ if best.announced > 0.0 => best.announced / 2.0,
-        // At the beginning of a line it belongs to the text as often as not, if it does not read as an answer.
+        // At the beginning of a line it belongs to the text half of the time, if it does not read as an answer.
         AskedFrom::Token | AskedFrom::Unknown if joint.initial.ends_with('\n') => -answers,
         _ => -answers.max(0.0),
     };
-    // A restart from the beginning loops only if it reaches the beginning again.
+    // A restart from the beginning is a loop only if it reaches the beginning again.
     let is_restart = best.repeated == joint.initial.len();
     let of_end_too = if is_restart { AskedFrom::Cut } else { joint.from };
     let again = restart::find_repeated_passage(joint.initial, continuation, best.start, of_end_too);
@@ -68,7 +69,7 @@ pub(super) fn separate_text_cost(
     let head = &continuation[..continuation.floor_char_boundary(4_000 + shared)];
     let units = Units::read(head, Reading::Plain);
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
-        // The more of the text it repeats before it differs, the less likely it is a part of it.
+        // The more of the text it repeats before it differs, the less likely it is part of the text.
         bits -= if shared * 2 > joint.initial.trim_end().len() { 28.0 } else { 16.0 };
     }
     if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added_text(joint)) {
@@ -94,12 +95,12 @@ pub(super) fn separate_text_cost(
     bits
 }
 
-/// Returns how many bytes of its beginning a text shares with the first part.
+/// Returns the number of bytes of its beginning that a text shares with the first part.
 fn shared_with_beginning(joint: &Joint<'_>, text: &str) -> usize {
     joint.initial.bytes().zip(text.bytes()).take_while(|(left, right)| left == right).count()
 }
 
-/// Whether what a story takes for the repeated end is the beginning of the text, which then differs.
+/// Whether the repeated end in a story is the beginning of the text, which then differs.
 fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
     let again = &joint.continuation[story.opening..];
     let again = &again[..again.floor_char_boundary(4_000)];
@@ -108,7 +109,7 @@ fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
         && restart::diverges_from_start(&joint.settled_units, &Units::read(again, Reading::Plain))
 }
 
-/// Whether the first part is lines of markup, the last of which ends an element, and a sentence follows them.
+/// Whether the first part consists of lines of markup, the last line ends an element, and a sentence follows.
 fn has_prose_after_markup(joint: &Joint<'_>, story: &Candidate) -> bool {
     let mut lines = joint.initial.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines.clone().next_back().unwrap_or_default();

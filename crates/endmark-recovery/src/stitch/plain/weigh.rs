@@ -14,23 +14,23 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, quotation};
 
-/// The share with which a clean continuation at the requested position beats a likelier story.
+/// The share with which a clean continuation at the requested position wins against a likelier story.
 const MIN_CLEAN_SHARE: f64 = 0.13;
-/// The minimum share of the likeliest end among all ends of its seam. A remark left in costs less than a wrong seam.
+/// The minimum share of the likeliest end among all ends of its seam. Keeping a remark costs less than a wrong seam.
 const MIN_END_SHARE: f64 = 0.95;
-/// A continuation this unlike the text, in bits, does not continue it there.
+/// A continuation does not continue the text if it is this unlike the text, in bits.
 const MAX_UNLIKENESS_BITS: f64 = 6.0;
-/// Below this evidence, in bits, a line is not an announcement, however well the text continues after it.
+/// Evidence in bits below which a line is not an announcement, however well the text continues after it.
 const NO_ANNOUNCEMENT: f64 = -3.0;
 /// Penalty, in bits, for a repeated period of a periodic text.
 const PERIOD_PENALTY: f64 = 400.0;
 /// Characters before and after a seam that are read.
 const CHARS_BEFORE_SEAM: usize = 10_000;
 const CHARS_AFTER_SEAM: usize = 6_000;
-/// The longest text around a continuation that may not belong to it, in bytes.
+/// Maximum length of the text around a continuation that may not belong to it, in bytes.
 const MAX_DOUBTFUL_BYTES: usize = 400;
 
-/// Reads the text on both sides of the seam without the part in question, which would support itself.
+/// Reads the text on both sides of the seam, without the part in question, which would support itself.
 pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     let text = joint.continuation;
     let line = text.trim_start().split('\n').next().unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) fn weigh(
     let signs = decision::story_signs(joint, story, story.end < joint.continuation.trim_end().len());
     let may_go_round = may_be_periodic(joint, stories, &rounds, best, continues[best]);
     let probability = decision::probability(&signs, ahead);
-    // A text whose tags are badly nested if joined unchanged was not intended so.
+    // A text whose tags would be badly nested if joined unchanged was not intended that way.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
@@ -134,13 +134,13 @@ fn with_rounds(
     continues: &[bool],
     costs: Vec<f64>,
 ) -> Vec<f64> {
-    // A model that was told where to continue is not assumed to repeat a period.
+    // A model that knows where to continue is not assumed to repeat a period.
     let is_prompted = |story: &Candidate| match joint.from {
         AskedFrom::Cut => true,
         AskedFrom::Token => story.repeated < joint.initial.len(),
         AskedFrom::Unknown => false,
     };
-    // Least of all at the cut, where the text continues as before. Then white space was not added either.
+    // This is least likely at the cut, where the text continues as before. White space was not added there either.
     let is_clean = joint.from == AskedFrom::Cut
         && stories.iter().zip(rounds).any(|(story, round)| *round && repeats_enough(joint, story))
         && stories.iter().zip(continues).any(|(story, continues)| story.is_clean && *continues);
@@ -186,8 +186,8 @@ fn seam_lead(
     SeamLead::from_weights(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
-/// Whether another story takes more or fewer periods of the text for repeated. Unless a clean continuation was
-/// requested, their number is unknown.
+/// Whether another story removes more or fewer periods of the text. Unless a clean continuation was requested, their
+/// number is unknown.
 fn may_be_periodic(
     joint: &Joint<'_>,
     stories: &[Candidate],
@@ -204,13 +204,13 @@ fn may_be_periodic(
     let begins_anew = own.fenced && (joint.fence_is_open || joint.is_periodic(joint.initial.len()));
     let asked = match joint.from {
         AskedFrom::Unknown => false,
-        // If the text does not continue unchanged, the requested position was not followed.
+        // If the text does not continue unchanged, the model did not follow the requested position.
         AskedFrom::Cut | AskedFrom::Token => continues && !begins_anew,
     };
     own.repeated < joint.initial.len() && !asked && has_rivals()
 }
 
-/// Whether a story takes only line ends for repeated: a blank line may belong to the text.
+/// Whether a story removes only line ends as a repetition. A blank line may belong to the text.
 fn repeats_line_end(joint: &Joint<'_>, story: &Candidate) -> bool {
     let repeated = &joint.initial[joint.initial.len() - story.repeated..];
     !repeated.is_empty() && repeated.trim_matches(['\r', '\n']).is_empty()
@@ -223,12 +223,12 @@ fn has_fences_alone(text: &str) -> bool {
 }
 
 /// Whether a clean continuation that was not requested at the cut begins with a fence. The fence may be a wrapper or
-/// belong to the text, unless the text announces a block.
+/// part of the text, unless the text announces a block.
 fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.trim_start().lines().next().unwrap_or_default().trim_end();
     let begins = fence::opening(joint.continuation).is_some()
         && if joint.fence_is_open {
-            // A fence that closes the text's own block is no longer than the one that opened it.
+            // A fence that closes a block of the text is not longer than the fence that opened it.
             fence::rest_after_closing(line).is_none()
                 || !joint.initial.contains(line)
                 || has_fences_alone(joint.continuation)
@@ -244,8 +244,8 @@ fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
     is_fenced && joint.format == Format::Markdown && joint.initial.ends_with("\n\n")
 }
 
-/// Whether a story keeps a first line in brackets that ends as a sentence does: it is a remark about the text and not
-/// code.
+/// Whether a story keeps a first line in brackets that ends like a sentence. Such a line is a remark about the text,
+/// and not code.
 fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.lines().next().unwrap_or_default().trim();
     let inside = |open: char, close: char| line.strip_prefix(open)?.strip_suffix(close);
@@ -264,24 +264,22 @@ fn repeats_enough(joint: &Joint<'_>, story: &Candidate) -> bool {
         || repeated_chars().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
 }
 
-/// Whether a story removes a few words from a continuation at the requested position. Two equal neighbours are
-/// ordinary.
+/// Whether a story removes a few words from a continuation at the requested position. Two equal neighbours are common.
 fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
     joint.from == AskedFrom::Cut && (1..decision::MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated)
 }
 
-/// Returns the share with which a clean continuation at the requested position beats a likelier story. A remark, or
-/// white space within a word, is never a tie.
+/// Returns the share with which a clean continuation at the requested position wins against a likelier story. A
+/// remark, or white space within a word, is never a tie.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
     if is_shortened { 0.5 } else { MIN_CLEAN_SHARE }
 }
 
-/// Whether a story is a guess: it adds unproven white space where only a sentence that continues needs a space,
-/// begins a quotation within a word, joins two words to one, or keeps a fence or words that may not belong to the
-/// text.
+/// Whether a story is a guess. It is one if it adds unproven white space where only a continued sentence needs it,
+/// begins a quotation within a word, joins two words, or keeps a fence or words that may not belong to the text.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
-    // A restart with other white space has it in the rest as well.
+    // A restart with different white space has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
     let breaks_word = quotation::breaks_word(joint.initial, story.added_text(joint));
@@ -292,8 +290,7 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
         || joint.mode != ContinuationMode::ByMessage && may_glue(joint, story)
 }
 
-/// Whether two stories have the same seam, so that one text begins with the other. Where the text ends is another
-/// question.
+/// Whether two stories have the same seam, so that one text begins with the other. The end of the text is not compared.
 fn same_seam(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
     let (one, other) = (left.added_text(joint), right.added_text(joint));
     left.glue == right.glue && (one.starts_with(other) || other.starts_with(one)) || same(joint, left, right)

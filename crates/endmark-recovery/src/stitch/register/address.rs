@@ -1,19 +1,19 @@
-//! Whom a line addresses and about what. A remark about an answer has a word for the reader, the writer or the
-//! answer. A text that addresses its own reader may end so, too.
+//! Determines whom a line addresses and about what. A remark about an answer has a word for the reader, the writer or
+//! the answer. A text that addresses its own reader may end in the same way.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::pieces::is_wide;
 
-/// The words, by language. The fit in `bench/register` reads the same file.
+/// The words by language. `bench/register` fits weights with the same file.
 const WORDS: &str = include_str!("address.txt");
 
-/// One in this many words of a reply addresses the reader, and one in this many of a document. Counted in 43,536
-/// words of 919 real replies and 785,000 words of documentation and source code.
+/// One in this many words addresses the reader, in a reply and in a document. This was counted in 43,536 words of 919
+/// real replies and 785,000 words of documentation and source code.
 const WORDS_OF_REPLY: f64 = 13.0;
 const WORDS_OF_DOCUMENT: f64 = 160.0;
-/// Prior evidence, in bits, that a text that ends like a reply is a reply.
+/// Prior evidence, in bits, that a text is a reply if it ends like one.
 const REPLY: f64 = 6.0;
 
 /// The kinds of words that a line is searched for.
@@ -25,7 +25,7 @@ pub(super) enum Address {
     Answer,
 }
 
-/// Words that are found between others, and words of scripts without spaces.
+/// Words that are found between other words, and words of scripts without spaces.
 #[derive(Default)]
 struct Vocabulary {
     words: HashSet<&'static str>,
@@ -62,8 +62,8 @@ fn is_in(vocabulary: &Vocabulary, word: &str) -> bool {
     vocabulary.words.contains(word) || word != "i" && vocabulary.words.contains(word.to_lowercase().as_str())
 }
 
-/// Returns the evidence, in bits, that texts are from a document and not from a reply that addresses its reader, by
-/// how often they do.
+/// Returns the evidence, in bits, that texts come from a document and not from a reply, by how often they address the
+/// reader.
 pub(super) fn is_document(texts: [&str; 2]) -> f64 {
     let vocabulary = vocabulary(Address::Reader);
     let (mut answer_score, mut reader_score) = (0.0, 0.0);

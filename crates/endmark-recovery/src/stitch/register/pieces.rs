@@ -1,4 +1,4 @@
-//! The pieces of a line and their weights: sequences of letters, words, pairs of words.
+//! The pieces of a line with their weights: sequences of letters, words, pairs of words.
 
 use super::Register;
 
@@ -9,7 +9,7 @@ const LONGEST: usize = 160;
 
 /// One byte for each slot of each register, in the order of [`Register`].
 const WEIGHTS: &[u8; 3 * SLOTS] = include_bytes!("weights.bin");
-/// Where the slots of each register begin, and the unit of their weights.
+/// The start of each register's slots, and the unit of their weights.
 const SCALES: [(usize, f64); 3] = [(0, 0.036_934), (SLOTS, 0.039_721), (2 * SLOTS, 0.034_517)];
 
 /// The sums of the weights of a line's pieces, by register.
@@ -36,7 +36,7 @@ impl Sums {
         self.weights[register as usize]
     }
 
-    /// Returns the sum normalised for the length of the line: the more pieces, the less each counts.
+    /// Returns the sum, normalised for the length of the line: the more pieces, the less each one counts.
     pub(super) fn share(&self, register: Register) -> f64 {
         if self.count == 0.0 { 0.0 } else { self.weight(register) / self.count.sqrt() }
     }
@@ -51,7 +51,7 @@ pub(super) fn is_wide(sign: char) -> bool {
     matches!(u32::from(sign), 0x2e80.. | 0x0e00..0x0e80)
 }
 
-/// Lower case, single spaces, no surrounding signs, and every digit replaced by zero.
+/// Normalises a line: lower case, single spaces, no surrounding signs, and zeros for all digits.
 fn normalise(line: &str) -> Vec<char> {
     let small = line.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
     let small = small.flat_map(char::to_lowercase).take(LONGEST);
@@ -90,7 +90,7 @@ fn slots(line: &str) -> Vec<usize> {
     found
 }
 
-/// FNV-1a of the piece, folded.
+/// Returns the slot of a piece, by its folded FNV-1a hash.
 fn slot(piece: impl Iterator<Item = char>) -> usize {
     let mut value: u32 = 0x811c_9dc5;
     for sign in piece {

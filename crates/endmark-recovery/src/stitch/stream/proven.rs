@@ -1,4 +1,4 @@
-//! A continuation whose seam is proven before any seam is weighed.
+//! Streams a continuation whose seam was proved before any seam is weighed.
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -11,8 +11,8 @@ use crate::stitch::seam::AskedFrom;
 use crate::stitch::tail::Tail;
 
 impl StitchStream {
-    /// Starts an answer whose text from the byte `start` on is proven to follow `initial`. `rest` is what has arrived
-    /// of it. Returns `None` if it is still unknown whether rows need a line break there.
+    /// Starts the stream of an answer whose text from the byte `start` on provably follows `initial`. `rest` is the
+    /// received part. Returns `None` while it is unknown whether rows need a line break there.
     pub(crate) fn proven(
         initial: &str,
         format: &Format,
@@ -46,7 +46,7 @@ impl StitchStream {
     }
 }
 
-/// Whether a text ends between tokens: a raw line break can follow there, and cannot within a string.
+/// Whether a text ends between tokens. A raw line break can follow there, but not within a string.
 fn may_break_lines(detector: &Detector) -> bool {
     let mut detector = detector.clone();
     detector.refuse_control_characters();

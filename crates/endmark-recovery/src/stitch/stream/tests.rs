@@ -13,7 +13,7 @@ fn certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) 
     stream.certain().map(|certain| (certain.keep, format!("{}{}", certain.glue, certain.rest)))
 }
 
-/// How many bytes of a continuation must have come until something of it is certain.
+/// Returns the number of bytes of a continuation that must arrive before some of it is certain.
 fn bytes_until_certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<usize> {
     let mut stream = StitchStream::new(initial, format, from);
     (0..continuation.len()).find_map(|at| {
@@ -22,7 +22,7 @@ fn bytes_until_certain(initial: &str, continuation: &str, format: &Format, from:
     })
 }
 
-/// A string that was cut, and a continuation that repeats a word behind an announcement.
+/// A string that was cut, and a continuation that repeats a word after an announcement.
 const CUT: &str = "{\"a\": \"It was a quiet mor";
 const AGAIN: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls had not yet found the boats. Mira \
     counted the nets twice, because her father had taught her to count everything twice, and then once more.";

@@ -15,7 +15,7 @@ fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &
         let before = tail.certain();
         tail.read(&rest[..at + character.len_utf8()]);
         assert!(tail.certain() >= before, "what is certain only grows");
-        // Reading again what was read changes nothing.
+        // Reading the same text again changes nothing.
         tail.read(&rest[..at + character.len_utf8()]);
     }
     assert_eq!(tail.certain(), at_once, "{rest:?}");

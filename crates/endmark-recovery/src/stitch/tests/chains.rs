@@ -1,4 +1,5 @@
-//! Several continuations in a row: what one of them leaves open the next decides, and what none tells is refused.
+//! Several continuations in a row. A later one may decide what an earlier one leaves open. Otherwise the parts are
+//! rejected.
 
 use endmark_text::Format::{self, Json, Jsonl, Text};
 

@@ -1,4 +1,4 @@
-//! What the form of a text tells about a seam: its rows and items, its elements, its blocks, its lines.
+//! What the form of a text shows about a seam: its rows and items, elements, blocks and lines.
 
 use endmark_text::Format::{self, Markdown, Tags, Text};
 
@@ -9,7 +9,7 @@ fn join(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> 
     merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
 }
 
-/// The text is joined as it was meant, or not at all.
+/// Checks that the text is joined as intended or not at all.
 fn is_never_wrong(format: &Format, from: AskedFrom, initial: &str, (ahead, rest): (&str, &str)) {
     let text = join(format, from, initial, &[ahead, rest].concat());
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest].concat()), "{text:?}");
@@ -66,7 +66,7 @@ fn an_opening_fence_of_the_text_is_closed_by_its_last_fence() {
         def transform(self, node, results):\n        node.replace([x.clone() for x in results[\"call\"]])\n";
     let wrapped = format!("```rust\n{rest}```\n\nSag Bescheid, wenn du noch etwas brauchst!");
     assert_eq!(join(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
-    // Asked at the cut, the white space in front of the fence is in doubt.
+    // If the cut was requested, the white space before the fence is in doubt.
     let text = join(&Text, Cut, initial, &wrapped);
     assert!(text.as_ref().is_none_or(|text| *text == [initial, rest.trim_end()].concat()), "{text:?}");
 }

@@ -126,7 +126,7 @@ fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// A whole document of a kind.
+/// Returns a whole document of a kind.
 pub(super) fn document(kind: Kind, random: &mut Random) -> String {
     match kind {
         Kind::ToolCall => {
@@ -285,7 +285,7 @@ fn bytes_before_last(text: &str, count: usize) -> usize {
     text.char_indices().rev().take(count).last().map_or(text.len(), |(at, _)| at)
 }
 
-/// The continuation of a document cut here, in a style; none where the style says nothing there.
+/// Returns the continuation of a document with this cut, in a style. Returns `None` if the style does not apply there.
 pub(super) fn continuation(
     style: Style,
     kind: Kind,

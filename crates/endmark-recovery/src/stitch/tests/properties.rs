@@ -1,4 +1,5 @@
-//! What holds for generated documents, cuts and styles: never silently wrong, and exact where the text decides.
+//! Properties of generated documents, cuts and styles: the result is never silently wrong, and exact where the text
+//! decides.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,8 @@ fn same_value(format: &Format, left: &str, right: &str) -> bool {
     left == right || *format != Format::Text && values(left).is_some_and(|left| Some(left) == values(right))
 }
 
-/// Styles whose text alone says what was meant. In the others a space or a few letters are as likely to
-/// belong there as not.
+/// Styles whose text alone shows the intended result. In the others, a space or a few letters may or may not belong
+/// there.
 fn decidable(style: Style, kind: Kind, from: AskedFrom) -> bool {
     let in_text = TEXT_KINDS.contains(&kind);
     match style {

@@ -55,7 +55,7 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
     counts
 }
 
-/// All that flows of a continuation that comes in pieces of this size, behind the first part it keeps.
+/// All that flows of a continuation that arrives in pieces of this size, behind the first part it keeps.
 fn flow(
     initial: &str,
     again: &str,

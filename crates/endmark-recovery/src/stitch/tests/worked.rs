@@ -291,7 +291,7 @@ fn cut_continuations_are_joined() {
             (r#"{"a": "one"#, "", Cut, NoSeam),
         ],
     );
-    // A character that the cut went through is written anew, or lost; a lost one cannot be guessed.
+    // A character that the cut went through is written again, or lost; a lost one cannot be guessed.
     check(
         &Format::Json,
         &[

@@ -1,7 +1,7 @@
-//! Rows of calls that the database does not have yet.
+//! Reads rows of calls that were not reported to the database yet.
 //!
-//! A connection of its own reads them by columns. As JSON made by the writer's connection, they took the writer a third
-//! of its time, and PostgreSQL most of its own.
+//! A separate connection reads them as columns. As JSON from the writer's connection, they took a third of the
+//! writer's time and most of PostgreSQL's.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ pub(crate) enum Column {
     Texts(Vec<Option<String>>),
 }
 
-/// Some rows, by the columns of [`CALL_COLUMNS`].
+/// Rows as columns, in the order of [`CALL_COLUMNS`].
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CallRows {
     /// The number of the last row in the journal, or 0 without rows.
@@ -42,7 +42,7 @@ pub(crate) struct RowReader {
     path: PathBuf,
 }
 
-/// Selects the oldest rows, up to a limit that follows.
+/// Selects the oldest rows. A limit is appended.
 static OLDEST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT j.number, u.request_id IS NOT NULL, {} FROM journal_rows j
@@ -62,7 +62,7 @@ impl RowReader {
         Ok(Self { connection: open_for_reading(path)?, path: path.to_owned() })
     }
 
-    /// Returns the oldest rows that the database does not have, at most this many.
+    /// Returns the oldest unreported rows, at most this many.
     pub(crate) fn oldest(&self, most: u32) -> Result<CallRows, StoreError> {
         query_oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
     }
@@ -70,7 +70,7 @@ impl RowReader {
 
 fn query_oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows> {
     let (mut found, mut read) = (CallRows::default(), 0);
-    // As a parameter, the limit would make SQLite plan the statement again each time: 2.6 million instructions.
+    // If the limit were a parameter, SQLite would plan the statement again each time: 2.6 million instructions.
     let mut statement = connection.prepare_cached(&format!("{}{most}", *OLDEST))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -84,7 +84,7 @@ fn query_oldest(connection: &Connection, most: u32) -> rusqlite::Result<CallRows
 }
 
 impl CallRows {
-    /// Adds a row. Its values begin at this place.
+    /// Adds a row whose values begin at this column.
     pub(in crate::engine) fn push(&mut self, row: &Row<'_>, first: usize) -> rusqlite::Result<()> {
         if self.columns.is_empty() {
             self.columns.extend(CALL_COLUMNS.map(|(_, kind)| Column::of(kind)));

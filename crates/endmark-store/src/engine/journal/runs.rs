@@ -1,11 +1,11 @@
-//! Supervised runs that the database does not have as they are now.
+//! Collects supervised runs that changed since they were last published.
 
 use rusqlite::{Connection, params};
 
 use crate::engine::Fault;
 use crate::owner::EXTERNAL_OWNER;
 
-/// Triggers that note changed runs and new events.
+/// Triggers that record changed runs and new events.
 pub(super) const TRIGGERS: &str = "
 CREATE TRIGGER IF NOT EXISTS run_in_journal AFTER INSERT ON runs BEGIN
   INSERT INTO journal_runs (run_id) VALUES (NEW.id);
@@ -18,7 +18,7 @@ CREATE TRIGGER IF NOT EXISTS run_event_in_journal AFTER INSERT ON run_events BEG
   INSERT INTO journal_run_events (number) VALUES (NEW.id);
 END;";
 
-/// The columns of a run's row in the database, with their types there.
+/// The columns of a run's row in the database, with their types.
 pub(crate) const RUN_COLUMNS: [(&str, &str); 28] = [
     ("id", "text"),
     ("revision", "bigint"),
@@ -67,7 +67,7 @@ const MAX_RUNS: u32 = 64;
 /// Maximum number of events in one transaction of the database.
 const MAX_EVENTS: u32 = 256;
 
-/// What to publish in one transaction.
+/// The runs and events to publish in one transaction.
 pub(crate) struct RunUploads {
     /// Changed runs, and new events, as arrays of JSON objects.
     pub(crate) runs: Option<String>,
@@ -86,7 +86,7 @@ impl RunUploads {
     }
 }
 
-/// Collects what to publish next, the oldest first, for the process with this owner name.
+/// Collects what to publish next, oldest first, for the process with this owner name.
 pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads, Fault> {
     let (run, event) = (run_as_json(), event_as_json());
     let (runs_through, run_count, runs) = query_rows(
@@ -119,7 +119,7 @@ pub(crate) fn collect(connection: &Connection, owner: &str) -> Result<RunUploads
     })
 }
 
-/// Returns the number of the last row, how many there are, and the rows as JSON. Runs deleted since are skipped.
+/// Returns the number of the last row, the count, and the rows as JSON. Runs that were deleted meanwhile are skipped.
 fn query_rows(
     connection: &Connection,
     rows: &str,
@@ -133,7 +133,7 @@ fn query_rows(
     Ok((through, count, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Returns the SQL of a run as JSON, made of `journal_runs j`, `runs r` and `run_tasks t`.
+/// Returns the SQL of a run as JSON, from `journal_runs j`, `runs r` and `run_tasks t`.
 fn run_as_json() -> String {
     let value = |(name, kind)| match (name, kind) {
         ("revision", _) => "'revision', j.number".to_owned(),
@@ -147,7 +147,7 @@ fn run_as_json() -> String {
     format!("json_object({})", RUN_COLUMNS.map(value).join(", "))
 }
 
-/// Returns the SQL of an event as JSON, made of `run_events e`.
+/// Returns the SQL of an event as JSON, from `run_events e`.
 fn event_as_json() -> String {
     let value = |(name, _)| match name {
         "number" => "'number', e.id".to_owned(),
@@ -156,7 +156,8 @@ fn event_as_json() -> String {
     format!("json_object({})", EVENT_COLUMNS.map(value).join(", "))
 }
 
-/// Notes that the database committed the uploads. A run that changed meanwhile has a new number.
+/// Records that the database committed the uploads. A run that changed meanwhile has a new number, so it is published
+/// again.
 pub(crate) fn note(connection: &Connection, uploads: &RunUploads) -> Result<(), Fault> {
     let (runs, events) = uploads.through;
     connection.prepare_cached("DELETE FROM journal_runs WHERE number <= ?1")?.execute(params![runs])?;

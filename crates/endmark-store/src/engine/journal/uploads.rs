@@ -1,4 +1,4 @@
-//! Kept outputs, summaries and recoveries that are not in the shared database yet.
+//! Collects kept outputs, summaries and recoveries that are not in the shared database yet.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -24,8 +24,8 @@ CREATE TRIGGER compaction_used_in_journal AFTER UPDATE OF last_used ON compactio
     VALUES (NEW.owner, NEW.first_sha256, NEW.turns, NEW.sha256) ON CONFLICT DO NOTHING;
 END;";
 
-/// Maximum compressed bytes in one transaction of the database. One piece or summary is always permitted.
-/// Calls that wait for a share of a budget wait for this transaction.
+/// Maximum compressed bytes in one transaction of the database. A single piece or summary may exceed it. Calls that
+/// wait for a share of a budget also wait for this transaction.
 const MAX_BYTES: usize = 512 << 10;
 /// Maximum number of outputs, or of summaries, in one transaction of the database.
 const MAX_VALUES: u32 = 64;
@@ -50,9 +50,9 @@ pub(crate) struct Uploads {
 pub(crate) struct OutputUpload {
     number: i64,
     pub(crate) handle: String,
-    /// The output; `None` if it is not kept here, because it belongs to another instance or was removed.
+    /// The output. `None` if it is not kept here, because it belongs to another instance or was removed.
     pub(crate) value: Option<OutputValue>,
-    /// The first piece of the next transaction; `None` if this one has the last piece.
+    /// The first piece of the next transaction. `None` if this transaction has the last piece.
     pub(crate) next_piece: Option<i64>,
 }
 
@@ -66,8 +66,8 @@ pub(crate) struct OutputValue {
     pub(crate) expires_at: i64,
 }
 
-/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value
-/// is kept for an additional day.
+/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value is kept
+/// for one more day.
 const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
 
 /// Whether anything must be uploaded.
@@ -161,7 +161,7 @@ fn query_summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<Str
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Records that the database committed the uploads. It lacks pieces of the outputs in `incomplete`, which are
+/// Records that the database committed the uploads. Outputs in `incomplete` lack pieces in the database, and are
 /// uploaded again from the beginning. Returns whether there is more to upload.
 pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<bool, Fault> {
     connection

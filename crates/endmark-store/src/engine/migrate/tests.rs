@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{MIGRATIONS, SCHEMA_MIGRATIONS};
 use crate::{LogFilter, Reader, Store, StoreError, StoreLocation};
 
-/// The table as the requirement defines it. The shell, the file and this text must agree.
+/// The table as the requirement defines it. The shell, the file and this text must match.
 const PC_7: &str = "CREATE TABLE partial_completion_log (
       id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, turn_number INTEGER NOT NULL, truncation_index INTEGER,
       initial_chunk_length INTEGER, resume_attempts INTEGER DEFAULT 0,

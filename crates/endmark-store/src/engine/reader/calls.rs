@@ -24,8 +24,8 @@ impl Reader {
         self.calls(&format!("{ROW} usage {EXTRA_TABLES} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
-    /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. The first
-    /// `but_for` calls are skipped.
+    /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. Skips the first
+    /// `but_for` calls.
     pub fn client_calls(
         &self,
         identity: &str,
@@ -48,8 +48,8 @@ impl Reader {
         )
     }
 
-    /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived
-    /// from sums of tokens. If a session is given, only its calls are returned.
+    /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived from token
+    /// sums. If a session is given, returns only its calls.
     pub fn separately_billed_calls(
         &self,
         session: Option<&str>,
@@ -64,7 +64,7 @@ impl Reader {
         self.calls(&sql, &[&since, &until, &session])
     }
 
-    /// Returns the time `seconds` ago, by the store's clock and in the store's format.
+    /// Returns the time `seconds` ago by the store's clock, in the store's format.
     pub fn time_before(&self, seconds: u64) -> Result<String, StoreError> {
         let span = i64::try_from(seconds).unwrap_or(i64::MAX);
         let read = self.connection().query_row(

@@ -32,9 +32,8 @@ pub struct BudgetDifference {
 type Place = (String, String);
 
 impl Reader {
-    /// Returns the first budget of this scope and unit that differs from the ledger. Returns `None` if every
-    /// call since the first charge of each budget was charged correctly. This function reads all these calls,
-    /// and blocks.
+    /// Returns the first budget of this scope and unit that differs from the ledger. Returns `None` if every call
+    /// since the first charge of each budget was charged correctly. This reads all these calls, and blocks.
     pub fn budget_difference(
         &self,
         scope: Scope,

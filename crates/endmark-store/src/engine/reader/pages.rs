@@ -36,7 +36,7 @@ pub struct CompactionRow {
     pub created_at: String,
     /// Hash of the session; empty if unknown.
     pub session: String,
-    /// How much is no longer kept in full, by kind.
+    /// Amounts that are no longer kept in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct CompactionRow {
 pub struct SessionOutput {
     /// Handle under which its full value can be read.
     pub handle: String,
-    /// The format as which it was capped.
+    /// The format in which it was capped.
     pub format: String,
     /// The length in bytes.
     pub bytes: u64,
@@ -128,7 +128,7 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the runs whose own key made calls in a session, newest first, at most `limit`.
+    /// Returns the runs whose own key was used for calls in a session, newest first, at most `limit`.
     pub fn session_runs(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "id IN (SELECT substr(credential, 5) FROM usage
@@ -138,8 +138,8 @@ impl Reader {
         )
     }
 
-    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This
-    /// function reads the counters instead of recomputing the sums of entries: `recomputed` repeats the counters.
+    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This reads the
+    /// counters and does not sum the entries, so `recomputed` repeats the counters.
     pub fn budgets_after(
         &self,
         place: Option<&BudgetPlace>,
@@ -170,8 +170,8 @@ impl Reader {
         read().map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the budgets of a rule in one window of which at least `percent` percent are spent or reserved,
-    /// fullest first.
+    /// Returns the budgets of a rule in one window that are at least `percent` percent spent or reserved, fullest
+    /// first.
     pub fn budgets_near_limit(
         &self,
         rule: Rule,

@@ -13,7 +13,7 @@ use crate::refusals::RefusedRequest;
 /// Maximum number of requests that one page scans, so that the cost is bounded even if nothing matches the filter.
 const MAX_SCANNED: u32 = 250_000;
 
-/// The same limit for cut replies. Each requires a lookup of its outcome, which takes 7 µs on a busy core.
+/// The same limit for cut replies. Each needs a lookup of its outcome, which takes 7 µs on a busy core.
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
 /// Maximum number of candidates whose calls one page reads.
@@ -32,8 +32,8 @@ const REFUSED: &str = "refused";
 /// Selects the requests of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply
-    /// that they wanted. `any-cut` selects requests whose reply was cut.
+    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply.
+    /// `any-cut` selects requests whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -89,7 +89,7 @@ pub struct RequestPage {
     pub next: Option<(String, String)>,
 }
 
-/// The existing values by which requests can be filtered.
+/// The values by which requests can be filtered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestChoices {
     /// Names of models.
@@ -172,7 +172,7 @@ impl RequestRow {
         self.calls.first().map(of_call).or_else(|| self.refusal.as_ref().map(of_refusal)).unwrap_or_default()
     }
 
-    /// Returns whether the client did not get the complete reply that it wanted.
+    /// Whether the client did not get the complete reply.
     pub fn needs_attention(&self) -> bool {
         match self.outcome.as_str() {
             "exhausted" | "interrupted" => true,
@@ -260,8 +260,8 @@ impl Reader {
         Ok(Some(row))
     }
 
-    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also
-    /// returns where the next page starts.
+    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also returns the
+    /// start of the next page.
     #[expect(clippy::type_complexity, reason = "two places in a list")]
     fn candidates(
         &self,
@@ -345,7 +345,7 @@ impl Reader {
         read.map_err(|error| self.store_error(&error))
     }
 
-    /// Returns the newest call of each session that occurs among the newest `requests` requests, newest first.
+    /// Returns the newest call of each session among the newest `requests` requests, newest first.
     pub fn newest_sessions(&self, requests: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = || -> rusqlite::Result<Vec<UsageRow>> {
             let sessions: Vec<String> = self

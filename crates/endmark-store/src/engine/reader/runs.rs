@@ -28,7 +28,7 @@ impl Reader {
         self.runs_where(end, &[&started_at, &id, &limit])
     }
 
-    /// Returns the name of the instance that this file is the journal of; empty if it is not a journal.
+    /// Returns the name of the instance to which this journal belongs. Empty if the file is not a journal.
     pub(crate) fn instance(&self) -> Result<String, StoreError> {
         let read =
             || self.connection.query_row("SELECT instance FROM journal", [], |row| row.get(0)).optional();

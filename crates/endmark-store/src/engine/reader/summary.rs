@@ -1,4 +1,4 @@
-//! Summarises the ledger over a span of time: how many replies were cut, with which outcome, and at which cost.
+//! Summarises the ledger over a span of time: the number of cut replies, their outcomes and their costs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct UsageSummary {
     pub judged: u64,
     /// Replies among these that were cut.
     pub cut: u64,
-    /// Calls that ended without a reply that could be judged: refused, lost or cancelled.
+    /// Calls that ended without a reply to judge: refused, lost or cancelled.
     pub without_reply: u64,
     /// Calls whose process was killed.
     pub interrupted: u64,
@@ -49,11 +49,11 @@ pub struct CutSummary {
     pub outcome: String,
     /// Number of replies.
     pub replies: u64,
-    /// Tokens that one continuation of each reply would send again: the prompt and the received part of the reply.
+    /// Tokens that one continuation of each reply would resend: the prompt and the received part of the reply.
     pub resent_tokens: u64,
     /// How many of these replies have estimated token counts.
     pub estimated: u64,
-    /// How many of the replies that were left cut reached a limit set by their client.
+    /// How many of the replies that stayed cut reached a limit that their client set.
     pub at_own_limit: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct UsageReport {
     pub cut_periods: Vec<CutPeriod>,
     /// Total number of requests.
     pub requests: u64,
-    /// Calls of recoveries whose price cannot be derived from sums of tokens.
+    /// Recovery calls whose price cannot be derived from token sums.
     pub recoveries_billed_apart: Vec<UsageRow>,
 }
 
@@ -103,7 +103,7 @@ impl Reader {
         self.usage_between(&from, END_OF_TIME, of_recovery)
     }
 
-    /// Returns the ledger's data for the span of the same length before the last `seconds` seconds.
+    /// Returns the ledger's data for the span of equal length that precedes the last `seconds` seconds.
     pub fn usage_before(
         &self,
         seconds: u64,

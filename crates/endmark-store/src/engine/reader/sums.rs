@@ -44,7 +44,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Returns the suffix of a period's first timestamp, and a suffix that sorts after all of its timestamps.
+/// Returns the suffix of a period's first timestamp, and a suffix that sorts after all its timestamps.
 fn bounds(grain: Grain) -> (&'static str, &'static str) {
     match grain {
         Grain::Day => (" 00:00:00", " 24"),
@@ -53,9 +53,9 @@ fn bounds(grain: Grain) -> (&'static str, &'static str) {
 }
 
 impl Reader {
-    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`,
-    /// UTC) to `each`. Sums of the same calls may arrive in several parts and in any order. `only` restricts
-    /// the calls to one session or key.
+    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to
+    /// `each`. The sums of one group may arrive in several parts and in any order. `only` restricts the calls to one
+    /// session or key.
     pub fn sums(
         &self,
         (by, only): (Dimension, Option<&str>),
@@ -141,7 +141,7 @@ impl Reader {
             only
         ])?;
         while let Some(row) = rows.next()? {
-            // Skip a sum without a class, which cannot occur.
+            // A sum without a class cannot occur. Skip it if it does.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
             each(&CountedCalls { sample_time: text(0)?, key: text(1)?, class, sums: &read_counts(row, 3)? });

@@ -138,7 +138,7 @@ async fn writing_resumes_after_a_lock_or_a_full_disk() {
             Ok(())
         })
     };
-    // The lowest possible limit is the current size, so nothing fits from now on.
+    // The lowest possible limit is the current size, so nothing more fits.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;

@@ -16,18 +16,18 @@ const NOVEMBER_MS: u64 = 1_793_491_200_000;
 /// What happens to the ledger between two checks of its sums.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Calls that began in this minute are written in one transaction. The numbers determine their other fields.
+    /// Calls that began in this minute are written in one transaction. `numbers` determine their other fields.
     Written { minute: u32, numbers: Vec<u32> },
     /// The oldest or the newest calls are deleted.
     Forgotten { calls: u8, newest: bool },
-    /// The calls that no sum contains yet are summed.
+    /// Calls that are not summed yet are summed.
     Summed,
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let numbers = prop_oneof![
         prop::collection::vec(any::<u32>(), 1..4),
-        // Many calls that have much in common are summed at once.
+        // Many calls that belong to the same sums, which are summed at once.
         (any::<u32>(), 3..12_usize).prop_map(|(number, calls)| vec![number; calls]),
     ];
     prop_oneof![

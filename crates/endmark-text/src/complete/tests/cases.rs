@@ -1,9 +1,8 @@
-//! What comes of each kind of cut, case by case.
+//! The result for each kind of cut.
 
 use crate::{CompleteError, CompletedText, Format, complete};
 
-/// What a text comes to: the closed text, and the unfinished places as `kind pointer`, with a `-` before
-/// those that are left out.
+/// Returns the closed text and its unfinished parts as `kind pointer`, with a `-` before omitted ones.
 fn completion_summary(completed: &CompletedText) -> (String, String) {
     let places = completed.unfinished().map(|place| {
         let sign = if place.is_omitted { "-" } else { "" };
@@ -35,7 +34,7 @@ fn a_cut_string_keeps_its_settled_part() {
                 "{\"k\":[{\"l\":\"x\"}]}",
                 "object , array /k, object /k/0, string /k/0/l",
             ),
-            // Neither half an escape nor a high surrogate whose partner may still come.
+            // Half an escape is omitted, and so is a high surrogate whose partner may still follow.
             ("[\"a\\", "[\"a\"]", "array , string /0"),
             ("[\"a\\\\", "[\"a\\\\\"]", "array , string /0"),
             ("[\"a\\\\\\\"", "[\"a\\\\\\\"\"]", "array , string /0"),

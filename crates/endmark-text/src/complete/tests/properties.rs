@@ -1,4 +1,4 @@
-//! Every cut of generated documents: the closed text is true, and what is unfinished in it is marked.
+//! Checks all cuts of generated documents: the closed text is true, and its unfinished parts are marked.
 
 use proptest::prelude::*;
 
@@ -14,8 +14,8 @@ fn completion_marks(completed: &CompletedText) -> Vec<(String, &'static str, boo
         .collect()
 }
 
-/// Whether `closed` says nothing but what `complete` says: what is not marked is equal, and what is marked
-/// is a beginning. Answers what is untrue.
+/// Checks that `closed` contains nothing that `complete` does not contain: unmarked values are equal, and marked
+/// values are beginnings. Returns the first untrue value.
 fn find_untrue(
     closed: &Node,
     complete: &Node,
@@ -62,7 +62,7 @@ fn find_untrue(
     }
 }
 
-/// How many values begin before `cut`, and can be said to some part.
+/// Returns how many values begin before `cut` and can be represented in part.
 fn values_before(node: &Node, cut: usize) -> usize {
     let inside = match &node.value {
         _ if node.span.start >= cut => return 0,
@@ -75,11 +75,11 @@ fn values_before(node: &Node, cut: usize) -> usize {
     1 + inside
 }
 
-/// Looks at one cut of a document, and answers the first thing that does not hold.
+/// Checks one cut of a document, and returns the first violated property.
 fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
     let prefix = &text.as_bytes()[..cut];
     let is_bare_number = matches!(tree.value, Value::Number(_));
-    // A number that is the whole text stays, and is marked as long as nothing ends it.
+    // A number that is the whole text is kept, and is marked while nothing ends it.
     let expected = match &tree.value {
         Value::Number(_) if tree.span.end < cut => Vec::new(),
         Value::Number(_) => vec![(String::new(), "number", false)],

@@ -1,4 +1,4 @@
-//! A valid document as a tree that knows where everything stands: what a closed text is measured by.
+//! A valid document as a tree with the positions of all values, for comparison with a closed text.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ pub(super) struct Node {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// What the string says, in UTF-16 so that every escape counts.
+    /// The content of the string in UTF-16, so that each escape counts.
     String(Vec<u16>),
     /// The source of a number.
     Number(String),
     Literal(String),
-    /// Where the commas stand, too.
+    /// Includes the positions of the commas.
     Array(Vec<Node>, Vec<usize>),
     Object(Vec<(Node, Node)>, Vec<usize>),
 }
@@ -137,7 +137,7 @@ fn units(source: &str) -> Vec<u16> {
     units
 }
 
-/// What must be marked when the document is cut at `cut`: pointer, kind, and whether it is left out.
+/// Returns what must be marked if the document is cut at `cut`: pointer, kind, and whether it is omitted.
 pub(super) fn marks(node: &Node, cut: usize) -> Vec<(String, &'static str, bool)> {
     let mut marks = Vec::new();
     collect(node, cut, String::new(), &mut marks);
@@ -145,7 +145,7 @@ pub(super) fn marks(node: &Node, cut: usize) -> Vec<(String, &'static str, bool)
 }
 
 fn collect(node: &Node, cut: usize, pointer: String, marks: &mut Vec<(String, &'static str, bool)>) {
-    // What was never reached is nobody's to mark; what has ended before the cut is finished.
+    // A value that was not reached is not marked, and a value that ended before the cut is finished.
     let touches = matches!(node.value, Value::Number(_)) && node.span.end == cut;
     if node.span.start >= cut || node.span.end <= cut && !touches {
         return;

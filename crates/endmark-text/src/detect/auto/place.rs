@@ -1,4 +1,4 @@
-//! Where in a text JSON may begin, or tags.
+//! Finds where JSON or tags may begin in a text.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(super) enum JsonPlace {
     First,
     /// At the beginning of a fence with which the text begins.
     FirstFence,
-    /// At the beginning of a fence that says it holds JSON.
+    /// At the beginning of a fence that declares JSON.
     JsonFence,
     /// Anywhere else.
     Prose,
@@ -23,7 +23,7 @@ pub(super) enum JsonPlace {
 pub(super) struct Places {
     /// Whether the current line has nothing but whitespace and the signs of quotations.
     blank_line: bool,
-    /// Where the text's first sign stands.
+    /// Position of the text's first sign.
     begun: Option<usize>,
 }
 
@@ -34,8 +34,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Feeds `whole` bytes up to one with which JSON may begin; answers how many it took without that byte, and
-    /// where it stands. Tags may begin with a line, and are followed from there.
+    /// Reads whole bytes up to a byte with which JSON may begin. Returns how many bytes it took before that byte, and
+    /// its position. Tags that begin a line are tracked from there.
     pub(super) fn find(&mut self, bytes: &[u8], whole: &mut WholeText) -> (usize, Option<JsonPlace>) {
         let mut at = 0;
         while at < bytes.len() {
@@ -75,7 +75,7 @@ impl Places {
         }
     }
 
-    /// What may begin with this byte.
+    /// Returns what may begin with this byte.
     fn place(&self, byte: u8, blocks: &Blocks) -> Option<JsonPlace> {
         match (blocks.fence(), byte) {
             (None, b'{' | b'[') if self.begun.is_none() => Some(JsonPlace::First),
@@ -91,7 +91,8 @@ impl Places {
         }
     }
 
-    /// Goes on after bytes that were taken for JSON; `blank_line` says that the current line has none of them.
+    /// Continues after bytes that were treated as JSON. `blank_line` states that the current line contains none of
+    /// them.
     pub(super) fn resume(&mut self, blank_line: bool) {
         self.begun.get_or_insert(0);
         self.blank_line = blank_line;

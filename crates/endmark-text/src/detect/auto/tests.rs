@@ -1,7 +1,7 @@
 use super::*;
 
-/// The detection of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
-/// The same however the text is split.
+/// Returns the detection of `text`: the verdict's name, the detected format, and the settled end if it is cut. The
+/// result must not depend on chunking.
 #[track_caller]
 fn judge(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {
     let bytes = text.as_ref();
@@ -261,7 +261,7 @@ fn only_prose_can_stop_in_mid_sentence() {
     }
 }
 
-/// In prose a quotation mark that is not closed is no string that goes on for lines.
+/// In prose, an unclosed quotation mark is not a string that continues over several lines.
 #[test]
 fn raw_control_characters_are_allowed_in_leading_json() {
     for (text, judgement, control) in [
@@ -277,7 +277,7 @@ fn raw_control_characters_are_allowed_in_leading_json() {
     }
 }
 
-/// As tags, where the text begins with one; else it is not taken for such.
+/// It is detected as tags only if the text begins with a tag.
 #[test]
 fn a_text_with_too_many_open_elements_is_malformed() {
     let elements = "<item>\n".repeat(132_000);

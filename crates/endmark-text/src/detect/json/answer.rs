@@ -43,7 +43,7 @@ impl JsonMachine {
         }
     }
 
-    /// Whether an object's member was seen up to its colon. Little else than JSON has one.
+    /// Whether a member of an object was read up to its colon. Few texts other than JSON contain one.
     pub(in crate::detect) fn has_member(&self) -> bool {
         self.member
     }
@@ -54,7 +54,7 @@ impl JsonMachine {
             return Verdict::Malformed { index, reason: reason.to_owned() };
         }
         if let State::Marked = self.state {
-            // The grammar does not allow a byte order mark. It is only tolerated before a JSON text.
+            // The grammar does not permit a byte order mark. It is only tolerated before JSON.
             return Verdict::Malformed { index: 0, reason: "a byte order mark and nothing else".to_owned() };
         }
         if self.is_whole() {

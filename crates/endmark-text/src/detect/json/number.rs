@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far a number has come.
+/// The last part of a number that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Number {
     /// `-`
@@ -23,19 +23,19 @@ pub(super) enum Number {
     ExponentDigits,
 }
 
-/// Where a scan over a number stopped.
+/// The position at which a scan of a number stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberScan {
-    /// At the end of the chunk; it may go on.
+    /// At the end of the chunk. The number may continue.
     Open(Number),
-    /// Before the byte at this index, which is not part of it.
+    /// Before the byte at this index, which is not part of the number.
     Ended(usize),
     /// At the byte at this index, which is not permitted there.
     Invalid(usize),
 }
 
 impl Number {
-    /// Begins a number; none if no number begins with `byte`.
+    /// Begins a number. Returns `None` if no number begins with `byte`.
     #[inline]
     pub(super) fn begin(byte: u8) -> Option<Self> {
         match byte {
@@ -46,7 +46,7 @@ impl Number {
         }
     }
 
-    /// Whether it is a whole number token.
+    /// Whether it is a complete number token.
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Zero | Self::Integer | Self::Fraction | Self::ExponentDigits)
     }
@@ -84,7 +84,7 @@ impl Number {
     }
 }
 
-/// How many bytes at the beginning are digits.
+/// Returns the number of leading bytes that are digits.
 #[inline]
 pub(super) fn digits_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;

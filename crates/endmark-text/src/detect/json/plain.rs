@@ -1,8 +1,9 @@
-//! How far the content of a string continues without examining each byte: the innermost loops of detection.
+//! Finds how far the content of a string continues without examining each byte. These are the innermost loops of
+//! detection.
 
 use super::special::{first_special, is_special, special_bits};
 
-/// How many bytes at the beginning are ASCII and neither a quote, nor a backslash, nor a control.
+/// Returns the number of leading ASCII bytes that are not quotes, backslashes or control characters.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut length = 0;
@@ -15,9 +16,9 @@ fn plain_length(bytes: &[u8]) -> usize {
     length + bytes[length..].iter().take_while(|byte| !is_special(**byte)).count()
 }
 
-/// Returns how many bytes of a string's content, from its beginning, are whole characters and escapes.
+/// Returns the number of leading bytes of a string's content that are complete characters and escapes.
 ///
-/// The rest begins with the end of the string or of the chunk, or has to be examined.
+/// The text after them is the end of the string or of the chunk, or has to be examined.
 #[inline]
 pub(super) fn settled_length(bytes: &[u8]) -> usize {
     let mut length = 0;
@@ -70,7 +71,7 @@ pub(super) fn ends_escape(byte: u8) -> bool {
     ENDS[usize::from(byte)]
 }
 
-/// How many bytes at the beginning are whole characters of more than one byte; well-formed ones only.
+/// Returns the number of leading bytes that are complete, valid characters of more than one byte.
 #[inline]
 pub(super) fn wide_length(bytes: &[u8]) -> usize {
     let is_continuation = |byte: u8| byte & 0xC0 == 0x80;

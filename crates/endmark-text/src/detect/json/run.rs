@@ -1,8 +1,8 @@
 //! Reads runs of complete tokens inside a container in one loop. Nearly all of a text consists of such runs, so they
 //! determine the speed.
 //!
-//! Faults are not decided here. A run ends before anything unusual (cut, wrong, or the end of the whole value), and
-//! leaves the machine in the same state as reading byte by byte.
+//! Faults are not decided here. A run ends before anything unusual (a cut, a fault, or the end of the whole value),
+//! and leaves the machine in the same state as reading byte by byte.
 
 use super::number::digits_length;
 use super::plain::settled_length;
@@ -118,7 +118,7 @@ impl JsonMachine {
     }
 }
 
-/// Returns the token after the sign at `at`. Mostly at most one space is between them.
+/// Returns the token after the sign at `at`. There is usually at most one space between them.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "called between any two tokens")]
 fn token_after_sign(bytes: &[u8], at: usize) -> Token {

@@ -1,5 +1,5 @@
-//! Checks of saved states: whether a state is reachable, as far as later code relies on it, and whether two states
-//! process the following text alike.
+//! Checks saved states: whether a state is reachable, as far as other code relies on it, and whether two states
+//! process the following text in the same way.
 
 use super::{JsonMachine, State, Values};
 
@@ -9,8 +9,8 @@ impl JsonMachine {
         self.values
     }
 
-    /// Whether this machine and another process the following text alike, at any positions. False if that is not
-    /// certain.
+    /// Whether this machine and another one process the following text in the same way, at any positions. Returns
+    /// `false` if that is not certain.
     pub(in crate::detect) fn behaves_like(&self, other: &Self) -> bool {
         let between = |machine: &Self| match machine.state {
             State::String { .. } => machine.string.is_between_characters(),

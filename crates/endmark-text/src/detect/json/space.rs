@@ -6,13 +6,13 @@ pub(super) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// How many bytes at the beginning are whitespace.
+/// Returns the number of leading bytes that are white space.
 #[inline]
 pub(super) fn whitespace_length(bytes: &[u8]) -> usize {
     const SPACES: u64 = u64::MAX / 255 * 0x20;
     let mut length = usize::from(matches!(bytes.first(), Some(b'\n')));
     loop {
-        // Mostly the indentation behind a line break.
+        // This is usually the indentation after a line break.
         if let Some(word) = bytes[length..].first_chunk() {
             length += (u64::from_le_bytes(*word) ^ SPACES).trailing_zeros() as usize / 8;
         }

@@ -1,4 +1,4 @@
-//! Which bytes of a block need a look inside a string: the innermost step of detection.
+//! Finds the bytes of a block that must be examined within a string. This is the innermost step of detection.
 //!
 //! Special are a quote, a backslash, a control, and any byte outside of ASCII. Both ways to find them are plain
 //! arithmetic: several bytes of a word at once, and loops of a form that compilers turn into vector instructions.

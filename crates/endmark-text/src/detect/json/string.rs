@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::utf8::{Utf8, Utf8Step};
 use super::plain::{ends_escape, settled_length};
 
-/// How far the inside of a string has come.
+/// The position within a string.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum StringState {
     /// Between two characters.
@@ -14,9 +14,9 @@ enum StringState {
     Escape,
     /// After `\u` and `digits` hexadecimal digits.
     Unicode { digits: u8, unit: u16 },
-    /// After the escape of a high surrogate, whose partner may still come.
+    /// After the escape of a high surrogate, whose partner may still follow.
     AfterHigh,
-    /// In a character of more than one byte.
+    /// Within a character of more than one byte.
     Character(Utf8),
 }
 
@@ -30,7 +30,7 @@ pub(super) struct StringScanner {
     escape: usize,
 }
 
-/// Where a scan over a string stopped.
+/// The position at which a scan of a string stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StringScan {
     /// At the end of the chunk.

@@ -31,7 +31,7 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[1\n\n", 4, "1", None),
         (b"[[]", 3, "]", None),
         (b"[{}", 3, "}", None),
-        // Numbers may go on, so they are outside, wherever they touch the cut.
+        // Numbers may continue, so they are not settled if they touch the cut.
         (b"[12", 1, "[", Some(Number)),
         (b"[1, 2", 4, ",", Some(Number)),
         (b"[-", 1, "[", Some(Number)),
@@ -64,7 +64,7 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[\"\xC3", 2, "[\"", Some(Utf8)),
         (b"[\"a\xF0\x9F\x98", 3, "\"a", Some(Utf8)),
         (b"[\"\xC3\xA9", 4, "\"\u{e9}", Some(String)),
-        // The partner of a high surrogate may still come, until it cannot any more.
+        // The partner of a high surrogate may still follow, until another byte excludes it.
         (b"[\"a\\uD83D", 3, "\"a", Some(Escape)),
         (b"[\"a\\uD83D\\", 3, "\"a", Some(Escape)),
         (b"[\"a\\uD83D\\u", 3, "\"a", Some(Escape)),
@@ -77,13 +77,13 @@ fn the_settled_part_ends_with_its_last_token() {
         (b"[\"a\\uD83D\\uD83D", 9, "\"a\\uD83D", Some(Escape)),
         (b"[\"a\\uD83D\xC3", 9, "\"a\\uD83D", Some(Utf8)),
         (b"[\"\\uDE00", 8, "\"\\uDE00", Some(String)),
-        // Where only the quote is settled, what stands before it belongs to the answer.
+        // If only the quote is settled, the text before it is part of the answer.
         (b"\"", 1, "\"", Some(String)),
         (b"  \"", 3, "\"", Some(String)),
         (b"{\"content\":\"", 12, "\"content\":\"", Some(String)),
         (b"{\"content\": \"\\", 13, "\"content\": \"", Some(Escape)),
         (b"[1, \"", 5, "1, \"", Some(String)),
-        // A byte order mark is no token.
+        // A byte order mark is not a token.
         (b"\xEF\xBB", 0, "\u{FFFD}", Some(Utf8)),
         (b"\xEF\xBB\xBF\n", 0, "\u{FEFF}\n", None),
         (b"\xEF\xBB\xBF[", 4, "[", None),

@@ -1,6 +1,6 @@
 //! The block structure of Markdown, byte by byte: the containers of each line, and its kind.
 //!
-//! It follows `CommonMark` as far as it decides whether a fence, an HTML block, a paragraph or a table is open.
+//! It follows `CommonMark` as far as that decides whether a fence, an HTML block, a paragraph or a table is open.
 //! Each byte is examined once. The kind of a line is decided at the first byte that determines it.
 
 mod answer;
@@ -79,7 +79,7 @@ struct Rule {
 }
 
 /// Follows the lines of a text.
-// Fields: the state of one pass over lines; each line may change most of them.
+// Fields: the state of one pass over lines, most of which may change with each line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::detect) struct Blocks {
     /// Bytes read so far.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::detect::MAX_POSITION;
 
-/// How many bytes of a fence's info string are looked at.
+/// Number of examined bytes of a fence's info string.
 const INFO_BYTES: usize = 8;
 
 /// The language that a fence declares.
@@ -12,7 +12,7 @@ const INFO_BYTES: usize = 8;
 pub(in crate::detect) enum Language {
     /// `json`, `jsonl` or `ndjson`.
     Json,
-    /// Nothing was said.
+    /// The info string was not read yet.
     Unsaid,
     Other,
 }
@@ -27,7 +27,7 @@ pub(in crate::detect) struct Fence {
     pub(in crate::detect) start: usize,
     /// Where its line begins.
     pub(super) line_start: usize,
-    /// Whether nothing but whitespace was seen in it.
+    /// Whether the fence contains only white space.
     pub(in crate::detect) empty: bool,
     /// Whether it may as well close another one that ended without its closing line.
     pub(super) doubtful: bool,
@@ -61,7 +61,7 @@ impl Opening {
         Self { sign, length: 1, start, info: [0; INFO_BYTES], info_length: 0 }
     }
 
-    /// Takes a byte of the info string.
+    /// Reads a byte of the info string.
     pub(super) fn push_info(&mut self, byte: u8) {
         if matches!(byte, b' ' | b'\t') && self.info_length == 0 {
             return;
@@ -115,17 +115,17 @@ impl CodeFence {
         let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
         let info = line.trim_start_matches(char::from(sign));
         let length = line.len() - info.len();
-        // A backtick behind backticks makes them code within a line.
+        // A backtick after backticks makes them inline code.
         let is_fence = length >= 3 && !(sign == b'`' && info.contains('`'));
         is_fence.then_some(Self { sign, length, is_bare: info.is_empty() })
     }
 
-    /// Whether the two have the same sign and length, so that one line closes what either opens.
+    /// Whether both have the same sign and length, so that the same line closes either of them.
     pub fn is_like(self, other: Self) -> bool {
         self.sign == other.sign && self.length == other.length
     }
 
-    /// Whether the other one closes what this one has opened.
+    /// Whether the other fence closes this one.
     pub fn is_closed_by(self, other: Self) -> bool {
         other.is_bare && other.sign == self.sign && other.length >= self.length
     }

@@ -87,13 +87,13 @@ fn raw_element(name: &[u8]) -> Option<Markup> {
 /// An HTML block, and how much of its end has arrived.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlBlock {
-    /// It ends before a blank line.
+    /// The block ends before a blank line.
     UntilBlank,
-    /// It ends with the line that contains this ending.
+    /// The block ends with the line that contains this ending.
     UntilSigns { markup: Markup, matched: Ending },
 }
 
-/// How much of an HTML block's end the text ends in.
+/// The part of an HTML block's end at the end of the text.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Ending {
     /// Number of matching signs. For an end tag, the number of bytes after `<`.
@@ -195,11 +195,11 @@ pub(super) enum Tag {
 
 /// The result of processing a byte of the line.
 pub(super) enum HtmlStep {
-    /// It may still begin a block.
+    /// The text may still begin a block.
     Open(HtmlStart),
     /// It begins this one.
     Block(HtmlBlock),
-    /// It does not begin a block.
+    /// The text does not begin a block.
     None,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Inline {
     link: Link,
     /// Start of the open link.
     start: usize,
-    /// Whether a link with a destination was seen.
+    /// Whether a link with a destination was found.
     pub(super) complete: bool,
 }
 

@@ -91,12 +91,12 @@ impl Row {
     }
 }
 
-/// A table, as the common form of all its rows so far.
+/// The common form of all rows of a table so far.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Table {
     begins: bool,
     ends: bool,
-    /// Number of cells of its head, while every row has the same number.
+    /// Number of cells of the table's head, while all rows have the same number.
     cells: Option<usize>,
 }
 

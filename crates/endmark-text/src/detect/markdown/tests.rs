@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is open in `text`, and where it begins; the same however the text is split.
+/// Returns the open element of `text` and its start. The result must not depend on chunking.
 #[track_caller]
 fn open(text: &str) -> Option<(String, usize)> {
     let mut single_bytes = MarkdownMachine::default();
@@ -82,7 +82,7 @@ fn fences_are_found_in_quotations_and_lists() {
 #[test]
 fn a_fence_that_ends_with_its_container_is_uncertain() {
     check(&[
-        // Strictly the last line opens another fence; its author closes the one in the list.
+        // By the specification the last line opens another fence, but its author closes the one in the list.
         ("1. Do:\n   ```sh\nls\n   ```\nText", None),
         ("1. Do:\n   ```sh\nls\n```\nText\n", None),
         ("1. Do:\n   ```sh\nls\n```\n\n```sh\nls", Some(("```", 24))),

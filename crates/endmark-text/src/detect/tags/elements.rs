@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum number of open elements, since each needs memory for its name. XML parsers stop at 256, HTML parsers at 512.
+/// Maximum number of open elements, because each needs memory for its name. XML parsers stop at 256, HTML parsers at
+/// 512.
 pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
 
 /// The fault of an element beyond [`MAX_OPEN_ELEMENTS`].

@@ -51,9 +51,9 @@ enum State {
 
 /// The result of processing a byte.
 pub(super) enum Step {
-    /// It belongs to a possible tag.
+    /// The byte belongs to a possible tag.
     Inside,
-    /// It is text, and so is everything since `start`.
+    /// The byte is text, and so is everything since `start`.
     Text { start: usize },
     /// A start tag is complete. `empty` means that it closes itself.
     Start { start: usize, empty: bool },
@@ -353,8 +353,8 @@ impl Scanner {
         (self.state != State::Text).then_some(self.start)
     }
 
-    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because the
-    /// text is cut in any case.
+    /// Whether the text ends in a tag that is certain so far. Within an element an uncertain tag suffices, because
+    /// the text is cut in any case.
     pub(super) fn is_open(&self, in_element: bool) -> bool {
         match self.state {
             State::Text => false,

@@ -2,7 +2,7 @@ use super::elements::MAX_OPEN_ELEMENTS;
 use super::*;
 use crate::{InToken, Truncation};
 
-/// The verdict on `text`; the same however the text is split.
+/// Returns the verdict on `text`. It must not depend on chunking.
 #[track_caller]
 fn judge(text: &str) -> Verdict {
     let mut single_bytes = TagsMachine::default();
@@ -183,7 +183,7 @@ fn open_elements_are_bounded() {
     closes.push(b"</a><b>");
     assert_eq!(closes.verdict().name(), "truncated");
     let refused = Verdict::Malformed { index: 3 * MAX_OPEN_ELEMENTS + 1, reason: TOO_DEEP.to_owned() };
-    // A byte that is not UTF-8 does not change what stands before it, and no end tag closes what was refused.
+    // An invalid byte does not change the text before it, and no end tag closes a rejected element.
     for rest in [&b" <a>"[..], b" <a></a>", b" <a>\xff"] {
         let mut bytewise = machine.clone();
         for byte in rest {

@@ -17,7 +17,7 @@ enum Damage {
     Insert(Index, &'static str),
     /// Characters are lost.
     Remove(Index, usize),
-    /// A piece is there twice.
+    /// Repeats a piece.
     Repeat(Index, usize),
     /// Two neighbours change places.
     Swap(Index),
@@ -57,7 +57,7 @@ fn apply_damage(text: &str, damage: &Damage) -> String {
     characters.into_iter().collect()
 }
 
-/// What another parser makes of a text, in the words of detection; else why it refuses it.
+/// Returns another parser's verdict in the words of detection, or the reason why it rejects the text.
 fn parse_with_other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&'static str, String> {
     match serde_json::from_str::<T>(text) {
         Ok(_) => Ok("whole"),
@@ -66,7 +66,7 @@ fn parse_with_other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&
     }
 }
 
-/// Whether a refusal, or what is said in place of one, is one that has a name.
+/// Whether a rejection, or a difference in verdicts, has a known explanation.
 fn is_explained(
     verdict: &Verdict,
     other: &Result<&'static str, String>,
@@ -75,7 +75,7 @@ fn is_explained(
 ) -> bool {
     match (verdict, other) {
         (Verdict::Malformed { .. }, Err(_)) => true,
-        // An escape with too few digits before it ends.
+        // An escape with too few digits before its end.
         (Verdict::Malformed { index, reason }, Ok("truncated")) => {
             reason == "not a hexadecimal digit" && text.len() - index < 4
         }
@@ -92,7 +92,7 @@ fn is_explained(
     }
 }
 
-/// What does not hold for a text, if anything.
+/// Returns the first unexplained difference for a text, if any.
 fn find_unexplained(text: &str) -> Option<String> {
     let verdict = detect_strict(text.as_bytes(), &Format::Json).verdict;
     let (ignored, value) =
@@ -110,7 +110,7 @@ proptest! {
         let whole = source(&atoms);
         let mut all = whole.clone();
         for damage in &damages {
-            // Each by itself, and one after the other.
+            // Each damage alone, and all of them in sequence.
             all = apply_damage(&all, damage);
             for text in [&apply_damage(&whole, damage), &all] {
                 // A byte order mark is allowed here, and no beginning elsewhere.

@@ -1,8 +1,8 @@
-//! Valid JSON documents as lists of atoms, so that a test knows by itself where each token ends.
+//! Valid JSON documents as lists of atoms, so that a test knows where each token ends.
 
 use proptest::prelude::*;
 
-/// A piece of a document: nothing inside it can be settled by itself.
+/// A piece of a document. Nothing within it can be settled separately.
 #[derive(Debug, Clone)]
 pub(crate) struct Atom {
     pub(crate) source: String,

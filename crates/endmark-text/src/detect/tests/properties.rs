@@ -1,4 +1,4 @@
-//! The property of PC-1 at every cut of generated documents, and that of PC-2 for any chunks.
+//! The property of PC-1 for all cuts of generated documents, and the property of PC-2 for any chunks.
 
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -12,7 +12,7 @@ fn formats() -> [Format; 7] {
     [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
-/// Whether `text` is one JSON value, as another parser sees it.
+/// Whether another parser reads `text` as one JSON value.
 fn is_value(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
@@ -29,7 +29,7 @@ fn is_mark(text: &[u8]) -> bool {
     text == "\u{FEFF}".as_bytes()
 }
 
-/// Where the first `cut` bytes of a document are settled.
+/// Returns how much of the first `cut` bytes of a document is settled.
 fn settled_end(atoms: &[Atom], cut: usize) -> usize {
     let mut start = 0;
     let mut settled = 0;
@@ -66,7 +66,7 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// The shortest text found that makes a truncated `text` a value.
+/// Returns the shortest known text that completes a truncated `text` to a value.
 fn complete(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
     const TOKENS: [&[u8]; 29] = [
         b"",

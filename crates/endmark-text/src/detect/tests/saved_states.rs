@@ -1,4 +1,4 @@
-//! A saved state that was tampered with, where anything rests on what was changed (PC-2).
+//! Modified saved states. A modification of data that other code relies on must be detected (PC-2).
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn restores(state: &Value) -> bool {
     serde_json::from_value::<Detector>(state.clone()).is_ok()
 }
 
-/// Changes one thing of what is saved of `text`; answers whether the state is still taken.
+/// Modifies one item of the saved state of `text`. Returns whether the state is still accepted.
 fn is_accepted(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
     let mut state = save(format, text);
     assert!(restores(&state), "{format}: {state}");
@@ -38,7 +38,7 @@ fn assert_accepted(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
     }
 }
 
-/// The longest text of which offsets can be counted.
+/// Maximum length of a text whose offsets can be represented.
 const LONGEST: usize = usize::MAX >> 4;
 
 #[test]
@@ -150,7 +150,7 @@ fn a_saved_string_end_must_be_within_the_text() {
             (inside, json!({"Character": {"missing": 3, "lowest": 128, "highest": 191}})),
         ],
     );
-    // In a character there is no escape, and between two of them neither anything.
+    // There is no escape within a character, and neither of them between two characters.
     assert_accepted(&Format::Json, b"[\"a\xF0\x9F", &[(escape, json!(99))]);
     assert_refused(&Format::Json, b"[\"a\xF0\x9F", &[(pending, json!(99)), (pending, json!(1))]);
     assert_accepted(&Format::Json, b"[\"a", &[(pending, json!(99)), (escape, json!(99))]);

@@ -46,8 +46,8 @@ impl MessageWriter {
         bytes
     }
 
-    /// Returns a call whose block is held and of which the client has nothing, with these arguments. The held blocks
-    /// before it come first. Returns `None` if none of its block is held.
+    /// Returns a call whose block is held, with these arguments, if the client has nothing of it. The held blocks
+    /// before it come first. Returns `None` if its block is not held.
     pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         self.held.gather(|frame, _| block_number(frame));
         let position = self.held.events().position(|event| has_piece_of(event, call.index))?;

@@ -1,4 +1,4 @@
-//! The state of one item of a streamed response, as the client has it.
+//! The state of one item of a streamed response at the client.
 
 use super::ResponseWriter;
 use crate::edit::Edits;
@@ -18,11 +18,11 @@ pub(super) enum Target {
 #[derive(Debug, Clone)]
 pub(super) struct ClientItem {
     pub(super) place: ItemPlace,
-    /// Its index in the output.
+    /// Index of the item in the output.
     pub(super) index: u64,
     pub(super) id: String,
     pub(super) kind: Item,
-    /// Its number among the calls.
+    /// Number of the item among the calls.
     pub(super) call: u32,
     /// The form of a call, if it is one.
     pub(super) form: CallForm,
@@ -35,7 +35,7 @@ pub(super) struct ClientItem {
     pub(super) part_done: bool,
     /// The text of that part, or the arguments, as the client has them.
     pub(super) text: String,
-    /// The item as it was reported complete.
+    /// The item in the event that reported it as complete.
     pub(super) done_part: Option<String>,
     /// Whether it was created here.
     pub(super) is_own: bool,
@@ -98,7 +98,7 @@ impl ClientItem {
         }
     }
 
-    /// Notes that a part begins: the text that follows belongs to it.
+    /// Records that a part begins: the text that follows belongs to it.
     pub(super) fn begin_part(&mut self, index: Option<u64>, part: String) {
         self.content_index = Some(index.unwrap_or(0));
         self.part = part;

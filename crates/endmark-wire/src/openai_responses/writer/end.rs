@@ -24,7 +24,7 @@ impl ResponseWriter {
             match item {
                 Some(item) => {
                     write_known(&mut edits, item, known);
-                    // It was reported incomplete because of the part that it lacked.
+                    // It was reported as incomplete because of the missing part.
                     if known.kind == Item::Call && item.field("status").is_some() {
                         edits.set_field(item, "status", &quote(COMPLETED));
                     }
@@ -73,7 +73,7 @@ impl ResponseWriter {
         Some(self.renumber(frame, edits, name))
     }
 
-    /// Returns a new last event if none came, or nothing if the end of the response is unknown.
+    /// Returns a new last event if none arrived, or nothing if the end of the response is unknown.
     pub(super) fn create_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
         let raw = self.response.clone().unwrap_or_else(|| self.bare_response());

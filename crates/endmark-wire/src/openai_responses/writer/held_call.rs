@@ -10,8 +10,8 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl ResponseWriter {
-    /// Returns a call whose item is held and of which the client has nothing, with these arguments. The held frames
-    /// before it come first. Returns `None` if no item of it is held.
+    /// Returns a call whose item is held, with these arguments, if the client has nothing of it. The held frames
+    /// before it come first. Returns `None` if its item is not held.
     pub(super) fn write_held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
@@ -47,7 +47,7 @@ impl ResponseWriter {
         Some(bytes)
     }
 
-    /// Returns the beginning of a held call, without the arguments that came.
+    /// Returns the beginning of a held call, without the arguments that arrived.
     fn begin_held(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
             return frame.raw.clone();
@@ -62,7 +62,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// Drops held items of which the client has nothing, since replacements for them are written.
+    /// Drops held items that the client has not received, because replacements are written.
     pub(super) fn drop_unknown_items(&mut self) {
         let mut held = self.held.take();
         held.retain(|(frame, event)| {
@@ -80,7 +80,7 @@ impl ResponseWriter {
         self.held.put_back(held);
     }
 
-    /// Removes from a response the items of which the client was given nothing.
+    /// Removes the items from a response that were not sent to the client.
     pub(super) fn remove_omitted_items<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
             let is_left_out =

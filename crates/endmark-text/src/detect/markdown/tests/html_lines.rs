@@ -1,8 +1,8 @@
-//! Which lines begin an HTML block: in one no fence begins.
+//! Which lines begin an HTML block, in which no fence begins.
 
 use super::open;
 
-/// Whether `line` begins an HTML block that goes on with the next line.
+/// Whether `line` begins an HTML block that continues with the next line.
 fn begins_block(line: &str) -> bool {
     open(&format!("{line}\n```\n")).is_none()
 }

@@ -1,5 +1,5 @@
-//! What a line is, shown by what may stand behind it: a tag that fills its line begins an HTML block, in which no
-//! fence begins, unless it stands in a paragraph.
+//! The kind of a line, shown by what may follow it. A tag that fills its line begins an HTML block, in which no fence
+//! begins, unless the line is in a paragraph.
 
 use super::{check, open};
 
@@ -172,7 +172,7 @@ fn a_quotation_ends_without_its_marker_unless_in_a_paragraph() {
         ("> > ```\n> x", None),
         ("> <!-- a\n> b", Some(("<!--", 0))),
         ("> <!-- a\nb", None),
-        // A lazy line goes on with the paragraph: its tag begins no block.
+        // A lazy line continues the paragraph, so its tag does not begin a block.
         ("> a\n<a>\n```\n", Some(("```", 8))),
         ("> a\n> \n<a>\n```\n", None),
         ("> a\n\n<a>\n```\n", None),

@@ -1,4 +1,4 @@
-//! Where in a link its text, its destination and its title end.
+//! Where the text, the destination and the title of a link end.
 
 use super::check;
 

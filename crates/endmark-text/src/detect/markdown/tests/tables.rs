@@ -1,8 +1,8 @@
-//! What makes lines a table, and when its last row lacks its end.
+//! Which lines form a table, and when its last row lacks its end.
 
 use super::{check, open};
 
-/// Whether the line below `head` makes a table of it: then the next row has to end as both of them do.
+/// Whether the line below `head` makes a table. In that case the next row must end like both of them.
 fn is_table(head: &str, delimiter: &str) -> bool {
     open(&format!("{head}\n{delimiter}\n| 1")).is_some()
 }

@@ -1,9 +1,9 @@
-//! A text that grows piece by piece, and what is said after each of them.
+//! The verdicts on a text that grows piece by piece.
 
 use super::*;
 
-/// What is said of a text: `whole`, or where it is settled, where it was balanced last, its last token, what is
-/// open, and what the cut goes through.
+/// Describes the verdict: `whole`, or the settled end, the last balanced position, the last token, the open elements,
+/// and the token at the cut.
 fn describe_detection(text: &str) -> String {
     let Verdict::Truncated(cut) = judge(text) else { return judge(text).name().to_owned() };
     let in_token = cut.in_token.map_or("-", InToken::name);

@@ -1,8 +1,8 @@
-//! What of HTML is known: which elements end by themselves, and which documents may leave ends out.
+//! Known facts about HTML: which elements end implicitly, and which documents may omit ends.
 
 use super::*;
 
-/// The elements before which an open one ends by itself.
+/// The elements before which an open element ends implicitly.
 const ENDS_BEFORE: [(&str, &[&str]); 12] = [
     ("li", &["li"]),
     ("dt", &["dt", "dd"]),
@@ -18,7 +18,7 @@ const ENDS_BEFORE: [(&str, &[&str]); 12] = [
     ("div", &[]),
 ];
 
-/// Elements of many kinds, each of which an element may stand before.
+/// Elements of many kinds that may follow an element.
 const NEXT: [&str; 24] = [
     "li",
     "dt",
@@ -82,7 +82,7 @@ fn a_declared_html_document_may_omit_optional_ends() {
         assert_eq!(judge(text), Verdict::Whole, "{text:?}");
     }
     for (text, open) in [
-        // What is open around an element that has to be closed is named with it.
+        // The open elements around an element that must be closed are named with it.
         ("<!DOCTYPE html><p><b>a", "<p><b>"),
         ("<!DOCTYPE html><p><B>a<li>b", "<p><B>"),
         ("<!DOCTYPE html><ul><li>a<li>b", "<ul>"),
@@ -94,7 +94,7 @@ fn a_declared_html_document_may_omit_optional_ends() {
     ] {
         assert_eq!(signs(&cut(text)), open, "{text:?}");
     }
-    // Its own end is behind it: what follows stands in the same document.
+    // Its own end precedes the text, which belongs to the same document.
     assert_eq!(judge("<html></html><p>a"), Verdict::Whole);
     assert_eq!(judge("<html></html><html></html><p>a"), Verdict::Whole);
     assert_eq!(judge("<!DOCTYPE html><!DOCTYPE html><p>a"), Verdict::Whole);
