@@ -114,7 +114,7 @@ fn parse_span(span: &str) -> Result<u64, Failure> {
 }
 
 /// Recoveries of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
-pub(crate) async fn recoveries(
+pub(crate) async fn load_recoveries(
     store: &Store,
     query: &Query,
     limit: u32,
@@ -192,12 +192,12 @@ pub(crate) const REFUSED: &str = "refused";
 
 /// Requests of all gateways, the newest first, and whether they are of this gateway alone since the database fails.
 /// Refused requests are of this gateway alone.
-pub(crate) async fn requests(
+pub(crate) async fn load_requests(
     store: &Store,
     query: &Query,
     limit: u32,
 ) -> Result<(RequestPage, bool), Failure> {
-    let mut filter = request_filter(query)?;
+    let mut filter = parse_request_filter(query)?;
     filter.since = query.text("since").map(parse_span).transpose()?.map(span::moment_before);
     let (mut page, mut is_alone) = (RequestPage::default(), false);
     if filter.outcome.as_deref() != Some(REFUSED) {
@@ -268,7 +268,7 @@ pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
 }
 
 /// Returns everything about a recovery by its number, or a request by its id.
-pub(crate) async fn recovery(store: &Store, id: &str) -> Result<RequestRecords, Failure> {
+pub(crate) async fn load_recovery(store: &Store, id: &str) -> Result<RequestRecords, Failure> {
     let id = percent_decode(id);
     let found = Fleet::of(store).request(&id).await?;
     if found.recovery.is_none() && found.request.is_none() {
@@ -291,7 +291,7 @@ pub(crate) async fn load_compactions(
 
 /// Returns everything about a session, and its newest calls, at most `calls`, newest first. Its usage and its calls are those
 /// of all gateways.
-pub(crate) async fn session(
+pub(crate) async fn load_session(
     console: &Console,
     store: &Store,
     id: &str,

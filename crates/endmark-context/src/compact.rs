@@ -300,7 +300,8 @@ impl Machine<'_> {
             ledger.absorb(&found[*turn], *turn, count);
         }
         ledger.forget(&visible);
-        let lines = self.narrative.map_or_else(|| self.lines(&folded, found), |narrated| narrated.lines.clone());
+        let lines =
+            self.narrative.map_or_else(|| self.lines(&folded, found), |narrated| narrated.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // Subtracts the kept tokens from those of the original history, so that the next compaction can recover the

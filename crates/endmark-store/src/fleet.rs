@@ -134,7 +134,7 @@ impl Fleet {
         lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Option<Result<T, StoreError>> {
         let address = self.location.postgres()?;
-        let lookup = async |client: &mut Client| match database::schema(client).await? {
+        let lookup = async |client: &mut Client| match database::query_schema_version(client).await? {
             Some(_) => lookup(client).await,
             None => Ok(T::default()),
         };

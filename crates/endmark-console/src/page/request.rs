@@ -35,7 +35,7 @@ pub(super) async fn page(
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let id = percent_decode(id);
-    let RequestRecords { recovery, request: row } = reading::recovery(store, &id).await?;
+    let RequestRecords { recovery, request: row } = reading::load_recovery(store, &id).await?;
     let content = match (&row, &recovery) {
         (Some(row), _) => request(console, row, recovery.as_ref()),
         (None, recovery) => html! {

@@ -49,7 +49,7 @@ impl SharedReader {
 
     /// Returns an error if the database has another schema than this version.
     pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
-        let schema = self.answer(database::schema(&self.client).await)?.unwrap_or(0);
+        let schema = self.answer(database::query_schema_version(&self.client).await)?.unwrap_or(0);
         self.address.check_schema(schema)?;
         if schema < database::SCHEMA {
             return Err(self
@@ -81,7 +81,7 @@ impl SharedReader {
 
     /// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC).
     pub async fn sums(&self, by: Dimension, since: &str, until: &str) -> Result<SharedSums, StoreError> {
-        self.answer(usage::sums(&self.client, by, since, until).await)
+        self.answer(usage::query_sums(&self.client, by, since, until).await)
     }
 
     /// Reads the sums of all calls of a session.

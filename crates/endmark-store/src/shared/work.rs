@@ -333,10 +333,8 @@ impl Worker {
     async fn read_keys(&mut self) -> Result<(), Failure> {
         let Some(client) = &mut self.client else { return Ok(()) };
         let (version, keys, secrets) = self.state.answer(database::query_keys(client)).await?;
-        let replaced = self
-            .state
-            .writer
-            .write(move |session| journal::replace_keys(session, version, &keys, &secrets));
+        let replaced =
+            self.state.writer.write(move |session| journal::replace_keys(session, version, &keys, &secrets));
         replaced.await.map_err(Failure::Lost)?;
         self.state.keys_version.store(version, Ordering::Release);
         Ok(())
