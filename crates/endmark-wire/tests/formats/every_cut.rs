@@ -91,7 +91,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
         {
             Some((_, "")) => {}
             Some((sent_call, rest)) => {
-                client.extend(relayed.writer.write_arguments(0, sent_call, rest).unwrap())
+                client.extend(relayed.writer.write_arguments(0, sent_call, rest).unwrap());
             }
             None => client.extend(relayed.writer.write_tool_call(0, call)),
         }
