@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, find_input, parse, input_text, unknown_word};
+use crate::options::{answer, find_input, input_text, parse, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
-use crate::options::{NamedFormat, answer, format, find_input, parse};
+use crate::options::{NamedFormat, answer, find_input, format, parse};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

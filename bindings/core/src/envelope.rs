@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::options::{answer, parse, input_text};
+use crate::options::{answer, input_text, parse};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use endmark::guard::{Artifact, CriteriaError, Guard, Template};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::options::{answer, parse, input_text};
+use crate::options::{answer, input_text, parse};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::failure::Failure;
 use crate::offsets::Unit;
-use crate::options::{answer, format, parse, parse_asked_from, input_text, unknown_method, unknown_word};
+use crate::options::{answer, format, input_text, parse, parse_asked_from, unknown_method, unknown_word};
 use crate::stitch::{check_template, convert_seam};
 use crate::stop;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::guard;
-use crate::options::{answer, find_input, parse, input_text, unknown_method, unknown_word};
+use crate::options::{answer, find_input, input_text, parse, unknown_method, unknown_word};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

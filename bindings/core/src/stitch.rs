@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
-use crate::options::{answer, format, parse, parse_asked_from, input_text};
+use crate::options::{answer, format, input_text, parse, parse_asked_from};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,8 +109,9 @@ struct ShownStitched<'s> {
 pub(crate) fn stitch(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: Options = parse(options)?;
     let format = format(&options.format, options.marker.as_deref())?;
-    let chunks: Vec<String> =
-        (0..inputs.len()).map(|index| input_text(inputs, index).map(str::to_owned)).collect::<Result<_, _>>()?;
+    let chunks: Vec<String> = (0..inputs.len())
+        .map(|index| input_text(inputs, index).map(str::to_owned))
+        .collect::<Result<_, _>>()?;
     let stitched = endmark::stitch(&chunks, &format, parse_asked_from(&options.from)?);
     answer(&ShownStitched {
         outcome: stitched.outcome.name(),
