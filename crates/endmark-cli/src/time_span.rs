@@ -9,7 +9,7 @@ pub(crate) fn seconds(typed: &str) -> Result<u64, CommandError> {
         CommandError::input(
             "bad_since",
             format!("`{typed}` is not a time span"),
-            "Write a number followed by m, h, d or w, as in `--since 7d`.",
+            "Write a number followed by m, h, d or w, as in `7d` or `30m`.",
         )
     })
 }

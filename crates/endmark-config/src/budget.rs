@@ -35,7 +35,7 @@ settings! {
         model_day_usd: u64 = 0, Dollars;
         /// Output tokens that are held for a call without a limit.
         assume_output_tokens: u64 = 4_096, AtLeast(1);
-        /// Whether calls are made if the store cannot hold them: open, or closed.
+        /// Whether calls are made if the store cannot hold them: open, or closed. With PostgreSQL the default is closed.
         on_store_error: OnStoreError = OnStoreError::Open, ON_STORE_ERROR;
         /// A model without a price, if a budget is in dollars: refuse, or count_tokens_only.
         unknown_price: UnknownPrice = UnknownPrice::Refuse, UNKNOWN_PRICE;

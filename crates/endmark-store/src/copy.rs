@@ -148,7 +148,8 @@ async fn into_file(
     check_unused(&client, address).await?;
     let (target, _) = file.sums()?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
-    Ok(CopyResult { source: sums, target, differing_keys, omitted: Vec::new() })
+    let omitted = copying::query_omitted_records(&client).await.map_err(failed)?;
+    Ok(CopyResult { source: sums, target, differing_keys, omitted })
 }
 
 /// Fails if gateways use the database, or if one of them may have unreported costs.

@@ -51,8 +51,8 @@ pub struct Closing<'a> {
 /// written.
 ///
 /// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame while the upstream sends. Then either
-/// [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and [`Writer::tool_call`], and
-/// [`Writer::close`] or [`Writer::error`] at the end.
+/// [`Writer::release`], or any of [`Writer::write_text`], [`Writer::write_arguments`] and [`Writer::write_tool_call`], and
+/// [`Writer::close`] or [`Writer::write_error`] at the end.
 pub trait Writer: fmt::Debug + Send + Sync {
     /// Appends a frame unchanged to the client's bytes. Held frames go first if the order of all events matters in
     /// the format.
@@ -80,10 +80,10 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn write_text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
     /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces.
-    /// In that case [`Writer::tool_call`] writes the complete call.
+    /// In that case [`Writer::write_tool_call`] writes the complete call.
     fn write_arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
-    /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
+    /// Returns whether [`Writer::write_arguments`] can continue a call of which the client has the beginning.
     fn can_continue(&self, choice: u32, call: &ToolCall) -> bool;
 
     /// Returns a complete tool call that the client has not begun to receive.
@@ -103,7 +103,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns whether [`Writer::tool_call`] can write a cut call: the end of the reply discloses the cut.
+    /// Returns whether [`Writer::write_tool_call`] can write a cut call: the end of the reply discloses the cut.
     fn shows_cut_calls(&self) -> bool {
         true
     }

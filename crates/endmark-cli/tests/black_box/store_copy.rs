@@ -57,6 +57,10 @@ fn a_copy_to_postgresql_and_back_keeps_keys_and_budgets() {
         assert_eq!(served.end("-TERM").0, Some(0));
         assert!(spent() > before, "the call counts in the budget that was copied");
 
+        postgres.query("UPDATE em_budgets SET closed_by = 'em_1'");
+        let run = place.run(&["store", "copy", "env:SHARED", "sqlite:back.db", "--json"]);
+        let omitted = json!([{"what": "raised or closed budgets of sessions", "count": 1}]);
+        assert_eq!(run.envelope()["data"]["left_out"], omitted, "{}", run.errors);
         let run = place.run(&["store", "copy", "env:SHARED", "sqlite:back.db"]);
         assert_eq!(run.code, 0, "{} {}", run.output, run.errors);
         assert!(run.output.contains("6 calls") && run.output.contains("1 keys"), "{}", run.output);

@@ -140,3 +140,28 @@ pub(crate) async fn budgets(
     let last = rows.last().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]);
     Ok((rows.iter().map(database::read_spending).filter(|(_, spent)| *spent > 0).collect(), last))
 }
+
+/// Returns the kinds of records that are not copied into a file, with their counts.
+pub(crate) async fn query_omitted_records(client: &Client) -> Result<Vec<(&'static str, u64)>, Error> {
+    const KINDS: [(&str, &str, &str); 5] = [
+        ("recovered or cut replies", "em_recoveries", "true"),
+        ("kept outputs", "em_outputs", "true"),
+        ("condensed conversations", "em_compactions", "true"),
+        ("supervised runs", "em_runs", "true"),
+        ("raised or closed budgets of sessions", "em_budgets", "extra > 0 OR closed_by <> ''"),
+    ];
+    let mut omitted = Vec::new();
+    for (what, table, condition) in KINDS {
+        // A database of an older version lacks some of the tables.
+        let exists = format!("SELECT to_regclass('{table}') IS NOT NULL");
+        if !client.query_typed_one(&exists, &[]).await?.get::<_, bool>(0) {
+            continue;
+        }
+        let count = format!("SELECT count(*) FROM {table} WHERE {condition}");
+        let count = natural(client.query_typed_one(&count, &[]).await?.get(0));
+        if count > 0 {
+            omitted.push((what, count));
+        }
+    }
+    Ok(omitted)
+}

@@ -26,9 +26,9 @@ use crate::stream::{Data, frame_data, parse_data};
 /// use endmark_wire::openai_chat::{ChatRequest, ChatStream};
 /// let request = ChatRequest::parse(br#"{"messages":[],"stream":true}"#)?;
 /// let mut stream = ChatStream::new(&request, 1 << 20);
-/// stream.chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#)?;
-/// stream.chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#)?;
-/// let chunk = stream.chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#)?;
+/// stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#)?;
+/// stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Hello"}}]}"#)?;
+/// let chunk = stream.read_chunk(r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#)?;
 /// assert_eq!(chunk.finishes[0].word, "length");
 /// assert_eq!(stream.choices()[0].text, "Hello");
 /// let rest = r#"{"id":"c1","choices":[{"index":0,"delta":{"content":", world"},"finish_reason":null}]}"#;
@@ -83,7 +83,7 @@ impl ChatStream {
         Ok(self.read_data(data))
     }
 
-    /// Reads the data of a frame; see [`ChatStream::frame`].
+    /// Reads the data of a frame; see [`ChatStream::read_frame`].
     pub fn read_chunk(&mut self, data: &str) -> Result<Event, EventError> {
         let data = parse_data(data, &mut self.received)?;
         Ok(self.read_data(data))
