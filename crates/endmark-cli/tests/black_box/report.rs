@@ -21,7 +21,7 @@ fn reports_without_data_give_advice() {
     assert!(run.output.contains("last 12h") && run.output.contains("resume.mode=warn"), "{}", run.output);
     let run = place.run(&["report", "--since", "soon"]);
     assert_eq!(run.code, 2);
-    assert!(run.errors.contains("--since 7d"), "{}", run.errors);
+    assert!(run.errors.contains("as in `7d`"), "{}", run.errors);
 }
 
 #[test]
