@@ -17,7 +17,7 @@ use crate::stop;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options<'o> {
-    /// The required format of the reply. Null if there is none.
+    /// The required format of the reply. Null if the request names no format.
     #[serde(default)]
     format: Option<String>,
     #[serde(default)]

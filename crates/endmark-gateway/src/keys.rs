@@ -189,7 +189,7 @@ impl OwnKey {
         !self.found_key.key.models.is_empty()
     }
 
-    /// Checks that the key admits all these models. `None` stands for a model that could not be read.
+    /// Checks that the key admits all these models. `None` means that the model could not be read.
     ///
     /// # Errors
     /// [`KeyRefused::Model`] for the first model that is not in the key's list, or if none is named.

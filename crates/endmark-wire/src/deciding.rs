@@ -141,7 +141,7 @@ pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) 
 }
 
 /// Returns all models in the body of a checked request: its own, and those of tools that query another model. `None`
-/// stands for a model that cannot be read.
+/// means that the model cannot be read.
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
@@ -149,8 +149,8 @@ pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
 }
 
-/// Returns the models of the items of a checked request that is a list of requests. `None` stands for a model that
-/// cannot be read.
+/// Returns the models of the items of a checked request that is a list of requests. `None` means that
+/// the model cannot be read.
 pub fn item_models<'a>(
     root: Value<'a>,
     fields: &'static [DecidingField],

@@ -156,8 +156,7 @@ async fn a_reply_with_only_a_cut_call_gets_a_placeholder_text() {
     assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
 }
 
-/// llama.cpp, because it refuses to go on with a message that has calls: it still goes on with one that is shown as
-/// text.
+/// llama.cpp refuses to continue a message that has calls. It continues one whose calls are shown as text.
 #[tokio::test]
 async fn an_upstream_that_rejects_a_cut_call_gets_it_as_text() {
     let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;

@@ -91,7 +91,7 @@ fn add_unchanged(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>
             announced: opening.announced,
         };
         if at_cut && joint.in_text && may_lack_whitespace(joint, opening) {
-            // Strings contain no raw line breaks. A raw line break may stand for an escaped one, or for a space.
+            // Strings contain no raw line breaks. A raw line break may be an escaped one, or a space.
             let left_out = &joint.continuation[..opening.start];
             let is_line_break = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {
