@@ -41,6 +41,6 @@ pub use reader::{
     RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow, SessionOutput, UsageReport,
     UsageSummary,
 };
-pub(crate) use reader::{MAX_CANDIDATES, REPLY_PURPOSES, ReportParts};
+pub(crate) use reader::{MAX_CANDIDATES, PageBuilder, REPLY_PURPOSES, ReportParts};
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

@@ -21,7 +21,7 @@ use crate::records::{FinalStatus, LogCursor, LogRow, LoggedPiece, Piece, Recover
 
 pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
-pub(crate) use requests::MAX_CANDIDATES;
+pub(crate) use requests::{MAX_CANDIDATES, PageBuilder};
 pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRecords, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub(crate) use summary::{REPLY_PURPOSES, ReportParts};

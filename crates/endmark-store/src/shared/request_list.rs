@@ -7,7 +7,8 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::sql::Parameter;
 use super::{calls, recoveries};
-use crate::engine::{MAX_CANDIDATES, RequestFilter, RequestPage, RequestRow};
+use crate::calls::UsageRow;
+use crate::engine::{MAX_CANDIDATES, PageBuilder, RequestFilter, RequestPage, RequestRow};
 
 /// Maximum number of calls that one page scans, so that the cost is bounded even if nothing matches the filter.
 const MAX_SCANNED: u32 = 20_000;
@@ -26,7 +27,7 @@ pub(super) async fn page(
     limit: u32,
 ) -> Result<RequestPage, Error> {
     let (candidates, end) = candidates(client, filter).await?;
-    let mut page = RequestPage::default();
+    let mut page = PageBuilder::new(filter, limit);
     for chunk in candidates.chunks(READ_AT_ONCE) {
         let ids: Vec<&str> = chunk.iter().map(|(_, id)| id.as_str()).collect();
         let mut rows: HashMap<String, RequestRow> = of_ids(client, own_instance, &ids)
@@ -34,26 +35,16 @@ pub(super) async fn page(
             .into_iter()
             .map(|row| (row.request_id().to_owned(), row))
             .collect();
-        for place in chunk {
-            if page.rows.len() >= limit as usize {
-                return Ok(page);
+        for candidate in chunk {
+            if let Some(full) = page.take_full() {
+                return Ok(full);
             }
-            page.next = Some(place.clone());
-            // A request with several cut replies is a candidate for each.
-            let Some(row) = rows.remove(&place.1) else { continue };
-            if filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome))
-                && !page.rows.iter().any(|other| other.request_id() == row.request_id())
-            {
-                page.rows.push(row);
+            if page.visit(candidate) {
+                rows.remove(&candidate.1).into_iter().for_each(|row| page.add(row));
             }
         }
     }
-    if let Some(end) = end {
-        page.next = Some(end);
-    } else if candidates.len() < MAX_CANDIDATES as usize {
-        page.next = None;
-    }
-    Ok(page)
+    Ok(page.finish(candidates.len(), end))
 }
 
 /// Returns requests by their ids, with their calls and cuts.
@@ -68,12 +59,10 @@ pub(super) async fn of_ids(
     }
     let calls = calls::of_requests(client, ids).await?;
     let of_one = calls.chunk_by(|one, next| one.request_id == next.request_id);
-    let row = |calls: &[_]| RequestRow::new(calls.to_vec(), Vec::new());
-    let rows = of_one.map(row).map(|row| match cuts.remove(row.request_id()) {
-        Some(cuts) => RequestRow::new(row.calls, cuts),
-        None => row,
-    });
-    Ok(rows.collect())
+    let row = |calls: &[UsageRow]| {
+        RequestRow::new(calls.to_vec(), cuts.remove(&calls[0].request_id).unwrap_or_default())
+    };
+    Ok(of_one.map(row).collect())
 }
 
 /// Returns requests that may match. If the scan reached its limit, also returns where the next page starts.

@@ -89,6 +89,45 @@ pub struct RequestPage {
     pub next: Option<(String, String)>,
 }
 
+/// Builds a page from candidates, newest first.
+pub(crate) struct PageBuilder<'f> {
+    filter: &'f RequestFilter,
+    limit: usize,
+    page: RequestPage,
+}
+
+impl<'f> PageBuilder<'f> {
+    pub(crate) fn new(filter: &'f RequestFilter, limit: u32) -> Self {
+        Self { filter, limit: limit as usize, page: RequestPage::default() }
+    }
+
+    /// Returns the page if it is full. The next one then starts after the last visited candidate.
+    pub(crate) fn take_full(&mut self) -> Option<RequestPage> {
+        (self.page.rows.len() >= self.limit).then(|| std::mem::take(&mut self.page))
+    }
+
+    /// Visits a candidate. Returns whether its request is not in the page yet: a request with several cut replies is a
+    /// candidate for each.
+    pub(crate) fn visit(&mut self, candidate: &(String, String)) -> bool {
+        self.page.next = Some(candidate.clone());
+        !self.page.rows.iter().any(|row| row.request_id() == candidate.1)
+    }
+
+    /// Adds a request if it has the outcome that the filter selects.
+    pub(crate) fn add(&mut self, row: RequestRow) {
+        if self.filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome)) {
+            self.page.rows.push(row);
+        }
+    }
+
+    /// Returns the page after all of its candidates were visited. `end` is where the scan reached its limit.
+    pub(crate) fn finish(mut self, candidates: usize, end: Option<(String, String)>) -> RequestPage {
+        let last = self.page.next.filter(|_| candidates >= MAX_CANDIDATES as usize);
+        self.page.next = end.or(last);
+        self.page
+    }
+}
+
 /// The values by which requests can be filtered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestChoices {
@@ -205,31 +244,19 @@ impl Reader {
     /// Returns at most `limit` requests that match a filter, newest first.
     pub fn requests(&self, filter: &RequestFilter, limit: u32) -> Result<RequestPage, StoreError> {
         let read = || {
-            let candidates = self.candidates(filter)?;
-            let mut page = RequestPage::default();
-            for (at, id) in &candidates.0 {
-                if page.rows.len() >= limit as usize {
-                    return Ok((page, true));
+            let (candidates, end) = self.candidates(filter)?;
+            let mut page = PageBuilder::new(filter, limit);
+            for candidate in &candidates {
+                if let Some(full) = page.take_full() {
+                    return Ok(full);
                 }
-                page.next = Some((at.clone(), id.clone()));
-                if page.rows.iter().any(|row| row.calls[0].request_id == *id) {
-                    continue;
-                }
-                let Some(row) = self.request_row(id)? else { continue };
-                if filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome)) {
-                    page.rows.push(row);
+                if page.visit(candidate) {
+                    self.request_row(&candidate.1)?.into_iter().for_each(|row| page.add(row));
                 }
             }
-            if let Some(end) = candidates.1 {
-                page.next = Some(end);
-                return Ok((page, true));
-            }
-            let has_more = candidates.0.len() >= MAX_CANDIDATES as usize;
-            Ok((page, has_more))
+            Ok(page.finish(candidates.len(), end))
         };
-        let (mut page, has_more) = read().map_err(|error: rusqlite::Error| self.store_error(&error))?;
-        page.next = page.next.filter(|_| has_more);
-        Ok(page)
+        read().map_err(|error: rusqlite::Error| self.store_error(&error))
     }
 
     /// Returns everything about a recovery by its number, or about a request by its id.
