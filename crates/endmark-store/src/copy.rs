@@ -92,9 +92,9 @@ async fn into_database(
     let target = copying::query_file_sums(&client, &instance.id, &since).await.map_err(failed)?;
     let (_, keys, secrets) = database::query_keys(&mut client).await.map_err(failed)?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;
-    let left_out = file.omitted_records()?;
+    let omitted = file.omitted_records()?;
     file.commit()?;
-    Ok(CopyResult { source: sums, target, differing_keys, omitted: left_out })
+    Ok(CopyResult { source: sums, target, differing_keys, omitted })
 }
 
 async fn into_file(

@@ -23,6 +23,37 @@ pub struct CopySums {
     pub keys: u64,
 }
 
+/// A kind of records that is not copied.
+pub(crate) struct OmittedKind {
+    /// The name of the records, for people.
+    pub(crate) name: &'static str,
+    /// The table of the file with these records, and a condition.
+    pub(crate) in_file: &'static str,
+    /// The table of the database.
+    pub(crate) table: &'static str,
+    /// The condition for rows of that table.
+    pub(crate) condition: &'static str,
+}
+
+impl OmittedKind {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::whole("recovered or cut replies", "partial_completion_log", "em_recoveries"),
+        Self::whole("kept outputs", "outputs", "em_outputs"),
+        Self::whole("condensed conversations", "compactions", "em_compactions"),
+        Self::whole("supervised runs", "runs", "em_runs"),
+        Self {
+            name: "raised or closed budgets of sessions",
+            in_file: "budgets WHERE extra > 0 OR is_closed",
+            table: "em_budgets",
+            condition: "extra > 0 OR closed_by <> ''",
+        },
+    ];
+
+    const fn whole(name: &'static str, in_file: &'static str, table: &'static str) -> Self {
+        Self { name, in_file, table, condition: "true" }
+    }
+}
+
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CopyResult {

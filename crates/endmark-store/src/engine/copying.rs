@@ -8,7 +8,7 @@ use super::integers::natural;
 use super::journal::rows::{CallRows, values_sql};
 use super::journal::{self, CALLS_BESIDE};
 use super::{BUSY_TIMEOUT, Fault, Session, keys};
-use crate::copy_result::{CopyError, CopySums};
+use crate::copy_result::{CopyError, CopySums, OmittedKind};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::owner::{self, Owner};
@@ -238,23 +238,16 @@ impl CopyFile {
 
     /// Returns the kinds of records that are not copied, with their counts.
     pub(crate) fn omitted_records(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
-        const KINDS: [(&str, &str); 5] = [
-            ("recovered or cut replies", "partial_completion_log"),
-            ("kept outputs", "outputs"),
-            ("condensed conversations", "compactions"),
-            ("supervised runs", "runs"),
-            ("raised or closed budgets of sessions", "budgets WHERE extra > 0 OR is_closed"),
-        ];
         self.read(|connection| {
-            let mut left_out = Vec::new();
-            for (what, table) in KINDS {
+            let mut omitted = Vec::new();
+            for OmittedKind { name, in_file, .. } in OmittedKind::ALL {
                 let count = connection
-                    .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))?;
+                    .query_row(&format!("SELECT count(*) FROM {in_file}"), [], |row| row.get::<_, i64>(0))?;
                 if count > 0 {
-                    left_out.push((what, natural(count)));
+                    omitted.push((name, natural(count)));
                 }
             }
-            Ok(left_out)
+            Ok(omitted)
         })
     }
 }

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error};
 
 use super::database;
 use super::sql::Parameter;
-use crate::copy_result::CopySums;
+use crate::copy_result::{CopySums, OmittedKind};
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::leases::BudgetKey;
@@ -143,15 +143,8 @@ pub(crate) async fn budgets(
 
 /// Returns the kinds of records that are not copied into a file, with their counts.
 pub(crate) async fn query_omitted_records(client: &Client) -> Result<Vec<(&'static str, u64)>, Error> {
-    const KINDS: [(&str, &str, &str); 5] = [
-        ("recovered or cut replies", "em_recoveries", "true"),
-        ("kept outputs", "em_outputs", "true"),
-        ("condensed conversations", "em_compactions", "true"),
-        ("supervised runs", "em_runs", "true"),
-        ("raised or closed budgets of sessions", "em_budgets", "extra > 0 OR closed_by <> ''"),
-    ];
     let mut omitted = Vec::new();
-    for (what, table, condition) in KINDS {
+    for OmittedKind { name, table, condition, .. } in OmittedKind::ALL {
         // A database of an older version lacks some of the tables.
         let exists = format!("SELECT to_regclass('{table}') IS NOT NULL");
         if !client.query_typed_one(&exists, &[]).await?.get::<_, bool>(0) {
@@ -160,7 +153,7 @@ pub(crate) async fn query_omitted_records(client: &Client) -> Result<Vec<(&'stat
         let count = format!("SELECT count(*) FROM {table} WHERE {condition}");
         let count = natural(client.query_typed_one(&count, &[]).await?.get(0));
         if count > 0 {
-            omitted.push((what, count));
+            omitted.push((name, count));
         }
     }
     Ok(omitted)
