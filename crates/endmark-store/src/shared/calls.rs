@@ -17,6 +17,9 @@ pub(super) fn time_sql(column: &str) -> String {
     format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')")
 }
 
+/// The hour in which a call began, in SQL.
+pub(super) const HOUR: &str = "to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24')";
+
 /// Reads the calls that this end of a statement selects.
 pub(super) async fn select(
     client: &Client,
@@ -80,7 +83,7 @@ pub(super) async fn first(client: &Client) -> Result<Option<String>, Error> {
 /// Returns the number of judged replies by hour, of calls that began from `since` on.
 pub(super) async fn replies_by_hour(client: &Client, since: &str) -> Result<BTreeMap<String, u64>, Error> {
     let sql = format!(
-        "SELECT to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24') AS hour, count(*) FROM em_usage
+        "SELECT {HOUR} AS hour, count(*) FROM em_usage
          WHERE started_at >= {SINCE} AND verdict IS NOT NULL GROUP BY hour"
     );
     let rows = client.query_typed(&sql, &[(&since, Type::TEXT)]).await?;

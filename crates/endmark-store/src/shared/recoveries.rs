@@ -3,6 +3,7 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row, Transaction};
 
+use super::calls::HOUR;
 use super::sql::{Parameter, SINCE, UNTIL, definitions, names};
 use crate::engine::cuts::{Cuts, OUTCOME_RANKS};
 use crate::engine::integers::natural;
@@ -105,8 +106,7 @@ pub(super) async fn cut_replies(
     };
     let sql = format!(
         "SELECT upstream, model, kind, hour, rank, count(*), sum(tokens)::bigint, sum(estimated)::bigint FROM (
-           SELECT upstream, model, coalesce(cut_kind, '') AS kind,
-             to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24') AS hour,
+           SELECT upstream, model, coalesce(cut_kind, '') AS kind, {HOUR} AS hour,
              (SELECT max({OUTCOME_RANKS}) FROM em_recoveries r WHERE r.request_id = u.request_id) AS rank,
              {} + {} AS tokens, (prompt_tokens IS NULL OR output_tokens IS NULL)::int AS estimated
            FROM em_usage u WHERE verdict = 'cut' AND purpose = ANY($4)
