@@ -69,6 +69,7 @@ pub(crate) struct Metrics {
 struct StoreMetrics {
     calls_open: Gauge,
     rows_waiting: Gauge,
+    rows_unreported: Gauge,
     writes_waiting: Gauge,
     degraded: Gauge,
     rows: Counter,
@@ -205,6 +206,11 @@ impl StoreMetrics {
             "Calls that are over and wait for their row",
             store.rows_waiting.clone(),
         );
+        registry.register(
+            "store_rows_unreported",
+            "Rows of calls that the shared database does not have yet",
+            store.rows_unreported.clone(),
+        );
         registry.register("store_writes_waiting", "Other writes that wait", store.writes_waiting.clone());
         registry.register("store_degraded", "Whether the store fails at the moment", store.degraded.clone());
         registry.register("store_rows", "Rows of calls committed", store.rows.clone());
@@ -339,6 +345,7 @@ impl Metrics {
         };
         gauge(&store.calls_open, condition.calls_open);
         gauge(&store.rows_waiting, condition.rows_waiting);
+        gauge(&store.rows_unreported, condition.rows_unreported);
         gauge(&store.writes_waiting, condition.writes_waiting);
         gauge(&store.degraded, u64::from(!condition.is_sound()));
         set(&store.rows, condition.rows_committed);

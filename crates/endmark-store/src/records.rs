@@ -248,6 +248,8 @@ pub struct Condition {
     pub calls_open: u64,
     /// Rows of calls that wait for their commit.
     pub rows_waiting: u64,
+    /// Committed rows of calls that the shared database does not have yet. Always 0 without a shared database.
+    pub rows_unreported: u64,
     /// Other waiting writes, including records of cut replies that are retried later.
     pub writes_waiting: u64,
     /// Transactions committed since the store was opened.

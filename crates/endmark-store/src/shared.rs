@@ -74,6 +74,8 @@ pub(crate) struct State {
     /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database confirmed it.
     keys_version: AtomicI64,
     keys_checked_ms: AtomicU64,
+    /// Rows of the journal that the database did not have after the last report or attempt.
+    unreported_rows: AtomicU64,
     /// Whether outputs or summaries were kept since the last upload.
     has_uploads: AtomicBool,
     /// Days for which the database keeps rows and ended budgets. It is 0 while nothing needs to be deleted.
@@ -104,6 +106,7 @@ impl Shared {
             failure: Mutex::default(),
             keys_version: AtomicI64::new(instance.keys_version),
             keys_checked_ms: AtomicU64::new(0),
+            unreported_rows: AtomicU64::new(0),
             has_uploads: AtomicBool::new(false),
             keep_days: AtomicU32::new(0),
             is_closing: AtomicBool::new(false),
@@ -188,6 +191,11 @@ impl Shared {
     /// Returns the database's error while it fails.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         lock_state(&self.state.failure).clone()
+    }
+
+    /// Returns the number of rows of calls that wait for the database.
+    pub(crate) fn unreported_rows(&self) -> u64 {
+        self.state.unreported_rows.load(Ordering::Relaxed)
     }
 
     /// Returns the version of the keys. Cached data about keys is outdated when it changes.

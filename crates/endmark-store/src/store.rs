@@ -167,6 +167,7 @@ impl Store {
                 .saturating_sub(rows_waiting as u64)
                 .saturating_sub(counts.rows_left + counts.rows_lost),
             rows_waiting: rows_waiting as u64 + counts.rows_left,
+            rows_unreported: self.shared.as_ref().map_or(0, |shared| shared.unreported_rows()),
             writes_waiting: writes_waiting as u64 + self.late_records.kept_records(),
             renewals: counts.renewals,
             renewed_lately: counts.renewed_lately,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Postgres, Request, Upstream};
+use testkit::{Answer, Postgres, Request, Upstream, chat_reply};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -20,11 +20,28 @@ fn usage(place: &Place, by: &str) -> Value {
     place.run(&["usage", "--by", by, "--json"]).envelope()
 }
 
+/// Returns the metric of the rows that the database does not have yet.
+async fn unreported_rows(served: &Served) -> u64 {
+    let metrics = Request::get(served.address, "/endmark/metrics").send().await.read().await.body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("endmark_store_rows_unreported "));
+    line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+}
+
+async fn wait_until(condition: impl AsyncFn() -> bool) {
+    let begin = Instant::now();
+    while !condition().await {
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[test]
 fn every_machine_reports_the_costs_of_all_gateways() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let upstream = Upstream::start(replies_billed_apart()).await;
+        let replies = replies_billed_apart().then(Answer::json(200, &chat_reply("One.", "stop", (1, 1))));
+        let upstream = Upstream::start(replies).await;
         let places = [(); 2].map(|()| {
             let more = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789\"\n[prices.mine]\ninput = 1\noutput = 0";
             place(&postgres, &upstream, more)
@@ -85,9 +102,14 @@ fn every_machine_reports_the_costs_of_all_gateways() {
         let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
         let run = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db").run(&["usage"]);
         assert!(run.code != 0 && run.errors.contains("check that PostgreSQL runs there"), "{}", run.errors);
+        // The gateway answers, keeps the row of the call, and counts it until the database has it.
+        assert_eq!(unreported_rows(&served[1]).await, 0);
+        assert_eq!(ask(&served[1], &keys[1], "mine").await, 200);
+        wait_until(async || unreported_rows(&served[1]).await == 1).await;
         postgres.restart();
+        wait_until(async || unreported_rows(&served[1]).await == 0).await;
         let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
         let elsewhere = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db");
-        assert_eq!(usage(&elsewhere, "model")["data"]["total"]["calls"], 6);
+        assert_eq!(usage(&elsewhere, "model")["data"]["total"]["calls"], 7);
     });
 }

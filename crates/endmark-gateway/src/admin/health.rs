@@ -50,6 +50,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
                 "status": "degraded",
                 "store": problem,
                 "rows_waiting": condition.rows_waiting,
+                "rows_unreported": condition.rows_unreported,
                 "rows_lost": condition.rows_lost,
                 "renewals": condition.renewals,
             });

@@ -187,6 +187,7 @@ impl Worker {
         let answer = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
         // Record the error first, so that a caller that receives it also sees it in the store's condition.
         self.note(answer.as_ref().err().cloned());
+        self.count_unreported_rows();
         for waiting in answers {
             // The caller may have stopped waiting.
             let _ = waiting.send(answer.clone());
@@ -266,11 +267,21 @@ impl Worker {
         if most >= pace::MAX_ROWS {
             self.rows_ms = now_ms;
         }
-        let reader = match &mut self.reader {
+        self.reader()?.oldest(most)
+    }
+
+    /// Publishes the size of the backlog. If the journal cannot be read, the next report fails and says so.
+    fn count_unreported_rows(&mut self) {
+        if let Ok(rows) = self.reader().and_then(|reader| reader.count()) {
+            self.state.unreported_rows.store(rows, Ordering::Relaxed);
+        }
+    }
+
+    fn reader(&mut self) -> Result<&RowReader, StoreError> {
+        Ok(match &mut self.reader {
             Some(reader) => reader,
             none => none.insert(RowReader::open(&self.state.path)?),
-        };
-        reader.oldest(most)
+        })
     }
 
     /// Chooses a new token when the current one is old. The journal records it before the database does.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, Row};
 
 use super::{CALL_COLUMNS, CALLS_BESIDE, value_sql};
 use crate::engine::connection::open_for_reading;
+use crate::engine::integers::natural;
 use crate::error::StoreError;
 
 /// The values of one column, in the order of the rows.
@@ -65,6 +66,16 @@ impl RowReader {
     /// Returns the oldest unreported rows, at most this many.
     pub(crate) fn oldest(&self, most: u32) -> Result<CallRows, StoreError> {
         query_oldest(&self.connection, most).map_err(|error| StoreError::from_sqlite(&self.path, &error))
+    }
+
+    /// Returns the number of unreported rows. Rows are numbered without gaps and reported in order, so the first and
+    /// the last number suffice, however long the backlog is.
+    pub(crate) fn count(&self) -> Result<u64, StoreError> {
+        let sql =
+            "SELECT 1 + (SELECT max(number) FROM journal_rows) - (SELECT min(number) FROM journal_rows)";
+        let count = self.connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+        let count = count.map_err(|error| StoreError::from_sqlite(&self.path, &error))?;
+        Ok(count.map_or(0, natural))
     }
 }
 
@@ -166,5 +177,10 @@ mod tests {
         assert_eq!(*column("estimated_prompt"), Column::Integers(vec![None, Some(5)]));
         assert_eq!(*column("total_ms"), Column::Numbers(vec![Some(2.0); 2]));
         assert!(reader.oldest(2).unwrap().is_more);
+        assert_eq!(reader.count().unwrap(), 3);
+        session.execute_batch("DELETE FROM journal_rows WHERE number <= 2").unwrap();
+        assert_eq!(reader.count().unwrap(), 1);
+        session.execute_batch("DELETE FROM journal_rows").unwrap();
+        assert_eq!(reader.count().unwrap(), 0);
     }
 }
