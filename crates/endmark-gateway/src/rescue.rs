@@ -269,6 +269,7 @@ impl Refusal {
             Self::Key(why) => why.kind(),
             Self::AdminKeyRequired => "endmark_admin_key_required",
             Self::NoAdminKey => "endmark_no_admin_key",
+            Self::Store(_) | Self::Budget(NotAdmitted::StoreFails(_)) => "endmark_store_failed",
             Self::Budget(why) if why.is_rate() => "endmark_rate_limited",
             Self::Budget(why) if why.is_for_now() => "endmark_budget_held",
             Self::Budget(_) => BUDGET_REFUSED,
@@ -285,7 +286,6 @@ impl Refusal {
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",
             Self::Reading(_) => "endmark_reads_on",
-            Self::Store(_) => "endmark_store_failed",
         }
     }
 
@@ -372,9 +372,11 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     }
     if let Refusal::Budget(why) = refusal {
         // An exhausted budget does not recover within seconds. Without this header, an official client would keep
-        // retrying.
-        let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
-        response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
+        // retrying. A failing store may recover soon, so the client decides.
+        if !refusal.is_store_failure() {
+            let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
+            response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
+        }
         why.write_rate(format, response.headers_mut());
         if let Some(details) = why.details() {
             add(&mut response, format, refusal, &details);

@@ -237,6 +237,9 @@ fn without_the_database_replies_continue_and_budgets_close() {
         assert_eq!(ask(&keyed, "s", &key).await.unwrap().status, 200, "no budget: it goes on");
         let refused = ask(&budgeted, "another", "k").await.unwrap();
         assert_eq!(refused.status, 503, "{}", refused.json());
+        // The store fails. The budget is not used up, so clients may retry.
+        assert_eq!(refused.json()["error"]["type"], "endmark_store_failed", "{}", refused.text());
+        assert_eq!(refused.header("x-should-retry"), None);
         for _ in 0..20 {
             assert_eq!(ask(&budgeted, "another", "k").await.unwrap().status, 503);
         }
