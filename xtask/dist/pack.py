@@ -3,8 +3,8 @@
 
     pack.py --out FOLDER --target TRIPLE=PROGRAM… [--module TRIPLE=MODULE…] [--addon TRIPLE=ADDON…]
 
-`cargo xtask dist` builds the programs and calls this. The same programs and the same SOURCE_DATE_EPOCH give the same
-bytes. The manual and the completions are printed by the program for this machine.
+`cargo xtask dist` builds the programs and calls this script. The same programs and the same SOURCE_DATE_EPOCH give
+the same bytes. The program for this machine prints the manual and the completions.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from archive import Entry, compressed, tar, with_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELLS = {"bash": "endmark.bash", "zsh": "_endmark", "fish": "endmark.fish"}
-# It has 27 MB. Tables of tokenizers that were ready for use made it 77 once.
+# The program has 27 MB. Precomputed tables of tokenizers once increased that to 77 MB.
 LARGEST_PROGRAM_BYTES = 29_000_000
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One kind of machine, as each packager names it."""
+    """A kind of machine, with its name in each packager."""
 
     triple: str
     name: str
@@ -56,7 +56,7 @@ MACHINES = {
 
 @dataclass(frozen=True)
 class Release:
-    """What all packages have in common."""
+    """The data that all packages share."""
 
     version: str
     epoch: int
@@ -74,9 +74,12 @@ def answer(program: Path, *arguments: str) -> bytes:
 
 
 def commands(program: Path) -> list[str]:
-    """The names that the program's own help lists."""
-    listed = answer(program, "--help").decode().partition("\nCommands:\n")[2].partition("\n\n")[0]
-    return [name for name in re.findall(r"^  ([a-z-]+)", listed, re.MULTILINE) if name != "help"]
+    """Returns the names of the commands in the program's own help."""
+    listed = answer(program, "--help").decode().partition("\nOptions:\n")[0]
+    names = [name for name in re.findall(r"^  ([a-z-]+) +\S", listed, re.MULTILINE) if name != "help"]
+    if not names:
+        sys.exit("the help of the program lists no commands: the packages would lack their manual pages")
+    return names
 
 
 def release(program: Path, packages: list[dict]) -> Release:
@@ -117,18 +120,18 @@ def main() -> int:
     parser.add_argument("--module", action="append", default=[], metavar="TRIPLE=MODULE")
     parser.add_argument("--addon", action="append", default=[], metavar="TRIPLE=ADDON")
     arguments = parser.parse_args()
-    # By the triple of the machine's program; these are linked to another C library.
+    # Use the triple of the machine's program. These files are linked to another C library.
     modules, addons = by_machine(arguments.module), by_machine(arguments.addon)
     programs = by_machine(arguments.target)
     own = next((path for machine, path in programs.items() if machine.name == platform.machine()), None)
     if own is None:
         print(f"no program for {platform.machine()}, which would print the manual", file=sys.stderr)
         return 2
-    # One text for all kinds of machine, whichever are packed: the same program always has the same packages.
+    # Use one text for all kinds of machines, so that the same program always has the same packages.
     packages = {machine: sbom.packages(ROOT, machine) for machine in MACHINES.values()}
     every = {package["id"]: package for listed in packages.values() for package in listed}
     of_libraries = [package for machine in MACHINES.values() for package in sbom.library_packages(ROOT, machine)]
-    # A dependency of several comes from one registry, and has one name and version.
+    # A dependency that several programs have comes from one registry, with one name and version.
     known = {(package["name"], package["version"]) for package in every.values()}
     every |= {package["id"]: package for package in of_libraries if (package["name"], package["version"]) not in known}
     made = release(own, list(every.values()))
